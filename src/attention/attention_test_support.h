@@ -75,6 +75,12 @@ inline bool ModelShows(const AttentionGeometry& geometry, int64_t layer, int64_t
   return geometry.chunked ? key / window == query / window : query - key < window;
 }
 
+// The same where keys have a mean that the model tells.
+inline AttentionGeometry WithKeyMeans(AttentionGeometry geometry) {
+  geometry.key_means = true;
+  return geometry;
+}
+
 // The same where values are the keys' numbers behind those that turn.
 inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
   geometry.shape.values_from = geometry.rotary.rotary_dim;
@@ -106,6 +112,15 @@ class TestText {
         const double uniform = Uniform(seed, static_cast<uint64_t>(layer), i, 0);
         values.push_back(static_cast<float>(2 * uniform - 1));
       }
+      std::vector<float>& means = key_means_.emplace_back();
+      for (int64_t i = 0; geometry.key_means && i < ValueColumn() - KeyColumn(); ++i) {
+        means.push_back(static_cast<float>(3 * std::cos(layer + 2 * i)));
+      }
+      for (int64_t row = 0; row < tokens; ++row) {
+        for (size_t i = 0; i < means.size(); ++i) {
+          values[static_cast<size_t>(row * cols_ + KeyColumn()) + i] += means[i];
+        }
+      }
       std::vector<float>& sinks = sink_logits_.emplace_back();
       for (int64_t head = 0; layer % 2 == 1 && head < shape().heads; ++head) {
         sinks.push_back(static_cast<float>(head) / 2 - 1);
@@ -120,7 +135,8 @@ class TestText {
     return {.q = rows.Cols(0, KeyColumn()),
             .k = rows.Cols(KeyColumn(), ValueColumn()),
             .v = shape().values_from ? MatrixView<const float>{} : rows.Cols(ValueColumn(), cols_),
-            .sink_logits = sink_logits_[static_cast<size_t>(layer)]};
+            .sink_logits = sink_logits_[static_cast<size_t>(layer)],
+            .key_means = key_means_[static_cast<size_t>(layer)]};
   }
 
   // How the head's query of `token`, standing at `position`, scores the keys.
@@ -225,6 +241,7 @@ class TestText {
   std::vector<double> periods_[2];  // of the pairs of either rotary, over two pi
   std::vector<std::vector<float>> layers_;
   std::vector<std::vector<float>> sink_logits_;
+  std::vector<std::vector<float>> key_means_;
 };
 
 // An empty text as a spec of --kv says. In pages that have held something else: NaN in every type.
@@ -305,8 +322,14 @@ class StepRunner {
           ++row;
         }
       }
-      const auto sinks = texts.front().text->Input(layer, 0, 0).sink_logits;
-      step.Attend(layer, {.q = q, .k = k, .v = v, .sink_logits = sinks}, out);
+      const AttentionInput constants = texts.front().text->Input(layer, 0, 0);
+      step.Attend(layer,
+                  {.q = q,
+                   .k = k,
+                   .v = v,
+                   .sink_logits = constants.sink_logits,
+                   .key_means = constants.key_means},
+                  out);
       row = 0;
       for (std::vector<float>& result : results) {
         const int64_t cols = geometry.layers * out_cols;

@@ -19,6 +19,8 @@ struct AttentionGeometry {
   RotarySpec other_rotary;
   std::vector<bool> turns_otherwise;  // [layers], or empty: none does
   ops::Alibi alibi;
+  // Whether the model tells the mean of its keys (AttentionInput::key_means).
+  bool key_means = false;
   // Tokens for which the model has learned positions, which are added to what it reads and can
   // neither be counted in a cache nor continued; 0: it has none.
   int64_t learned_positions = 0;

@@ -114,11 +114,14 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
-  return {.layers = geometry.layers,
-          .kv_heads = geometry.shape.kv_heads,
-          .head_dim = geometry.shape.head_dim,
-          .dtype = kv_type,
-          .values_in_keys = geometry.shape.values_from.has_value()};
+  KvLayout layout{.layers = geometry.layers,
+                  .kv_heads = geometry.shape.kv_heads,
+                  .head_dim = geometry.shape.head_dim,
+                  .dtype = kv_type,
+                  .values_in_keys = geometry.shape.values_from.has_value()};
+  // A cap bends the sum of what a query makes of a key and of its centre, not each of them.
+  layout.centred = layout.hadamard() && geometry.key_means && geometry.shape.score_cap == 0;
+  return layout;
 }
 
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,

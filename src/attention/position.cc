@@ -102,4 +102,21 @@ void RotaryEncoding::Fill(int64_t first, MatrixView<float> cos, MatrixView<float
   }
 }
 
+void RotaryEncoding::FillMeans(int64_t first, int64_t tokens, MatrixView<float> cos,
+                               MatrixView<float> sin) const {
+  assert(cos.cols == rotary_dim() / 2 && sin.cols == cos.cols && sin.rows == cos.rows);
+  const auto n = static_cast<double>(tokens);
+  for (int64_t row = 0; row < cos.rows; ++row) {
+    const double middle = static_cast<double>(first + row * tokens) + (n - 1) / 2;
+    for (int64_t pair = 0; pair < cos.cols; ++pair) {
+      const double turn = inverse_frequencies_[static_cast<size_t>(pair)];
+      // Of e^(i turn p) over n positions: that of their middle, times the Dirichlet kernel.
+      const double half = std::sin(turn / 2);
+      const double length = half == 0 ? 1 : std::sin(n * turn / 2) / (n * half);
+      cos.Row(row)[pair] = static_cast<float>(std::cos(turn * middle) * length * magnitude_);
+      sin.Row(row)[pair] = static_cast<float>(std::sin(turn * middle) * length * magnitude_);
+    }
+  }
+}
+
 }  // namespace godwit

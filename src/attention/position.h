@@ -74,6 +74,9 @@ class RotaryEncoding {
 
   // Row i: the angles of position first + i. cos, sin [n, rotary_dim / 2].
   void Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const;
+  // Row i: the mean over `tokens` positions from first + i * tokens on. Pairs that turn fast in
+  // them leave little.
+  void FillMeans(int64_t first, int64_t tokens, MatrixView<float> cos, MatrixView<float> sin) const;
 
  private:
   std::vector<double> inverse_frequencies_;  // [rotary_dim / 2], radians per token

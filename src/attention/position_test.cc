@@ -62,6 +62,37 @@ TEST(RotaryEncodingTest, AnglesAreExactAtEveryPosition) {
   EXPECT_EQ(origin.sin, std::vector<float>(8, 0.0f));
 }
 
+TEST(RotaryEncodingTest, MeansAreThoseOfTheirPositions) {
+  constexpr int64_t kTokens = 64, kFirst = 5'000'000;
+  for (const double attention_factor : {1.0, 1.5}) {
+    RotarySpec spec{.rotary_dim = 64, .theta = 1e6};
+    if (attention_factor != 1) {
+      spec.scaling = {.kind = RotaryScaling::Kind::kYarn,
+                      .factor = 4,
+                      .original_context = 32768,
+                      .attention_factor = attention_factor};
+    }
+    const RotaryEncoding encoding(spec, 0);
+    std::vector<float> mean_cos(2 * 32), mean_sin(2 * 32);
+    encoding.FillMeans(kFirst, kTokens, {mean_cos.data(), 2, 32, 32}, {mean_sin.data(), 2, 32, 32});
+    for (int64_t row = 0; row < 2; ++row) {
+      std::vector<double> cos(32), sin(32);
+      for (int64_t i = 0; i < kTokens; ++i) {
+        const Row at = At(encoding, kFirst + row * kTokens + i);
+        for (size_t pair = 0; pair < 32; ++pair) {
+          cos[pair] += double{at.cos[pair]} / kTokens;
+          sin[pair] += double{at.sin[pair]} / kTokens;
+        }
+      }
+      for (size_t pair = 0; pair < 32; ++pair) {
+        const size_t i = static_cast<size_t>(row) * 32 + pair;
+        ASSERT_NEAR(mean_cos[i], cos[pair], 1e-6) << "pair " << pair;
+        ASSERT_NEAR(mean_sin[i], sin[pair], 1e-6) << "pair " << pair;
+      }
+    }
+  }
+}
+
 TEST(RotaryEncodingTest, FillsRowsInTurn) {
   const RotaryEncoding encoding({.rotary_dim = 6}, 0);
   std::vector<float> cos(15, 7), sin(15, 7);

@@ -5,14 +5,26 @@
 
 namespace godwit {
 
-void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t rows, int64_t first) {
+MatrixView<float> RotaryStep::Resize(const RotaryEncoding& encoding, int64_t rows) {
   rows_ = rows;
   pairs_ = encoding.rotary_dim() / 2;
-  scales_queries_ = encoding.temperature().growth != 0;
   const int64_t n = rows_ * pairs_;
   values_.resize(std::max(values_.size(), static_cast<size_t>(2 * n + rows_)));
-  encoding.Fill(first, {values_.data(), rows_, pairs_, pairs_},
-                {values_.data() + n, rows_, pairs_, pairs_});
+  return {values_.data(), 2 * rows_, pairs_, pairs_};
+}
+
+void RotaryStep::FillMeans(const RotaryEncoding& encoding, int64_t first_tile, int64_t tiles) {
+  const auto turns = Resize(encoding, tiles);
+  scales_queries_ = false;
+  encoding.FillMeans(first_tile * kernels::kTileTokens, kernels::kTileTokens, turns.Rows(0, tiles),
+                     turns.Rows(tiles, 2 * tiles));
+}
+
+void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t rows, int64_t first) {
+  const auto turns = Resize(encoding, rows);
+  scales_queries_ = encoding.temperature().growth != 0;
+  encoding.Fill(first, turns.Rows(0, rows), turns.Rows(rows, 2 * rows));
+  const int64_t n = rows_ * pairs_;
   if (!scales_queries_) return;
   for (int64_t row = 0; row < rows_; ++row) {
     values_[static_cast<size_t>(2 * n + row)] = encoding.temperature().At(first + row);

@@ -164,6 +164,10 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   text.ReserveNext(runs.front().rows.rows);
   for (size_t i = 0; i < text.rotaries_.size(); ++i) {
     text.positions_[i].Fill(text.rotaries_[i], longest, length);
+    if (text.cache_.layout().centred) {
+      text.tiles_[i].FillMeans(text.rotaries_[i], length / kTileTokens,
+                               PagesFor(length + longest) - length / kTileTokens);
+    }
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     Run& run = runs[i];
@@ -212,6 +216,18 @@ int64_t AttentionStep::WriteTasks(const Run& run) const {
   return (last / kTileTokens - first / kTileTokens + 1) * geometry_.shape.kv_heads;
 }
 
+// The mean of the keys, turned as the tile's positions turn it in the mean.
+void AttentionStep::WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
+                                std::span<const float> key_means, float* centre) {
+  const int64_t head_dim = geometry_.shape.head_dim;
+  if (key_means.empty()) return run.cache->WriteCentre(exec_.kernels, layer, head, tile, {});
+  std::copy_n(key_means.data() + head * head_dim, head_dim, centre);
+  const ops::RotaryTable table = run.text->tiles_[geometry_.RotaryOf(layer)].table();
+  const int64_t row = tile - run.text->length() / kTileTokens;
+  exec_.kernels.rotate_half(table.cos.Row(row), table.sin.Row(row), table.cos.cols, centre);
+  run.cache->WriteCentre(exec_.kernels, layer, head, tile, {centre, static_cast<size_t>(head_dim)});
+}
+
 // A core takes the rows of one KV head that go into one tile: no two write into one line of memory.
 void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   const ops::AttentionShape& shape = geometry_.shape;
@@ -226,6 +242,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
     const int64_t end = std::min(run.rows.position + run.rows.rows, (tile + 1) * kTileTokens);
     const ops::RotaryTable table = run.text->positions_[geometry_.RotaryOf(layer)].table();
     float* key = rotated.Row(worker);
+    if (run.cache->layout().centred) WriteCentre(run, layer, head, tile, input.key_means, key);
     for (int64_t p = begin; p < end; ++p) {
       const int64_t row = run.rows.RowAt(p);
       std::copy_n(input.k.Row(row) + head * shape.head_dim, shape.head_dim, key);

@@ -36,6 +36,9 @@ struct AttentionInput {
   MatrixView<const float> v;
   // [heads] constants, or empty: see ops::Attention.
   std::span<const float> sink_logits = {};
+  // [kv_heads * head_dim], or empty: the mean of all keys, as far as the model tells, such as the
+  // bias that makes them. With AttentionGeometry::key_means.
+  std::span<const float> key_means = {};
 };
 
 class AttentionStep {
@@ -75,6 +78,8 @@ class AttentionStep {
   const Run& RunWithRow(int64_t row) const;
   const Run& RunWithTask(int64_t task) const;
   int64_t WriteTasks(const Run& run) const;
+  void WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
+                   std::span<const float> key_means, float* centre);
   void WriteKeys(int64_t layer, const AttentionInput& input);
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,

@@ -145,6 +145,7 @@ class TextCache {
 
   // Of the step in progress, or the tree that waits for Accept.
   std::array<RotaryStep, 2> positions_;  // of the rows, in the text; by rotaries_
+  std::array<RotaryStep, 2> tiles_;      // of the tiles that it writes into, with KvLayout::centred
   std::array<RotaryStep, 2> place_;      // Look::query_place, likewise
   int64_t placed_at_ = -1;
   std::vector<Branch> branches_;

@@ -63,6 +63,22 @@ TEST_P(BoundsTest, RotateHalf) {
   }
 }
 
+TEST_P(BoundsTest, HadamardAndCentreScores) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> x(n), bias(kTileTokens);
+    AtPageEnd<BF16> centre(n);
+    table().hadamard(n, x.data());
+    table().centre_scores({.q = x.data(),
+                           .q_stride = n,
+                           .rows = 1,
+                           .centre = centre.data(),
+                           .head_dim = n,
+                           .scale = 1,
+                           .bias = bias.data(),
+                           .bias_stride = kTileTokens});
+  }
+}
+
 TEST_P(BoundsTest, Conversions) {
   for (const int64_t n : kOddSizes) {
     AtPageEnd<float> wide(n);

@@ -171,5 +171,63 @@ TEST_P(ElementwiseTest, RotateHalf) {
   }
 }
 
+// Any head's size: of an odd one nothing is mixed.
+TEST_P(ElementwiseTest, HadamardHasTheBitsOfItsDefinition) {
+  RandomFloats random(4);
+  std::vector<int64_t> sizes(std::begin(kOddSizes), std::end(kOddSizes));
+  for (const int64_t n : {2, 4, 8, 16, 48, 64, 80, 96, 128, 256, 576, 1024}) sizes.push_back(n);
+  for (const int64_t n : sizes) {
+    Guarded<float> x(n, 1);
+    random.Fill(x);
+    Guarded<float> got = x, want = x;
+    scalar().hadamard(n, want.data());
+    table().hadamard(n, got.data());
+    EXPECT_TRUE(got.GuardsIntact());
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(Bits(got[i]), Bits(want[i])) << i << " of " << n;
+    table().hadamard(n, got.data());  // its own inverse
+    for (int64_t i = 0; i < n; ++i) ASSERT_NEAR(got[i], x[i], 8 * kEpsilon) << i << " of " << n;
+  }
+}
+
+// One large number among n becomes n of 1 / sqrt(n) of it.
+TEST_P(ElementwiseTest, HadamardSpreadsALargeNumberOverItsBlock) {
+  std::vector<float> x(192);
+  x[70] = 80;
+  table().hadamard(192, x.data());  // three blocks of 64
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(std::abs(x[i]), i / 64 == 1 ? 10 : 0) << i;
+  }
+}
+
+TEST_P(ElementwiseTest, CentreScores) {
+  RandomFloats random(5);
+  constexpr int64_t kRows = 3, kStride = kTileTokens + 16;
+  for (const int64_t n : kOddSizes) {
+    Guarded<float> q(kRows * (n + 1), 1), got(kRows * kStride, 2);
+    Guarded<BF16> centre(n, 3);
+    random.Fill(q);
+    random.Fill(got);
+    for (int64_t d = 0; d < n; ++d) centre[d] = ToBF16(random(-1, 1));
+    Guarded<float> want = got;
+    const auto run = [&](const KernelTable& kernels, Guarded<float>& bias) {
+      kernels.centre_scores({.q = q.data(),
+                             .q_stride = n + 1,
+                             .rows = kRows,
+                             .centre = centre.data(),
+                             .head_dim = n,
+                             .scale = 0.25f,
+                             .bias = bias.data(),
+                             .bias_stride = kStride});
+    };
+    run(scalar(), want);
+    run(table(), got);
+    EXPECT_TRUE(got.GuardsIntact());
+    const auto bound = static_cast<double>(n + 2) * kEpsilon;
+    for (int64_t i = 0; i < kRows * kStride; ++i) {
+      ASSERT_NEAR(got[i], want[i], i % kStride < kTileTokens ? bound : 0) << i << " of " << n;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace godwit::kernels::elementwise_test

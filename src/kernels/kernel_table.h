@@ -264,6 +264,28 @@ constexpr SignPlace SignAt(int64_t group, int64_t j) {
   return {.byte = (group / 8 * kTileTokens + j) * 4 + group % 4, .shift = group % 8 < 4 ? 0 : 4};
 }
 
+// What queries make of the centre of a tile's keys, which those are stored without:
+//   bias[row, j] += scale * sum over d of q[row, d] * centre[d], for every key j of the tile
+struct CentreScoresArgs {
+  const float* q;    // [rows, q_stride]
+  int64_t q_stride;  // elements
+  int64_t rows;
+  const BF16* centre;  // [head_dim]
+  int64_t head_dim;
+  float scale;
+  float* bias;          // [rows, bias_stride], of which kTileTokens are added to
+  int64_t bias_stride;  // elements
+};
+
+// Numbers that a Hadamard rotation mixes: the largest power of two that divides n.
+constexpr int64_t HadamardBlock(int64_t n) { return n & -n; }
+// The factor that keeps lengths: 1 / sqrt(block).
+constexpr float HadamardFactor(int64_t block) {
+  float factor = 1;
+  for (; block >= 4; block /= 4) factor /= 2;
+  return block == 2 ? factor * 0.70710678f : factor;
+}
+
 struct KernelTable {
   // Matrix products, by storage of the weight. The BF16 one takes bf16 activations, so that every
   // instruction set multiplies the same numbers; each product is exact in f32.
@@ -306,6 +328,13 @@ struct KernelTable {
   // Rotates the pairs (x[i], x[i + half]) in place by the angle whose cosine and sine are given:
   // cos, sin [half]; x [2 * half].
   void (*rotate_half)(const float* cos, const float* sin, int64_t half, float* x) noexcept;
+
+  // Multiplies each block of HadamardBlock(n) numbers by the Hadamard matrix of that size, which is
+  // symmetric and its own inverse. For strides s = 1, 2, 4, ..., block / 2 the pairs (x[i], x[i +
+  // s]) become their sum and their difference; then all is multiplied by HadamardFactor. The same
+  // bits on every instruction set.
+  void (*hadamard)(int64_t n, float* x) noexcept;
+  void (*centre_scores)(const CentreScoresArgs&) noexcept;
 
   // Elementwise over n.
   void (*add)(const float* a, const float* b, int64_t n, float* out) noexcept;

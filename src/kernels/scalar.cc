@@ -114,6 +114,30 @@ void RotateHalf(const float* cos, const float* sin, int64_t half, float* x) noex
   }
 }
 
+void Hadamard(int64_t n, float* x) noexcept {
+  const int64_t block = HadamardBlock(n);
+  for (int64_t stride = 1; stride < block; stride *= 2) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (i / stride % 2 != 0) continue;
+      const float low = x[i], high = x[i + stride];
+      x[i] = low + high;
+      x[i + stride] = low - high;
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) x[i] *= HadamardFactor(block);
+}
+
+void CentreScores(const CentreScoresArgs& args) noexcept {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    double product = 0;
+    for (int64_t d = 0; d < args.head_dim; ++d) {
+      product += double{args.q[row * args.q_stride + d]} * double{ToFloat(args.centre[d])};
+    }
+    float* const bias = args.bias + row * args.bias_stride;
+    for (int64_t j = 0; j < kTileTokens; ++j) bias[j] += static_cast<float>(args.scale * product);
+  }
+}
+
 void AddRows(const float* a, const float* b, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
@@ -187,6 +211,8 @@ constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .rms_norm = RmsNorm,
                                             .layer_norm = LayerNorm,
                                             .rotate_half = RotateHalf,
+                                            .hadamard = Hadamard,
+                                            .centre_scores = CentreScores,
                                             .add = AddRows,
                                             .multiply = Multiply,
                                             .clamp = Clamp,

@@ -59,11 +59,23 @@ void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* 
   PlaceValue<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(values));
 }
 
-void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
-                  int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
-                  float* scales) {
+void StoreInt8Row(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
+                  const float* v, int64_t slot, std::byte* keys) {
+  const int64_t head_dim = layout.head_dim;
+  std::byte* const values = keys + layout.key_bytes();
+  auto* const scales = reinterpret_cast<float*>(values + layout.value_bytes());
+  std::array<float, kernels::kMaxHeadDim> turned;
+  if (layout.centred) {
+    const auto* const centre = reinterpret_cast<const BF16*>(keys + layout.centre_offset());
+    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) {
+      turned[d] = k[d] - ToFloat(centre[d]);
+    }
+  } else {
+    std::copy_n(k, head_dim, turned.begin());
+  }
+  if (layout.hadamard()) kernels.hadamard(head_dim, turned.data());
   std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
-  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
+  scales[slot] = ops::QuantizeRow(kernels, turned.data(), head_dim, narrow.data()).scale;
   std::fill_n(narrow.begin() + head_dim, kernels::kQuad, int8_t{0});
   // Keys lie as k + 128, unsigned.
   for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[static_cast<size_t>(d)] ^= -128;
@@ -326,6 +338,15 @@ void KvCache::Drop(ops::KvRange range) {
   dropped_ = {begin * kTileTokens, end * kTileTokens};
 }
 
+void KvCache::WriteCentre(const kernels::KernelTable& kernels, int64_t layer, int64_t head,
+                          int64_t tile, std::span<const float> centre) const {
+  assert(layout().centred);
+  auto* const to = reinterpret_cast<BF16*>(Page(layer, tile).data() + head * layout().head_bytes() +
+                                           layout().centre_offset());
+  std::fill_n(to, layout().head_dim, BF16{});
+  kernels.f32_to_bf16(centre.data(), std::ssize(centre), to);
+}
+
 void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head,
                     int64_t position, const float* k, const float* v) const {
   const KvLayout& kv = layout();
@@ -345,8 +366,7 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
       StoreRow<2>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
       break;
     case DType::kI8:
-      StoreInt8Row(kernels, k, v, kv.head_dim, slot, keys, values,
-                   reinterpret_cast<float*>(values + kv.value_bytes()));
+      StoreInt8Row(kernels, kv, k, v, slot, keys);
       break;
     default:
       StoreRow<1>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
@@ -363,7 +383,9 @@ ops::KvView KvCache::View(int64_t layer) const {
           .dropped_end = dropped_.end / kTileTokens,
           .head_bytes = kv.head_bytes(),
           .value_offset = kv.key_bytes(),
-          .scale_offset = kv.key_bytes() + kv.value_bytes()};
+          .scale_offset = kv.key_bytes() + kv.value_bytes(),
+          .hadamard = kv.hadamard(),
+          .centre_offset = kv.centred ? kv.centre_offset() : 0};
 }
 
 ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {

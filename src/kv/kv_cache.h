@@ -59,6 +59,12 @@ class KvCache {
   // All KV heads of a tile, in reserved room.
   std::span<std::byte> Page(int64_t layer, int64_t tile) const;
 
+  // With KvLayout::centred: the centre of a tile's keys [head_dim], or empty for zeros, in reserved
+  // room, before any of them is written. A function of the tile's place, so that it may be written
+  // again. Rounded to bf16.
+  void WriteCentre(const kernels::KernelTable& kernels, int64_t layer, int64_t head, int64_t tile,
+                   std::span<const float> centre) const;
+
   // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]; v null
   // with KvLayout::values_in_keys. Several threads may write different rows, best of different
   // tiles. Throws Error(kUnsupported) for a number beyond the range of f16, where that is the type;

@@ -4,6 +4,12 @@
 // values in the order of the attention kernels (kernel_table.h, KvDepth), and of int8 the scales of
 // the keys and of the values, [kTileTokens] f32 each. Where values are numbers of their keys
 // (ops::AttentionShape::values_from), the keys alone, whose scales are those of both.
+//
+// Keys in int8 have one scale each, which a few large numbers would take from all others. A
+// Hadamard matrix spreads those over the head (QuaRot, arXiv 2404.00456): H k is stored, and
+// queries become H q, so that scores stay. Keys that share a large mean are stored less the centre
+// of their tile, as H (k - c), and the page has the centre behind the scales: q . c is one number
+// for a tile.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +34,7 @@ struct KvLayout {
   int64_t head_dim = 0;
   DType dtype = DType::kBF16;  // one of kKvTypes
   bool values_in_keys = false;
+  bool centred = false;        // keys are stored less a centre of their tile; with hadamard() only
   int64_t page_alignment = 1;  // bytes, of which a page takes a multiple
 
   // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
@@ -41,7 +48,18 @@ struct KvLayout {
     if (dtype != DType::kI8) return 0;
     return (values_in_keys ? 1 : 2) * kernels::kTileTokens * int64_t{sizeof(float)};
   }
-  constexpr int64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
+  // [head_dim] of bf16, in whole lines of memory.
+  constexpr int64_t centre_bytes() const {
+    constexpr int64_t kLine = 64;
+    return centred ? (2 * head_dim + kLine - 1) / kLine * kLine : 0;
+  }
+  constexpr int64_t head_bytes() const {
+    return key_bytes() + value_bytes() + scale_bytes() + centre_bytes();
+  }
+  // From a head's keys to their centre.
+  constexpr int64_t centre_offset() const { return head_bytes() - centre_bytes(); }
+  // Whether keys are multiplied by a Hadamard matrix. Not where they are values, too.
+  constexpr bool hadamard() const { return dtype == DType::kI8 && !values_in_keys; }
 
   // Of all KV heads, of a page what is not there to align it.
   constexpr int64_t tile_bytes() const { return kv_heads * head_bytes(); }

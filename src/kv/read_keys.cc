@@ -44,6 +44,29 @@ void ReadInt8(const std::byte* tile, const float* scales, int64_t head_dim, floa
   }
 }
 
+// H (k - centre) of kTileTokens keys, to keys [head_dim, stride].
+void TurnBack(const BF16* centre, int64_t head_dim, float* keys, int64_t stride) {
+  const int64_t block = kernels::HadamardBlock(head_dim);
+  for (int64_t step = 1; step < block; step *= 2) {
+    for (int64_t d = 0; d < head_dim; ++d) {
+      if (d / step % 2 != 0) continue;
+      float *const low = keys + d * stride, *const high = keys + (d + step) * stride;
+      for (int64_t j = 0; j < kTileTokens; ++j) {
+        const float sum = low[j] + high[j];
+        high[j] = low[j] - high[j];
+        low[j] = sum;
+      }
+    }
+  }
+  const float factor = kernels::HadamardFactor(block);
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float added = centre == nullptr ? 0 : godwit::ToFloat(centre[d]);
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      keys[d * stride + j] = keys[d * stride + j] * factor + added;
+    }
+  }
+}
+
 }  // namespace
 
 void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* keys,
@@ -55,7 +78,9 @@ void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t til
     case DType::kBF16:
       return Read<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, keys, stride);
     case DType::kI8:
-      return ReadInt8(stored, kv.Scales(head, tile), head_dim, keys, stride);
+      ReadInt8(stored, kv.Scales(head, tile), head_dim, keys, stride);
+      if (kv.hadamard) TurnBack(kv.Centre(head, tile), head_dim, keys, stride);
+      return;
     default:
       return Read<kernels::KvDepth(DType::kF32), float>(stored, head_dim, keys, stride);
   }

@@ -17,7 +17,12 @@ using kernels::kTileTokens;
 
 constexpr int64_t kTokens = kTileTokens + 7;
 
-// What a cache of that type makes of a key.
+const kernels::KernelTable& Kernels() {
+  static const kernels::KernelTable& table = *kernels::SelectIsa("").table;
+  return table;
+}
+
+// What a cache of that type makes of a row.
 std::vector<float> Stored(DType dtype, std::vector<float> key) {
   const auto magnitude = [](float a, float b) { return std::abs(a) < std::abs(b); };
   const float largest = std::abs(*std::ranges::max_element(key, magnitude));
@@ -31,9 +36,16 @@ std::vector<float> Stored(DType dtype, std::vector<float> key) {
   return key;
 }
 
-const kernels::KernelTable& Kernels() {
-  static const kernels::KernelTable& table = *kernels::SelectIsa("").table;
-  return table;
+// Of a key less a centre: quantized as a Hadamard matrix turns it.
+std::vector<float> StoredKey(DType dtype, std::vector<float> key, float centre) {
+  if (dtype != DType::kI8) return Stored(dtype, std::move(key));
+  const auto dim = std::ssize(key);
+  for (float& x : key) x -= centre;
+  Kernels().hadamard(dim, key.data());
+  key = Stored(dtype, std::move(key));
+  Kernels().hadamard(dim, key.data());
+  for (float& x : key) x += centre;
+  return key;
 }
 
 class ReadKeysTest : public testing::TestWithParam<KvType> {};
@@ -41,21 +53,35 @@ class ReadKeysTest : public testing::TestWithParam<KvType> {};
 // In rows that are longer than a tile, and nothing beside it.
 TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
   constexpr int64_t kStride = kTileTokens + 3, kLayer = 1, kHead = 2;
+  const DType dtype = GetParam().dtype;
+  // Heads of two lengths are stored less a centre, in bf16.
+  const auto centre_of = [&](int64_t dim, int64_t tile) -> float {
+    return dtype == DType::kI8 && dim > 8 ? static_cast<float>(40 + tile) : 0;
+  };
   for (const int64_t dim : {1, 5, 24, 128}) {
-    KvCache cache(std::make_shared<KvPool>(
-        KvLayout{.layers = 2, .kv_heads = 3, .head_dim = dim, .dtype = GetParam().dtype}));
+    KvCache cache(std::make_shared<KvPool>(KvLayout{.layers = 2,
+                                                    .kv_heads = 3,
+                                                    .head_dim = dim,
+                                                    .dtype = dtype,
+                                                    .centred = centre_of(dim, 0) != 0}));
     cache.Reserve(kTokens);
+    for (int64_t i = 0; cache.layout().centred && i < 2 * 3 * PagesFor(kTokens); ++i) {
+      const int64_t tile = i / (2 * 3);
+      const std::vector<float> centre(static_cast<size_t>(dim), centre_of(dim, tile));
+      cache.WriteCentre(Kernels(), i / 3 % 2, i % 3, tile, centre);
+    }
     kernels::RandomFloats random(static_cast<uint32_t>(dim));
     std::vector<std::vector<float>> written[2];  // keys, values
     for (int64_t p = 0; p < kTokens; ++p) {
       for (int64_t row = 0; row < 2 * 3; ++row) {
         std::vector<float> k(static_cast<size_t>(dim)), v(k.size());
         if (p != 3) random.Fill(k, -2, 1);
+        for (float& x : k) x += centre_of(dim, p / kTileTokens);
         if (p != 5) random.Fill(v, -1, 2);
         cache.Write(Kernels(), row / 3, row % 3, p, k.data(), v.data());
         if (row != kLayer * 3 + kHead) continue;
-        written[0].push_back(Stored(GetParam().dtype, k));
-        written[1].push_back(Stored(GetParam().dtype, v));
+        written[0].push_back(StoredKey(dtype, k, centre_of(dim, p / kTileTokens)));
+        written[1].push_back(Stored(dtype, v));
       }
     }
     for (int64_t i = 0; i < 2 * PagesFor(kTokens); ++i) {

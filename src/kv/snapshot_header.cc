@@ -45,6 +45,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
                     {"layers", info.layout.layers},     {"kv_heads", info.layout.kv_heads},
                     {"head_dim", info.layout.head_dim}, {"dtype", Name(info.layout.dtype)}};
   if (info.layout.values_in_keys) json["values_in_keys"] = true;
+  if (info.layout.centred) json["centred"] = true;
   if (!info.parent.empty()) json["parent"] = info.parent;
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
@@ -136,6 +137,7 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
                  .kv_heads = reader.Int("kv_heads", kMostLayers),
                  .head_dim = reader.Int("head_dim", kernels::kMaxHeadDim)};
   info.layout.values_in_keys = reader.Flag("values_in_keys");
+  info.layout.centred = reader.Flag("centred");
   const auto dtype = TypeNamed(reader.Text("dtype"));
   if (!dtype) reader.Refuse("dtype");
   info.layout.dtype = *dtype;

@@ -83,6 +83,7 @@ TEST(SnapshotHeaderTest, IsNamedByWhatItSays) {
   differs([](SnapshotInfo& info) { ++info.tokens.back(); });
   differs([](SnapshotInfo& info) { info.layout.head_dim = 21; });
   differs([](SnapshotInfo& info) { info.layout.values_in_keys = true; });
+  differs([](SnapshotInfo& info) { info.layout.centred = true; });
 }
 
 TEST(SnapshotHeaderTest, IsRefusedWhereverItIsCut) {

@@ -153,7 +153,14 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   const auto v = qkv.Cols(q_cols + kv_cols, qkv.cols);
   NormQueriesOrKeys(exec, layer.q_norm, q);
   NormQueriesOrKeys(exec, layer.k_norm, k);
-  step.Attend(index, {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits}, attended);
+  std::span<const float> key_means;
+  if (spec_.qkv_bias && spec_.qk_norm == QkNorm::kNone) {
+    key_means = std::span(layer.qkv.bias)
+                    .subspan(static_cast<size_t>(q_cols), static_cast<size_t>(kv_cols));
+  }
+  step.Attend(index,
+              {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits, .key_means = key_means},
+              attended);
   ops::Linear(exec, attended, layer.attention_out, out);
   FinishBlock(exec, layer.attention_out_norm, out);
 }

@@ -41,6 +41,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .other_rotary = spec.other_rotary,
           .turns_otherwise = spec.turns_otherwise,
           .alibi = spec.alibi,
+          .key_means = spec.qkv_bias && spec.qk_norm == QkNorm::kNone && !spec.latent,
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
           .windows = spec.windows,
           .chunked = spec.chunked};

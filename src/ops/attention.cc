@@ -141,7 +141,7 @@ class Attender {
   KernelQueries Queries(const AttentionRows& text, const AttentionSource& source,
                         const RowBlock& block, float* scratch) const {
     const int64_t first = block.kv_head * RowsPerHead(text);
-    return PrepareQueries(exec_.kernels, source.kv.dtype, source.int8_products,
+    return PrepareQueries(exec_.kernels, source.kv, source.int8_products,
                           source.q.Rows(first + block.begin, first + block.end), scratch);
   }
 
@@ -216,9 +216,14 @@ class Attender {
     TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
+    const BF16* const centre = kv.Centre(block.kv_head, part.tile);
     const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
     alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
+    if (centre != nullptr) {
+      if (!biased) std::fill_n(bias, block.rows() * kTileTokens, 0.0f);
+      AddCentre(text, source, block, centre, bias);
+    }
     const bool scaled = kv.dtype == DType::kI8, in_keys = shape_.values_from.has_value();
     if (in_keys) {  // once for all heads of the block
       exec_.kernels.values_of_keys({.dtype = kv.dtype,
@@ -239,7 +244,7 @@ class Attender {
          .value_dim = shape_.value_dim(),
          .scale = shape_.scale,
          .score_cap = shape_.score_cap,
-         .bias = biased ? bias : nullptr,
+         .bias = biased || centre != nullptr ? bias : nullptr,
          .state = states,
          .state_stride = stride_,
          .next_k = next_tile < 0 ? nullptr : kv.Keys(block.kv_head, next_tile),
@@ -290,6 +295,18 @@ class Attender {
       FillAlibi(alibi_, head, source.PlaceOf(text.position + row / group_), position,
                 {bias + i * kTileTokens, static_cast<size_t>(kTileTokens)});
     }
+  }
+
+  void AddCentre(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
+                 const BF16* centre, float* bias) const {
+    exec_.kernels.centre_scores({.q = source.q.Row(block.kv_head * RowsPerHead(text) + block.begin),
+                                 .q_stride = source.q.stride,
+                                 .rows = block.rows(),
+                                 .centre = centre,
+                                 .head_dim = shape_.head_dim,
+                                 .scale = shape_.scale,
+                                 .bias = bias,
+                                 .bias_stride = kTileTokens});
   }
 
   const Exec& exec_;

@@ -48,6 +48,11 @@ struct KvView {
   int64_t head_bytes;        // bytes from one KV head to the next
   int64_t value_offset;      // bytes from a head's keys to its values, if it has some
   int64_t scale_offset = 0;  // I8: and to the f32 scales of the tile's keys
+  // Keys are multiplied by a Hadamard matrix (KernelTable::hadamard), so queries have to be.
+  bool hadamard = false;
+  // Bytes from a head's keys to the centre of the tile's keys [head_dim], which they are stored
+  // without; 0: none.
+  int64_t centre_offset = 0;
 
   int64_t Slot(int64_t tile) const {
     return tile < dropped_begin ? tile : tile - (dropped_end - dropped_begin);
@@ -62,6 +67,11 @@ struct KvView {
   }
   const std::byte* Values(int64_t head, int64_t tile) const {
     return Keys(head, tile) + value_offset;
+  }
+  // Or null.
+  const BF16* Centre(int64_t head, int64_t tile) const {
+    return centre_offset == 0 ? nullptr
+                              : reinterpret_cast<const BF16*>(Keys(head, tile) + centre_offset);
   }
   // Of I8: those of the keys [kTileTokens], then those of the values, if there are some.
   const float* Scales(int64_t head, int64_t tile) const {

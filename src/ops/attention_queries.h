@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.h"
+#include "ops/attention.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
@@ -21,10 +22,10 @@ constexpr int64_t QueryScratchFloats(int64_t head_dim, int64_t rows) {
   return rows * (kernels::PadToLanes(head_dim) + kernels::kLaneFloats);
 }
 
-// q [rows, head_dim] for keys and values of that type: in place for F32 and F16, rounded to bf16
-// for BF16 and I8, in int8, each with a scale of its own, for int8_products. scratch: 64-byte
-// aligned, in use as long as the result.
-KernelQueries PrepareQueries(const kernels::KernelTable& kernels, DType dtype, bool int8_products,
-                             MatrixView<const float> q, float* scratch);
+// q [rows, head_dim] for keys and values of a cache: in place for F32 and F16, rounded to bf16 for
+// BF16 and I8, in int8, each with a scale of its own, for int8_products; multiplied by a Hadamard
+// matrix before that, where the keys are. scratch: 64-byte aligned, in use as long as the result.
+KernelQueries PrepareQueries(const kernels::KernelTable& kernels, const KvView& kv,
+                             bool int8_products, MatrixView<const float> q, float* scratch);
 
 }  // namespace godwit::ops

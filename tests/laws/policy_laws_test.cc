@@ -90,7 +90,7 @@ class Laws : public testing::TestWithParam<Case> {
   const std::vector<AttentionGeometry> geometries_ = {
       WithOtherRotary(TestGeometry(4, 2, 16, 16, {0, 0}), /*theta=*/0),
       WithOtherRotary(TestGeometry(3, 3, 24, 24, {0, 7}), /*theta=*/30),
-      TestGeometry(5, 1, 8, 8, {0}),
+      WithKeyMeans(TestGeometry(5, 1, 8, 8, {0})),
       WithAlibi(TestGeometry(4, 2, 16, 16, {0, 7}), /*in_bf16=*/false),
       WithAlibi(TestGeometry(3, 3, 8, 8, {0, 0}), /*in_bf16=*/true),
       InChunks(WithTemperatures(WithOtherRotary(TestGeometry(4, 2, 12, 12, {40, 0}), /*theta=*/0))),

@@ -70,6 +70,7 @@ void BlockMeans::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
     float* const value = layout.values_in_keys ? nullptr : key + dim;
     float* const numbers = key + 2 * dim;
     const int64_t end = std::min(blocks, (tile + 1) * kTileTokens);
+    if (layout.centred) means_.WriteCentre(exec.kernels, layer, head, tile, {});
     for (int64_t block = std::max(filled, tile * kTileTokens); block < end; ++block) {
       const auto mean_of = [&](auto read, float* mean) {
         MeanOf(

@@ -21,7 +21,11 @@ constexpr int64_t kTaskBlocks = 8;
 class KeyProduct {
  public:
   KeyProduct(const Exec& exec, const ops::KvView& kv, MatrixView<const float> q)
-      : kernels_(exec.kernels), kv_(kv), head_dim_(q.cols), parts_(kv.dtype == DType::kI8 ? 2 : 1) {
+      : kernels_(exec.kernels),
+        kv_(kv),
+        q_(q),
+        head_dim_(q.cols),
+        parts_(kv.dtype == DType::kI8 ? 2 : 1) {
     const int64_t rows = q.rows * parts_, width = kernels::PadToLanes(q.cols);
     if (kv.dtype == DType::kBF16) {
       const auto rounded = exec.workspace.Matrix<BF16>(rows, width);
@@ -36,10 +40,14 @@ class KeyProduct {
       const auto integers = exec.workspace.Matrix<int8_t>(rows, width);
       const auto rest = exec.workspace.Matrix<float>(1, q.cols).RowSpan(0);
       for (int64_t row = 0; row < rows; ++row) {
-        const int8_t* const before = row % 2 == 0 ? nullptr : integers.Row(row - 1);
-        for (int64_t d = 0; d < q.cols; ++d) {
-          rest[static_cast<size_t>(d)] =
-              q.Row(row / 2)[d] - (before == nullptr ? 0 : scales_[row - 1] * before[d]);
+        if (row % 2 == 0) {
+          std::copy_n(q.Row(row / 2), q.cols, rest.data());
+          if (kv.hadamard) exec.kernels.hadamard(q.cols, rest.data());
+        } else {
+          const int8_t* const before = integers.Row(row - 1);
+          for (int64_t d = 0; d < q.cols; ++d) {
+            rest[static_cast<size_t>(d)] -= scales_[row - 1] * static_cast<float>(before[d]);
+          }
         }
         const auto part = ops::QuantizeRow(exec.kernels, rest.data(), q.cols, integers.Row(row));
         scales_[row] = part.scale;
@@ -88,6 +96,16 @@ class KeyProduct {
       const float* const parts = scratch + row * 2 * kTileTokens;
       kernels_.add(parts, parts + kTileTokens, kTileTokens, scores + row * stride);
     }
+    if (const BF16* const centre = kv_.Centre(head, tile)) {
+      kernels_.centre_scores({.q = q_.Row(first),
+                              .q_stride = q_.stride,
+                              .rows = rows,
+                              .centre = centre,
+                              .head_dim = head_dim_,
+                              .scale = 1,
+                              .bias = scores,
+                              .bias_stride = stride});
+    }
   }
 
  private:
@@ -100,6 +118,7 @@ class KeyProduct {
 
   const kernels::KernelTable& kernels_;
   const ops::KvView& kv_;
+  MatrixView<const float> q_;
   int64_t head_dim_;
   int64_t parts_;  // of a query
   const std::byte* rows_ = nullptr;

@@ -5,6 +5,7 @@
 #include "kernels/generic/activation-inl.h"
 #include "kernels/generic/attention_state-inl.h"
 #include "kernels/generic/convert-inl.h"
+#include "kernels/generic/key_rotation-inl.h"
 #include "kernels/generic/norm-inl.h"
 #include "kernels/generic/power_sum-inl.h"
 #include "kernels/generic/quantize-inl.h"
@@ -56,6 +57,8 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .rms_norm = RmsNorm,
           .layer_norm = LayerNorm,
           .rotate_half = RotateHalf,
+          .hadamard = Hadamard,
+          .centre_scores = CentreScores,
           .add = AddRows,
           .multiply = Multiply,
           .clamp = Clamp,

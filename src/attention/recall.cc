@@ -120,8 +120,11 @@ class RecallPolicy : public AttentionPolicy {
       one.recall->error += std::accumulate(errors.begin(), errors.end(), 0.0);
       one.recall->index_bytes += looks.read_bytes();
       one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
+      one.recall->groups.resize(static_cast<size_t>(geometry_.layers * shape.kv_heads));
       for (int64_t head = 0; head < shape.heads; ++head) {
-        Add(heads[static_cast<size_t>(head)], seen_with(head), *one.recall);
+        const int64_t group = layer * shape.kv_heads + head * shape.kv_heads / shape.heads;
+        Add(heads[static_cast<size_t>(head)], seen_with(head), static_cast<size_t>(group),
+            *one.recall);
       }
     }
   }
@@ -210,8 +213,10 @@ class RecallPolicy : public AttentionPolicy {
     return length > 0 ? std::sqrt(error / length) : 0;
   }
 
-  static void Add(const HeadWeights& head, const std::vector<bool>& seen, Recall& recall) {
+  static void Add(const HeadWeights& head, const std::vector<bool>& seen, size_t group,
+                  Recall& recall) {
     ++recall.heads;
+    ++recall.groups[group].heads;
     recall.seen_keys += std::ranges::count(seen, true);
     for (size_t p = 0; p < seen.size(); ++p) recall.weight += seen[p] ? head.weights[p] : 0;
     for (size_t i = 0; i < Recall::kHeaviest.size(); ++i) {
@@ -219,7 +224,9 @@ class RecallPolicy : public AttentionPolicy {
       const auto heaviest = std::span(head.order).first(std::min(head.order.size(), most));
       const auto held = std::ranges::count_if(
           heaviest, [&](int32_t p) { return bool{seen[static_cast<size_t>(p)]}; });
-      recall.held[i] += static_cast<double>(held) / static_cast<double>(heaviest.size());
+      const double share = static_cast<double>(held) / static_cast<double>(heaviest.size());
+      recall.held[i] += share;
+      if (i == Recall::kNamed) recall.groups[group].held += share;
     }
   }
 
@@ -230,6 +237,17 @@ class RecallPolicy : public AttentionPolicy {
 };
 
 }  // namespace
+
+std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
+  std::vector<Named> worst;
+  for (int64_t i = 0; i < std::ssize(groups); ++i) {
+    const Group& group = groups[static_cast<size_t>(i)];
+    if (group.heads > 0) worst.push_back({i / kv_heads, i % kv_heads, group.Mean()});
+  }
+  std::ranges::stable_sort(worst, {}, &Named::held);
+  worst.resize(std::min(worst.size(), most));
+  return worst;
+}
 
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,

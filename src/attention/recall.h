@@ -14,8 +14,23 @@ namespace godwit {
 
 // Of one policy, sums over tokens, layers and heads.
 struct Recall {
+  // Of the heads of a layer that share a KV head: the share of the kNamed heaviest tokens that is
+  // seen, and how many were added.
+  struct Group {
+    double held = 0;
+    int64_t heads = 0;
+
+    double Mean() const { return held / static_cast<double>(heads); }
+  };
+  // As one of them is named to people: by layer and KV head.
+  struct Named {
+    int64_t layer, kv_head;
+    double held;  // the mean share
+  };
+
   // By the weights of dense attention; of a text with fewer tokens, all of them.
   static constexpr std::array<int64_t, 3> kHeaviest = {10, 64, 1024};
+  static constexpr size_t kNamed = 1;              // of kHeaviest: that by which heads are named
   std::array<double, kHeaviest.size()> held = {};  // the share of those tokens that is seen
   double weight = 0;                               // the share of all weight
   // How far what a head gets lies from what it gets by dense attention, as a share of its length.
@@ -25,6 +40,10 @@ struct Recall {
   // What was read to choose, and of how many tokens, in all layers.
   int64_t index_bytes = 0;
   int64_t tokens = 0;
+  std::vector<Group> groups;  // [layers, KV heads]; of layers that are not measured without heads
+
+  // Those that see least, the worst first, at most `most`; the earlier of equals.
+  std::vector<Named> Worst(int64_t kv_heads, size_t most) const;
 };
 
 struct Watched {

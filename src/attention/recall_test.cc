@@ -99,6 +99,35 @@ void ExpectCounts(const AttentionGeometry& geometry) {
 TEST(RecallTest, CountsWhatIsSeenOfTheHeaviest) { ExpectCounts(Model()); }
 TEST(RecallTest, WithAlibi) { ExpectCounts(WithAlibi(Model(), /*in_bf16=*/false)); }
 
+// A policy whose KV heads see different tokens, in the only layer without a window.
+TEST(RecallTest, NamesTheWorstHeads) {
+  const TestText text(Model(), kTokens, 5);
+  std::vector<Recall> recalls;
+  const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";
+  const auto cache = Watch(Model(), {blocks, "dense"}, recalls);
+  ReadText(*cache, text, kTokens, 64);
+  const Recall& recall = recalls[0];
+  ASSERT_EQ(recall.groups.size(), 4u);
+  EXPECT_NEAR(recall.groups[0].held + recall.groups[1].held, recall.held[Recall::kNamed], 1e-9);
+  const auto worst = recall.Worst(2, 5);
+  ASSERT_EQ(worst.size(), 2u) << "of the layer with a window there are none";
+  EXPECT_LT(worst[0].held, worst[1].held);
+  const auto of_head = [&](int64_t head) {
+    return recall.groups[static_cast<size_t>(head)].Mean();
+  };
+  for (const Recall::Named& head : worst) {
+    EXPECT_EQ(head.layer, 0);
+    EXPECT_EQ(head.held, of_head(head.kv_head));
+  }
+  EXPECT_NE(worst[0].kv_head, worst[1].kv_head);
+  EXPECT_EQ(recall.Worst(2, 1).size(), 1u);
+  // Of equals the earlier.
+  const auto all = recalls[1].Worst(2, 2);
+  EXPECT_EQ(all[0].kv_head, 0);
+  EXPECT_EQ(all[0].held, 1);
+  EXPECT_EQ(all[1].kv_head, 1);
+}
+
 TEST(RecallTest, CountsWhatIsReadToChoose) {
   const TestText text(Model(), kTokens, 5);
   std::vector<Recall> recalls;

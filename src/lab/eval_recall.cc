@@ -47,7 +47,8 @@ RecallOptions ParseRecall(std::span<const std::string> arguments) {
       "eval recall", "[-m MODEL] -f FILE [--kv SPEC ...] [flags]",
       "Says what each --kv shows of the tokens that matter: a text is read by dense "
       "attention, and for its last tokens, in every layer and head, the heaviest 10, "
-      "64 and 1,024 tokens are looked for among those that the policy would show.");
+      "64 and 1,024 tokens are looked for among those that the policy would show. The heads that "
+      "miss most of the 64 are named by layer and KV head, both counted from 0.");
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   line.Group("Text");
@@ -152,9 +153,12 @@ double Mean(Sum sum, int64_t count) {
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, count));
 }
 
+// Heads that are named of each policy, as their queries share a KV head.
+constexpr size_t kWorst = 5;
+
 // kvs: the specs of the policies, as they were given. Means over the tokens, layers and heads.
-nlohmann::ordered_json RecallJson(std::span<const std::string> kvs,
-                                  std::span<const Recall> recalls) {
+nlohmann::ordered_json RecallJson(std::span<const std::string> kvs, std::span<const Recall> recalls,
+                                  int64_t kv_heads) {
   auto policies = nlohmann::ordered_json::array();
   for (size_t i = 0; i < recalls.size(); ++i) {
     const Recall& recall = recalls[i];
@@ -166,12 +170,19 @@ nlohmann::ordered_json RecallJson(std::span<const std::string> kvs,
     policy["error"] = Mean(recall.error, recall.heads);
     policy["seen_keys"] = Mean(recall.seen_keys, recall.heads);
     policy["index_bytes"] = Mean(recall.index_bytes, recall.tokens);
+    auto& worst = policy["worst_heads"] = nlohmann::ordered_json::array();
+    for (const Recall::Named& head : recall.Worst(kv_heads, kWorst)) {
+      worst.push_back({{"layer", head.layer},
+                       {"kv_head", head.kv_head},
+                       {fmt::format("recall_{}", Recall::kHeaviest[Recall::kNamed]), head.held}});
+    }
     policies.push_back(std::move(policy));
   }
   return policies;
 }
 
-std::string RecallText(std::span<const std::string> kvs, std::span<const Recall> recalls) {
+std::string RecallText(std::span<const std::string> kvs, std::span<const Recall> recalls,
+                       int64_t kv_heads) {
   std::vector<console::Column> columns = {"<kv"};
   for (const int64_t heaviest : Recall::kHeaviest) {
     columns.emplace_back(fmt::format("heaviest {}", heaviest));
@@ -192,7 +203,17 @@ std::string RecallText(std::span<const std::string> kvs, std::span<const Recall>
     cells.push_back(fmt::format("{:.0f}", Mean(recall.index_bytes, recall.tokens)));
     table.AddRow(std::move(cells));
   }
-  return table.Take();
+  std::string text = table.Take();
+  text += fmt::format("\nHeads that see least of the heaviest {}, by layer.KV head from 0.0 on:\n",
+                      Recall::kHeaviest[Recall::kNamed]);
+  for (size_t i = 0; i < recalls.size(); ++i) {
+    text += fmt::format("  {}:", kvs[i]);
+    for (const Recall::Named& head : recalls[i].Worst(kv_heads, kWorst)) {
+      text += fmt::format("  {}.{} {:.3f}", head.layer, head.kv_head, head.held);
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace
@@ -204,6 +225,7 @@ int EvalRecall(std::span<const std::string> arguments) {
   cli::WarnAboutSpec(model.spec());
   const std::vector<int32_t> tokens = ReadTokens(model, options);
   const std::vector<Recall> recalls = MeasureRecalls(options, model, tokens);
+  const int64_t kv_heads = Geometry(model.spec()).shape.kv_heads;
   if (options.json) {
     console::WriteJson(
         {{"model", options.model.folder},
@@ -211,9 +233,9 @@ int EvalRecall(std::span<const std::string> arguments) {
                                             : nlohmann::ordered_json(options.files)},
          {"tokens", tokens.size()},
          {"query_tokens", options.query_tokens},
-         {"policies", RecallJson(options.kvs, recalls)}});
+         {"policies", RecallJson(options.kvs, recalls, kv_heads)}});
   } else {
-    console::WriteOutput(RecallText(options.kvs, recalls));
+    console::WriteOutput(RecallText(options.kvs, recalls, kv_heads));
   }
   return console::kExitOk;
 }

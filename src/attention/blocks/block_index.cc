@@ -25,6 +25,8 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
   if (shape_.signs()) {
     levels_.resize(layers.size() *
                    static_cast<size_t>(pool_->layout().kv_heads * 3 * pool_->layout().head_dim));
+    const BlockShape of_tiles{.type = RepresentativeType::kMean, .tokens = kTileTokens, .parts = 1};
+    means_ = std::make_unique<BlockIndex>(of_tiles, pool_, layers);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     rank_[static_cast<size_t>(layers[i])] = static_cast<int64_t>(i);
@@ -47,6 +49,7 @@ BlockIndex::BlockIndex(const BlockIndex& other)
       rank_(other.rank_),
       filled_(other.filled_),
       levels_(other.levels_),
+      means_(other.means_ ? std::make_unique<BlockIndex>(*other.means_) : nullptr),
       ids_(other.ids_),
       data_(other.data_) {
   pool_->Share(ids_);
@@ -55,16 +58,20 @@ BlockIndex::BlockIndex(const BlockIndex& other)
 BlockIndex::~BlockIndex() { pool_->Release(ids_); }
 
 int64_t BlockIndex::ReadBytes(int64_t blocks) const {
-  const int64_t tiles = (blocks * shape_.parts + kTileTokens - 1) / kTileTokens;
-  return tiles * tile_bytes_ * pool_->layout().kv_heads;
+  const int64_t read = (blocks * shape_.parts + kTileTokens - 1) / kTileTokens;
+  return read * tile_bytes_ * pool_->layout().kv_heads +
+         (means_ ? means_->ReadBytes(blocks * tiles()) : 0);
 }
 
 int64_t BlockIndex::BytesFor(int64_t blocks) const {
-  return static_cast<int64_t>(EntriesFor(blocks)) * pool_->layout().page_bytes();
+  return static_cast<int64_t>(EntriesFor(blocks)) * pool_->layout().page_bytes() +
+         (means_ ? means_->BytesFor(blocks * tiles()) : 0);
 }
 
 size_t BlockIndex::EntriesFor(int64_t blocks) const {
-  const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
+  // A block of several tiles of signs may end in another page than it begins in.
+  const int64_t per_page = kTileTokens * tiles_per_page_;
+  const int64_t pages = (blocks * shape_.parts + per_page - 1) / per_page;
   return static_cast<size_t>(pages) * filled_.size();
 }
 
@@ -74,6 +81,7 @@ int64_t BlockIndex::page_of(int64_t block) const {
 
 void BlockIndex::Truncate(int64_t blocks) {
   if (blocks < shape_.learnt_blocks) blocks = 0;
+  if (means_) means_->Truncate(blocks * tiles());
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
   const size_t entries = EntriesFor(blocks);
   if (entries >= ids_.size()) return;
@@ -83,28 +91,46 @@ void BlockIndex::Truncate(int64_t blocks) {
 }
 
 void BlockIndex::Reserve(int64_t blocks) {
-  const int64_t layers = std::ssize(filled_);
-  if (blocks == 0 || layers == 0) return;
-  const size_t entries = EntriesFor(blocks);
-  const size_t held = ids_.size();
-  // Pages that are to be written and that another text reads, too: copied.
-  const auto first = static_cast<size_t>(page_of(lasting()) * layers);
-  const size_t copied = first < held && pool_->IsShared(ids_[first]) ? held - first : 0;
-  const size_t added = entries > held ? entries - held : 0;
-  if (copied + added == 0) return;
-  std::vector<KvPool::PageId> ids(copied + added);
-  std::vector<std::byte*> data(copied + added);
-  ids_.reserve(held + added);
-  data_.reserve(held + added);
+  const Growth own = GrowthTo(blocks);
+  const Growth of_means = means_ ? means_->GrowthTo(blocks * tiles()) : Growth{};
+  if (own.pages() + of_means.pages() == 0) return;
+  const auto make_room = [](BlockIndex& index, const Growth& growth) {
+    index.ids_.reserve(index.ids_.size() + growth.added);
+    index.data_.reserve(index.data_.size() + growth.added);
+  };
+  make_room(*this, own);
+  if (means_) make_room(*means_, of_means);
+  std::vector<KvPool::PageId> ids(own.pages() + of_means.pages());
+  std::vector<std::byte*> data(ids.size());
   pool_->Take(ids, data);
-  for (size_t i = 0; i < copied; ++i) {
-    std::memcpy(data[i], data_[first + i], static_cast<size_t>(pool_->layout().page_bytes()));
-    data_[first + i] = data[i];
-    std::swap(ids_[first + i], ids[i]);
+  Grow(own, std::span(ids).first(own.pages()), std::span(data).first(own.pages()));
+  if (!means_) return;
+  means_->Grow(of_means, std::span(ids).subspan(own.pages()), std::span(data).subspan(own.pages()));
+}
+
+BlockIndex::Growth BlockIndex::GrowthTo(int64_t blocks) const {
+  const int64_t layers = std::ssize(filled_);
+  if (blocks == 0 || layers == 0) return {};
+  const size_t entries = EntriesFor(blocks), held = ids_.size();
+  const auto first = static_cast<size_t>(page_of(lasting()) * layers);
+  return {.first = first,
+          .copied = first < held && pool_->IsShared(ids_[first]) ? held - first : 0,
+          .added = entries > held ? entries - held : 0};
+}
+
+void BlockIndex::Grow(const Growth& growth, std::span<KvPool::PageId> ids,
+                      std::span<std::byte*> data) {
+  for (size_t i = 0; i < growth.copied; ++i) {
+    std::byte*& page = data_[growth.first + i];
+    std::memcpy(data[i], page, static_cast<size_t>(pool_->layout().page_bytes()));
+    page = data[i];
+    std::swap(ids_[growth.first + i], ids[i]);
   }
-  pool_->Release(std::span(ids).first(copied));
-  ids_.insert(ids_.end(), ids.begin() + static_cast<std::ptrdiff_t>(copied), ids.end());
-  data_.insert(data_.end(), data.begin() + static_cast<std::ptrdiff_t>(copied), data.end());
+  pool_->Release(ids.first(growth.copied));
+  const auto added = ids.subspan(growth.copied);
+  ids_.insert(ids_.end(), added.begin(), added.end());
+  const auto pages = data.subspan(growth.copied);
+  data_.insert(data_.end(), pages.begin(), pages.end());
 }
 
 int64_t BlockIndex::lasting() const {
@@ -117,26 +143,47 @@ std::vector<std::span<const std::byte>> BlockIndex::parts() const {
   for (const std::byte* const page : std::span(data_).first(EntriesFor(lasting()))) {
     parts.emplace_back(page, page_bytes);
   }
+  if (!means_) return parts;
+  const auto of_means = means_->parts();
+  parts.insert(parts.end(), of_means.begin(), of_means.end());
   return parts;
 }
 
-bool BlockIndex::TakeUp(std::span<const std::span<const std::byte>> parts, int64_t blocks) {
+BlockIndex::Parts BlockIndex::MeansOf(Parts parts) {
+  // They begin with their levels, of which there are none.
+  const auto first = std::ranges::find_if(parts, [](auto part) { return part.empty(); });
+  return parts.subspan(static_cast<size_t>(first - parts.begin()));
+}
+
+bool BlockIndex::TakeUp(Parts parts, int64_t blocks) {
   assert(ids_.empty());
+  if (!CanTakeUp(parts, blocks)) return false;
+  Reserve(blocks);
+  CopyParts(parts, blocks);
+  return true;
+}
+
+bool BlockIndex::CanTakeUp(Parts parts, int64_t blocks) const {
+  const Parts of_means = means_ ? MeansOf(parts) : Parts{};
+  const Parts own = parts.first(parts.size() - of_means.size());
   const size_t entries = EntriesFor(blocks);
   const auto page_bytes = static_cast<size_t>(pool_->layout().page_bytes());
-  if (blocks < std::max<int64_t>(1, shape_.learnt_blocks) || parts.size() < 1 + entries ||
-      parts.front().size() != std::as_bytes(std::span(levels_)).size()) {
+  if (blocks < std::max<int64_t>(1, shape_.learnt_blocks) || own.size() < 1 + entries ||
+      own.front().size() != std::as_bytes(std::span(levels_)).size()) {
     return false;
   }
-  const auto pages = parts.subspan(1, entries);
-  if (std::ranges::any_of(pages, [&](auto page) { return page.size() != page_bytes; })) {
-    return false;
-  }
-  Reserve(blocks);
+  const auto is_page = [&](auto page) { return page.size() == page_bytes; };
+  return std::ranges::all_of(own.subspan(1, entries), is_page) &&
+         (!means_ || means_->CanTakeUp(of_means, blocks * tiles()));
+}
+
+void BlockIndex::CopyParts(Parts parts, int64_t blocks) {
+  if (means_) means_->CopyParts(MeansOf(parts), blocks * tiles());
   if (!levels_.empty()) std::memcpy(levels_.data(), parts.front().data(), parts.front().size());
-  for (size_t i = 0; i < entries; ++i) std::memcpy(data_[i], pages[i].data(), page_bytes);
+  for (size_t i = 0; i < EntriesFor(blocks); ++i) {
+    std::memcpy(data_[i], parts[1 + i].data(), parts[1 + i].size());
+  }
   std::ranges::fill(filled_, blocks);
-  return true;
 }
 
 size_t BlockIndex::RankOf(int64_t layer) const {
@@ -180,20 +227,22 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
         ReadKeys(kv, layout.head_dim, head, tile, keys, kTileTokens);
         return keys;
       };
-      LearnLevels(shape_.learnt_blocks * shape_.tokens / kTileTokens, read, layout.head_dim,
+      LearnLevels(exec.kernels, shape_.learnt_blocks * tiles(), read, layout.head_dim,
                   &levels_[LevelsAt(layer, head)]);
     });
   }
-  // A core takes the representatives that lie in one tile: no two write into one line of memory.
+  // A core takes the representatives that lie in one tile: no two write into one line of memory,
+  // but for the means of signs.
   const int64_t first_tile = filled * shape_.parts / kTileTokens;
-  const int64_t tiles = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
-  exec.Parallel(tiles * layout.kv_heads, [&](int64_t task, int worker) {
+  const int64_t missing = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
+  exec.Parallel(missing * layout.kv_heads, [&](int64_t task, int worker) {
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
              important, scratch.Row(worker));
   });
   // What was learnt of keys that do not belong to the text yet is learnt again.
   const int64_t lasts = std::min(blocks, lasting);
   if (lasts >= shape_.learnt_blocks) filled = std::max(filled, lasts);
+  if (means_) means_->filled_[RankOf(layer)] = filled * tiles();
 }
 
 size_t BlockIndex::LevelsAt(int64_t layer, int64_t head) const {
@@ -212,8 +261,11 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
   if (shape_.signs()) {
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
+    std::array<int8_t, kernels::kMaxHeadDim> mean;
     ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
-    RepresentSigns(scratch, Levels(layer, head), head_dim, reinterpret_cast<uint8_t*>(tile));
+    const float scale = RepresentSigns(exec.kernels, scratch, Levels(layer, head), head_dim,
+                                       mean.data(), reinterpret_cast<uint8_t*>(tile));
+    means_->Put(layer, head, i, mean.data(), scale);
     return;
   }
   const int64_t per_tile = kTileTokens / shape_.parts;
@@ -227,12 +279,11 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
 void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                            int64_t block, const ImportantTokens& important, float* scratch) const {
   const int64_t head_dim = pool_->layout().head_dim;
-  const int64_t tiles = shape_.tokens / kTileTokens;
   float* const keys = scratch;
   float* const floats = keys + head_dim * shape_.tokens;
   std::array<int8_t, 2 * kernels::kMaxHeadDim + kernels::kQuad> row;
-  for (int64_t t = 0; t < tiles; ++t) {
-    ReadKeys(kv, head_dim, head, block * tiles + t, keys + t * kTileTokens, shape_.tokens);
+  for (int64_t t = 0; t < tiles(); ++t) {
+    ReadKeys(kv, head_dim, head, block * tiles() + t, keys + t * kTileTokens, shape_.tokens);
   }
   const bool dynamic = shape_.type == RepresentativeType::kDynamic;
   const auto places = dynamic && important ? important(head, block) : std::span<const uint16_t>{};

@@ -3,7 +3,8 @@
 //
 // They lie 64 to a tile, as int8 keys do or as signs (kernel_table.h, ScoreTileArgs,
 // ScoreSignsArgs), in pages of the cache's own pool: one budget holds for both, and forks share
-// what they have in common. Not thread-safe.
+// what they have in common. Signs have the means of their tiles in pages beside them. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,9 @@ class BlockIndex {
 
   const BlockShape& shape() const { return shape_; }
   int64_t width() const { return width_; }  // of a representative
-  int64_t bytes() const { return std::ssize(ids_) * pool_->layout().page_bytes(); }
+  int64_t bytes() const {
+    return std::ssize(ids_) * pool_->layout().page_bytes() + (means_ ? means_->bytes() : 0);
+  }
   // That so many blocks take.
   int64_t BytesFor(int64_t blocks) const;
   // What scoring so many blocks of a layer reads.
@@ -98,9 +101,26 @@ class BlockIndex {
   SignTiles Signs(int64_t layer, int64_t head, int64_t i) const;
   // What the signs of a head say.
   SignLevels Levels(int64_t layer, int64_t head) const;
+  // Of signs: the means of their tiles less the centre, a part each.
+  const BlockIndex& means() const { return *means_; }
 
  private:
-  int64_t page_of(int64_t block) const;  // of the pool's, by the representatives it holds
+  // Pages that are missing: those to be written that another text reads, too, which are copied from
+  // `first` on, and those to be added.
+  struct Growth {
+    size_t first = 0, copied = 0, added = 0;
+    size_t pages() const { return copied + added; }
+  };
+  Growth GrowthTo(int64_t blocks) const;
+  void Grow(const Growth& growth, std::span<KvPool::PageId> ids, std::span<std::byte*> data);
+  using Parts = std::span<const std::span<const std::byte>>;
+  // Of parts() those of the means, which come last.
+  static Parts MeansOf(Parts parts);
+  bool CanTakeUp(Parts parts, int64_t blocks) const;
+  void CopyParts(Parts parts, int64_t blocks);
+
+  int64_t tiles() const { return shape_.tokens / kernels::kTileTokens; }  // of a block
+  int64_t page_of(int64_t block) const;  // of the pool's, in which its representatives begin
   size_t EntriesFor(int64_t blocks) const;
   size_t RankOf(int64_t layer) const;
   std::byte* TileData(int64_t layer, int64_t head, int64_t i) const;
@@ -117,12 +137,13 @@ class BlockIndex {
   BlockShape shape_;
   std::shared_ptr<KvPool> pool_;
   int64_t width_;
-  int64_t tile_bytes_;               // of kTileTokens representatives of a head
-  int64_t tiles_per_page_;           // of a head
-  std::vector<int64_t> rank_;        // of each layer, among those that are indexed; -1: it is not
-  std::vector<int64_t> filled_;      // blocks, of each indexed layer
-  std::vector<float> levels_;        // [indexed layers, KV heads, 3, head_dim], SignLevels
-  std::vector<KvPool::PageId> ids_;  // [pages, indexed layers]
+  int64_t tile_bytes_;                 // of kTileTokens representatives of a head
+  int64_t tiles_per_page_;             // of a head
+  std::vector<int64_t> rank_;          // of each layer, among those that are indexed; -1: it is not
+  std::vector<int64_t> filled_;        // blocks, of each indexed layer
+  std::vector<float> levels_;          // [indexed layers, KV heads, 3, head_dim], SignLevels
+  std::unique_ptr<BlockIndex> means_;  // of signs, a block for each of their tiles
+  std::vector<KvPool::PageId> ids_;    // [pages, indexed layers]
   std::vector<std::byte*> data_;
 };
 

@@ -21,12 +21,34 @@ constexpr KvLayout kLayout{
 // Of one representative for each token, so that few blocks fill several pages of the pool.
 constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .parts = 64};
 constexpr int64_t kBlocksOfPage = 4;  // of kFine in a page of the pool
+constexpr BlockShape kSigns{
+    .type = RepresentativeType::kSign, .tokens = 64, .parts = 64, .learnt_blocks = 1};
+constexpr int64_t kSignsOfPage = 28;
+
+// Signs of `blocks`, the integers and the bits of the scales of their means, and levels.
+void AddSigns(const BlockIndex& index, int64_t layer, int64_t head, int64_t blocks,
+              std::vector<int64_t>& all) {
+  constexpr int64_t kBytes = 256;  // of a tile
+  for (int64_t tile = 0; tile < blocks * index.shape().tokens / 64; ++tile) {
+    const uint8_t* const signs = index.Signs(layer, head, tile).signs;
+    all.insert(all.end(), signs, signs + kBytes);
+    const PartVector mean = VectorAt(index.means(), layer, head, tile);
+    all.insert(all.end(), mean.integers.begin(), mean.integers.end());
+    all.push_back(std::bit_cast<int32_t>(mean.scale));
+  }
+  const float* const levels = index.Levels(layer, head).centre;
+  for (int64_t i = 0; i < 3 * kDim; ++i) all.push_back(std::bit_cast<int32_t>(levels[i]));
+}
 
 // Representatives of the parts of `blocks` as integers and the bits of scales.
 std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
   std::vector<int64_t> all;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     for (int64_t head = 0; head < kHeads; ++head) {
+      if (index.shape().signs()) {
+        AddSigns(index, layer, head, blocks, all);
+        continue;
+      }
       for (int64_t part = 0; part < blocks * index.shape().parts; ++part) {
         const PartVector vector = VectorAt(index, layer, head, part);
         all.insert(all.end(), vector.integers.begin(), vector.integers.end());
@@ -70,6 +92,15 @@ std::vector<BlockShape> Shapes() {
         shapes.push_back({.type = type, .tokens = tokens, .parts = parts});
       }
     }
+  }
+  return shapes;
+}
+
+std::vector<BlockShape> ShapesAndSigns() {
+  std::vector<BlockShape> shapes = Shapes();
+  for (const int64_t tokens : {64, 192}) {
+    shapes.push_back(kSigns);
+    shapes.back().tokens = shapes.back().parts = tokens;
   }
   return shapes;
 }
@@ -129,7 +160,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
     layout.dtype = type.dtype;
     KvCache cache(std::make_shared<KvPool>(layout));
     ReadRandomKeys(cache, 1100, 3);
-    for (const BlockShape& shape : Shapes()) {
+    for (const BlockShape& shape : ShapesAndSigns()) {
       const int64_t blocks = 1100 / shape.tokens;
       const auto expected = FreshContents(shape, cache, blocks);
       const auto expect = [&](const char* how, int64_t step, int64_t lasting, int threads) {
@@ -153,7 +184,7 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
   KvCache cache(pool), other(pool);
   ReadRandomKeys(cache, 640, 4);
   ReadRandomKeys(other, 640, 5);
-  for (const BlockShape& shape : {kFine, BlockShape{}}) {
+  for (const BlockShape& shape : {kFine, kSigns, BlockShape{}}) {
     BlockIndex index(shape, pool, kAllLayers);
     const auto expect_other_from = [&](int64_t block) {
       EXPECT_EQ(Contents(index, 10), ContentsFrom(shape, 4, block, 5, 10))
@@ -183,6 +214,65 @@ TEST(BlockIndexTest, CountsWhatScoringReads) {
   expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 16, 1);
   expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 17, 2);
   expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .parts = 1}, 65, 2);
+}
+
+// 32 bytes for the signs of 64 keys in four dimensions, and means 64 to a tile.
+TEST(BlockIndexTest, CountsTheMeansOfSigns) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  for (const int64_t tiles : {1, 3}) {
+    BlockShape shape = kSigns;
+    shape.tokens = shape.parts = tiles * 64;
+    const BlockIndex index(shape, pool, kAllLayers);
+    for (const int64_t blocks : {0, 1, 21, 22, 64, 65}) {
+      const int64_t of_means = (blocks * tiles + 63) / 64 * 64 * (kDim + int64_t{sizeof(float)});
+      EXPECT_EQ(index.ReadBytes(blocks), (blocks * tiles * 256 + of_means) * kHeads);
+      const int64_t pages =
+          (blocks * tiles + kSignsOfPage - 1) / kSignsOfPage + (blocks > 0 ? 1 : 0);
+      EXPECT_EQ(index.BytesFor(blocks), pages * kLayers * kLayout.page_bytes());
+    }
+  }
+}
+
+// Each in pages of its own: what one of two that share them writes into is copied, of both.
+TEST(BlockIndexTest, AForkOfSignsCopiesTheirMeansToo) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool), other(pool);
+  constexpr int64_t kBlocks = kSignsOfPage + 2;
+  ReadRandomKeys(cache, 64 * kBlocks, 6);
+  ReadRandomKeys(other, 64 * kBlocks, 7);
+  const int64_t of_caches = pool->pages_in_use();
+  const auto pages = [&] { return pool->pages_in_use() - of_caches; };
+  BlockIndex index(kSigns, pool, kAllLayers);
+  Fill(index, cache, kBlocks - 1);
+  EXPECT_EQ(pages(), (2 + 1) * kLayers);
+  EXPECT_EQ(index.bytes(), pages() * kLayout.page_bytes());
+  const auto before = Contents(index, kBlocks - 1);
+  {
+    BlockIndex fork(index);
+    EXPECT_EQ(Contents(fork, kBlocks - 1), before);
+    EXPECT_EQ(pages(), (2 + 1) * kLayers);
+    Fill(fork, other, kBlocks);
+    EXPECT_EQ(pages(), (3 + 2) * kLayers) << "the last of signs, and that of means";
+    EXPECT_EQ(Contents(index, kBlocks - 1), before);
+    EXPECT_EQ(Contents(fork, kBlocks), ContentsFrom(kSigns, 6, kBlocks - 1, 7, kBlocks));
+    index.Truncate(0);
+    EXPECT_EQ(index.bytes(), 0);
+  }
+  EXPECT_EQ(pages(), 0);
+}
+
+// Neither signs nor means are taken where there is no room for both.
+TEST(BlockIndexTest, WithoutRoomForMeansThereAreNoSigns) {
+  constexpr int64_t kBlocks = 3;
+  const int64_t of_cache = kLayout.BytesFor(64 * kBlocks), page = kLayout.page_bytes();
+  const auto budget = std::make_shared<KvBudget>(of_cache + 3 * page);
+  const auto pool = std::make_shared<KvPool>(kLayout, budget);
+  KvCache cache(pool);
+  ReadRandomKeys(cache, 64 * kBlocks, 9);
+  BlockIndex index(kSigns, pool, kAllLayers);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { index.Reserve(kBlocks); }), HasSubstr("are taken"));
+  EXPECT_EQ(budget->used(), of_cache);
+  EXPECT_EQ(index.bytes(), 0);
 }
 
 // A fork shares every page, and copies those that it writes into; so does the one it was made of.
@@ -252,6 +342,34 @@ TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   EXPECT_FALSE(none.TakeUp(std::span(parts).subspan(1), 1)) << "others";
   auto shorter = parts;
   shorter[1] = shorter[1].first(1);
+  EXPECT_FALSE(none.TakeUp(shorter, 1));
+  EXPECT_EQ(none.bytes(), 0);
+}
+
+TEST(BlockIndexTest, TakesUpSignsWithTheirMeans) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool);
+  constexpr int64_t kBlocks = 2 * kSignsOfPage + 2;
+  ReadRandomKeys(cache, 64 * kBlocks, 6);
+  BlockIndex index(kSigns, pool, kAllLayers);
+  Fill(index, cache, kBlocks);
+  const auto parts = index.parts();
+  ASSERT_EQ(parts.size(), 1u + 3 * kLayers + 1u + kLayers);
+  for (const int64_t blocks : {int64_t{1}, kSignsOfPage, kSignsOfPage + 1, kBlocks}) {
+    BlockIndex again(kSigns, pool, kAllLayers);
+    ASSERT_TRUE(again.TakeUp(parts, blocks));
+    EXPECT_EQ(again.lasting(), blocks);
+    EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
+    Fill(again, cache, kBlocks);
+    EXPECT_EQ(Contents(again, kBlocks), Contents(index, kBlocks));
+  }
+  BlockIndex none(kSigns, pool, kAllLayers);
+  EXPECT_FALSE(none.TakeUp(parts, 0));
+  EXPECT_FALSE(none.TakeUp(parts, 3 * kSignsOfPage + 1)) << "more than there are";
+  EXPECT_FALSE(none.TakeUp(std::span(parts).first(1 + 3 * kLayers), 1)) << "no means";
+  EXPECT_FALSE(none.TakeUp(std::span(parts).first(parts.size() - 1), 1)) << "of one layer";
+  auto shorter = parts;
+  shorter.back() = shorter.back().first(1);
   EXPECT_FALSE(none.TakeUp(shorter, 1));
   EXPECT_EQ(none.bytes(), 0);
 }

@@ -71,18 +71,44 @@ void MeanStdOf(const Parts& parts, int64_t head_dim, int64_t d, int64_t behind, 
   mean_std[head_dim + d] = std::sqrt(squares / count);
 }
 
-// Keys of tiles [begin, end) of whose signs in dimension d are set.
-int CountSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t begin, int64_t end,
-               int64_t d) {
+// Of the keys of a tile, the share of those whose signs in dimension d are set.
+float ShareOfSigns(const uint8_t* signs, int64_t d) {
   int count = 0;
-  for (int64_t tile = begin; tile < end; ++tile) {
-    const uint8_t* const signs = blocks.Signs(layer, head, tile).signs;
-    for (int64_t j = 0; j < kTileTokens; ++j) {
-      const kernels::SignPlace place = kernels::SignAt(d / 4, j);
-      count += signs[place.byte] >> (place.shift + d % 4) & 1;
-    }
+  for (int64_t j = 0; j < kTileTokens; ++j) {
+    const kernels::SignPlace place = kernels::SignAt(d / 4, j);
+    count += signs[place.byte] >> (place.shift + d % 4) & 1;
   }
-  return count;
+  return static_cast<float>(count) / static_cast<float>(kTileTokens);
+}
+
+// The same of tiles [begin, end) of signs, as what is stored says.
+void MeanStdOfSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t begin,
+                    int64_t end, float* mean_std) {
+  const int64_t head_dim = blocks.width();
+  const SignLevels levels = blocks.Levels(layer, head);
+  const auto count = static_cast<float>(end - begin);
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float range = levels.above[d] - levels.below[d];
+    // body(mean, share of the signs) of each tile.
+    const auto for_each = [&](const auto& body) {
+      for (int64_t i = begin; i < end; ++i) {
+        const RepresentativeTile means = blocks.means().Tile(layer, head, i / kTileTokens);
+        const int64_t slot = i % kTileTokens;
+        const int integer = means.vectors[kernels::KeyAt(kQuad, d, slot)] - 128;
+        const float share = ShareOfSigns(blocks.Signs(layer, head, i).signs, d);
+        body(static_cast<float>(integer) * means.scales[slot] + levels.below[d] + share * range,
+             share);
+      }
+    };
+    float sum = 0, squares = 0;
+    for_each([&](float mean, float) { sum += mean; });
+    const float all = sum / count;
+    for_each([&](float mean, float share) {
+      squares += (mean - all) * (mean - all) + range * range * share * (1 - share);
+    });
+    mean_std[d] = all;
+    mean_std[head_dim + d] = std::sqrt(squares / count);
+  }
 }
 
 }  // namespace
@@ -93,16 +119,8 @@ float RepresentGroup(const kernels::KernelTable& kernels, const BlockIndex& bloc
   const int64_t vectors = VectorsOf(shape.type), head_dim = blocks.width() / vectors;
   std::array<float, 2 * kernels::kMaxHeadDim> floats;
   if (shape.signs()) {
-    const SignLevels levels = blocks.Levels(layer, head);
     const int64_t tiles = shape.tokens / kTileTokens;
-    const auto keys = static_cast<float>((end - begin) * shape.tokens);
-    for (int64_t d = 0; d < head_dim; ++d) {
-      const int set = CountSigns(blocks, layer, head, begin * tiles, end * tiles, d);
-      const float share = static_cast<float>(set) / keys;
-      const float range = levels.above[d] - levels.below[d];
-      floats[static_cast<size_t>(d)] = levels.below[d] + share * range;
-      floats[static_cast<size_t>(head_dim + d)] = range * std::sqrt(share * (1 - share));
-    }
+    MeanStdOfSigns(blocks, layer, head, begin * tiles, end * tiles, floats.data());
     return QuantizeMeanStd(kernels, head_dim, floats.data(), representative);
   }
   const Parts parts(blocks, layer, head, begin * shape.parts, end * shape.parts);

@@ -16,7 +16,7 @@ constexpr RepresentativeType GroupType(RepresentativeType of_blocks) {
 }
 
 // Of blocks [begin, end) of a head, that `blocks` holds: [2 * head_dim] and zeros to kQuad, in int8
-// with the scale that is returned. Of kSign in the levels of the head, less the centre. Of kQuest
+// with the scale that is returned. Of kSign by means and levels, less the centre. Of kQuest
 // the box of the group's integers holds those of its parts' integers, as they are scored.
 float RepresentGroup(const kernels::KernelTable& kernels, const BlockIndex& blocks, int64_t layer,
                      int64_t head, int64_t begin, int64_t end, int8_t* representative);

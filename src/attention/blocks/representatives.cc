@@ -9,6 +9,8 @@
 namespace godwit {
 namespace {
 
+using kernels::kTileTokens;
+
 struct Box {
   float low, high;
   float centre() const { return low / 2 + high / 2; }
@@ -47,6 +49,22 @@ int HalfWidth(const Box& box, int centre, double step) {
   const bool holds = (centre - rounded) * step <= box.low && box.high <= (centre + rounded) * step;
   return holds ? rounded : rounded + 1;
 }
+
+// The mean of a tile's keys less a centre, as it is stored.
+struct TileMean {
+  TileMean(const kernels::KernelTable& kernels, const float* keys, const float* centre,
+           int64_t head_dim) {
+    std::array<float, kernels::kMaxHeadDim> floats = {};
+    for (int64_t d = 0; d < head_dim; ++d) {
+      floats[static_cast<size_t>(d)] = MeanOf(keys + d * kTileTokens, kTileTokens) - centre[d];
+    }
+    scale = ops::QuantizeRow(kernels, floats.data(), head_dim, integers.data()).scale;
+  }
+  float At(int64_t d) const { return scale * static_cast<float>(integers[static_cast<size_t>(d)]); }
+
+  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> integers = {};
+  float scale;
+};
 
 }  // namespace
 
@@ -115,30 +133,33 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
   return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
 }
 
-void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
+void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
+                 const std::function<const float*(int64_t)>& read, int64_t head_dim,
                  float* levels) {
-  constexpr int64_t kTokens = kernels::kTileTokens;
   float* const centre = levels;
   float* const above = levels + head_dim;
   float* const below = levels + 2 * head_dim;
   std::fill_n(levels, 3 * head_dim, 0.0f);
-  const auto tokens = static_cast<float>(tiles * kTokens);
+  const auto tokens = static_cast<float>(tiles * kTileTokens);
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const float* const keys = read(tile);
-    for (int64_t i = 0; i < head_dim * kTokens; ++i) centre[i / kTokens] += keys[i];
+    for (int64_t i = 0; i < head_dim * kTileTokens; ++i) centre[i / kTileTokens] += keys[i];
   }
   for (int64_t d = 0; tiles > 0 && d < head_dim; ++d) centre[d] /= tokens;
   std::array<float, kernels::kMaxHeadDim> count_above = {};
   float magnitude = 0;
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const float* const keys = read(tile);
-    for (int64_t i = 0; i < head_dim * kTokens; ++i) {
-      const int64_t d = i / kTokens;
-      const float key = keys[i] - centre[d];
-      const bool is_above = keys[i] > centre[d];
-      (is_above ? above : below)[d] += key;
-      count_above[static_cast<size_t>(d)] += is_above ? 1.0f : 0.0f;
-      magnitude += std::abs(key);
+    const TileMean mean(kernels, keys, centre, head_dim);
+    for (int64_t d = 0; d < head_dim; ++d) {
+      const float middle = centre[d] + mean.At(d);
+      for (int64_t j = 0; j < kTileTokens; ++j) {
+        const float number = keys[d * kTileTokens + j];
+        const bool is_above = number > middle;
+        (is_above ? above : below)[d] += number - middle;
+        count_above[static_cast<size_t>(d)] += is_above ? 1.0f : 0.0f;
+        magnitude += std::abs(number - middle);
+      }
     }
   }
   // One more key on either side, as far off as numbers are on the whole: a side may have none.
@@ -150,19 +171,24 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
   }
 }
 
-void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs) {
-  constexpr int64_t kTokens = kernels::kTileTokens;
-  std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
+float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
+                     const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs) {
+  const TileMean of_tile(kernels, keys, levels.centre, head_dim);
+  std::copy_n(of_tile.integers.data(),
+              (head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, mean);
+  std::fill_n(signs, SignGroups(head_dim) * kTileTokens / 2, uint8_t{0});
   for (int64_t d = 0; d < head_dim; ++d) {
-    const float* const row = keys + d * kTokens;
+    const float* const row = keys + d * kTileTokens;
+    const float middle = levels.centre[d] + of_tile.At(d);
     const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
     // Of a key to the next: in this order compilers take 16 bytes at once.
-    std::array<uint8_t, kTokens> bits;
-    for (size_t j = 0; j < kTokens; ++j) bits[j] = row[j] > levels.centre[d] ? bit : 0;
-    for (int64_t j = 0; j < kTokens; ++j) {
+    std::array<uint8_t, kTileTokens> bits;
+    for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > middle ? bit : 0;
+    for (int64_t j = 0; j < kTileTokens; ++j) {
       signs[kernels::SignAt(d / 4, j).byte] |= bits[static_cast<size_t>(j)];
     }
   }
+  return of_tile.scale;
 }
 
 }  // namespace godwit

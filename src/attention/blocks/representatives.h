@@ -2,8 +2,8 @@
 // matter to it: a centre c and, of some kinds, a spread s, so that the part's score is
 //   scale * (q . c + |q| . s)
 // That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score parts, too.
-// Or the signs of every key, a bit for a number: a part is one token, and takes the bytes that mean
-// and spread of 16 do.
+// Or the mean of a tile of keys, and of each of them the signs of how it differs, a bit for a
+// number: a part is one token, and takes little more than the bytes that mean and spread of 16 do.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class RepresentativeType {
   kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
   kFixed,    // the first one
   kDynamic,  // of a block the keys of the tokens that get most attention: as kFixed of each of them
-  kSign,     // the sign of every number of every key
+  kSign,     // the mean of every tile, and the sign of every number of every key less that
 };
 
 // A kind as --kv spells it, the vectors that it keeps of a part, and what they are, for people.
@@ -76,27 +76,31 @@ constexpr int64_t SignGroups(int64_t head_dim) {
 }
 
 // What the signs of the keys of a head say, a dimension at a time [head_dim]: whether a number lies
-// above the centre, and how far off it then is in the mean. Dimensions differ much in that, and in
-// some a few keys lie far on one side.
+// above the mean of its tile, and how far off it then is in the mean. Dimensions differ much in
+// that, and in some a few keys lie far on one side.
 struct SignLevels {
-  const float* centre;
-  const float* above;  // at least 0
-  const float* below;  // at most 0
+  const float* centre;  // of the first keys: what all keys have in common
+  const float* above;   // at least 0
+  const float* below;   // at most 0
 };
 
 // levels [3, head_dim], in the order of SignLevels, of so many tiles of keys; of none: 0, 1 and -1.
 // read(i): tile i, [head_dim, kTileTokens], dimension by dimension, valid until the next call.
-void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
-                 float* levels);
+void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
+                 const std::function<const float*(int64_t)>& read, int64_t head_dim, float* levels);
 inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
   return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs, half a byte for
-// each of SignGroups(head_dim) groups of a key, as kernels::SignAt has it. The levels of a key's
-// signs stand for the key, less the centre. What a query makes of the centre is the same for all
-// keys, so no softmax notices. A key has no scale of its own: that would stretch what all keys have
-// in common, too, which a query may weigh more than all in which they differ.
-void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs);
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: their mean less the
+// centre, [head_dim] and zeros to kQuad, in int8 with the scale that is returned; and of each key
+// less the centre and that mean the signs, half a byte for each of SignGroups(head_dim) groups, as
+// kernels::SignAt has it. The mean and the levels of a key's signs stand for the key, less the
+// centre. What a query makes of the centre is the same for all keys, so no softmax notices. Trained
+// models have keys that lie far from 0, and where that is turns with the position: the mean of a
+// tile turns, too. A key has no scale of its own: that would stretch what all keys have in common,
+// too, which a query may weigh more than all in which they differ.
+float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
+                     const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs);
 
 }  // namespace godwit

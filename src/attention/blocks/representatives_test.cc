@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "attention/attention_test_support.h"
@@ -249,18 +250,35 @@ TEST(QuestTest, NoKeyScoresAboveItsPage) {
 // Three tiles of keys, dimension by dimension: dimensions differ in where they lie and how wide, in
 // the first one all keys are alike but one, in the second all.
 struct LearntKeys {
-  explicit LearntKeys(int64_t dims) : head_dim(dims), levels(static_cast<size_t>(3 * dims)) {
+  explicit LearntKeys(int64_t dims)
+      : head_dim(dims), levels(static_cast<size_t>(3 * dims)), centre(static_cast<size_t>(dims)) {
     kernels::RandomFloats random(static_cast<uint32_t>(dims));
     for (int64_t tile = 0; tile < kTiles; ++tile) {
       for (int64_t d = 0; d < dims; ++d) {
         for (int64_t j = 0; j < kernels::kTileTokens; ++j) {
-          const float wide = random(-2, 1) * static_cast<float>(d + 1);
+          const float wide = (random(-2, 1) + static_cast<float>(tile)) * static_cast<float>(d + 1);
           keys.push_back(d > 1 ? wide : d == 0 && tile == 1 && j == 5 ? 3.0f : -1.0f);
         }
       }
     }
     LearnLevels(
-        kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
+        BestKernels(), kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
+    for (int64_t tile = 0; tile < kTiles; ++tile) {
+      for (int64_t d = 0; d < dims; ++d) centre[static_cast<size_t>(d)] += MeanOf(tile, d) / kTiles;
+    }
+  }
+  double MeanOf(int64_t tile, int64_t d) const {
+    const float* const row = Tile(tile) + d * kernels::kTileTokens;
+    return std::accumulate(row, row + kernels::kTileTokens, 0.0) / kernels::kTileTokens;
+  }
+  // From where signs of a tile are taken: its mean, as int8 with one scale has it less the centre.
+  double MiddleOf(int64_t tile, int64_t d) const {
+    double largest = 0;
+    for (int64_t i = 0; i < head_dim; ++i) {
+      largest = std::max(largest, std::abs(MeanOf(tile, i) - centre[static_cast<size_t>(i)]));
+    }
+    const double step = largest / 127, own = centre[static_cast<size_t>(d)];
+    return own + (step > 0 ? std::nearbyint((MeanOf(tile, d) - own) / step) * step : 0);
   }
   const float* Tile(int64_t tile) const {
     return keys.data() + tile * head_dim * kernels::kTileTokens;
@@ -271,34 +289,36 @@ struct LearntKeys {
   int64_t head_dim;
   std::vector<float> keys;
   std::vector<float> levels;
+  std::vector<double> centre;
 };
 
 TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
   constexpr int64_t kKeys = LearntKeys::kTiles * kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
     const LearntKeys learnt(head_dim);
-    const auto key_at = [&](int64_t key, int64_t d) -> double {
-      return learnt.Tile(
-          key / kernels::kTileTokens)[d * kernels::kTileTokens + key % kernels::kTileTokens];
+    // Less what its sign is taken from.
+    const auto number_of = [&](int64_t key, int64_t d) -> double {
+      const int64_t tile = key / kernels::kTileTokens;
+      return learnt.Tile(tile)[d * kernels::kTileTokens + key % kernels::kTileTokens] -
+             learnt.MiddleOf(tile, d);
     };
     double usual = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
       for (int64_t key = 0; key < kKeys; ++key) {
-        usual += std::abs(key_at(key, d) - learnt.Levels().centre[d]) /
-                 static_cast<double>(kKeys * head_dim);
+        usual += std::abs(number_of(key, d)) / static_cast<double>(kKeys * head_dim);
       }
     }
     if (usual == 0) usual = 1;
     for (int64_t d = 0; d < head_dim; ++d) {
-      double mean = 0, above = usual, below = -usual, count_above = 1, count_below = 1;
-      for (int64_t key = 0; key < kKeys; ++key) mean += key_at(key, d) / kKeys;
+      double above = usual, below = -usual, count_above = 1, count_below = 1;
       for (int64_t key = 0; key < kKeys; ++key) {
-        const double number = key_at(key, d) - mean;
+        const double number = number_of(key, d);
         (number > 1e-6 ? above : below) += number;
         (number > 1e-6 ? count_above : count_below) += 1;
       }
       const double near = 1e-5 * static_cast<double>(d + 1) + 1e-5 * usual;
-      EXPECT_NEAR(learnt.Levels().centre[d], mean, near) << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().centre[d], learnt.centre[static_cast<size_t>(d)], near)
+          << "dimension " << d;
       EXPECT_NEAR(learnt.Levels().above[d], above / count_above, near) << "dimension " << d;
       EXPECT_NEAR(learnt.Levels().below[d], below / count_below, near) << "dimension " << d;
     }
@@ -308,27 +328,57 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
 TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
   std::vector<float> levels(6);
   LearnLevels(
-      0, [](int64_t) { return nullptr; }, 2, levels.data());
+      BestKernels(), 0, [](int64_t) { return nullptr; }, 2, levels.data());
   EXPECT_EQ(levels, (std::vector<float>{0, 0, 1, 1, -1, -1}));
 }
 
-TEST(SignsTest, AreABitForANumber) {
+TEST(SignsTest, AreAMeanAndABitForANumber) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
     const LearntKeys learnt(head_dim);
-    kernels::Guarded<float> keys(head_dim * kTokens);
-    std::copy_n(learnt.Tile(1), keys.size(), keys.data());
-    kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
-    RepresentSigns(keys.data(), learnt.Levels(), head_dim, signs.data());
-    EXPECT_TRUE(signs.GuardsIntact());
-    for (int64_t j = 0; j < kTokens; ++j) {
-      for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
-        const kernels::SignPlace place = kernels::SignAt(d / 4, j);
-        const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
-        const bool expected = d < head_dim && keys[d * kTokens + j] > learnt.Levels().centre[d];
-        EXPECT_EQ(found, expected) << "dimension " << d << " of " << head_dim << ", key " << j;
+    const SignLevels levels = learnt.Levels();
+    for (const kernels::Isa& isa : kernels::AllIsas()) {
+      if (!isa.supported()) continue;
+      for (int64_t tile = 0; tile < LearntKeys::kTiles; ++tile) {
+        kernels::Guarded<float> keys(head_dim * kTokens);
+        std::copy_n(learnt.Tile(tile), keys.size(), keys.data());
+        kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
+        kernels::Guarded<int8_t> mean((head_dim + kQuad - 1) / kQuad * kQuad);
+        const float scale =
+            RepresentSigns(*isa.table, keys.data(), levels, head_dim, mean.data(), signs.data());
+        EXPECT_TRUE(signs.GuardsIntact());
+        EXPECT_TRUE(mean.GuardsIntact());
+        for (int64_t d = head_dim; d < mean.size(); ++d) EXPECT_EQ(mean[d], 0) << "behind its end";
+        for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
+          const bool there = d < head_dim;
+          const float middle =
+              there ? levels.centre[d] + scale * static_cast<float>(mean[d]) : kernels::kInfinity;
+          if (there) {
+            EXPECT_NEAR(middle, learnt.MeanOf(tile, d), 0.51 * scale + 1e-5) << isa.name;
+          }
+          for (int64_t j = 0; j < kTokens; ++j) {
+            const kernels::SignPlace place = kernels::SignAt(d / 4, j);
+            const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
+            EXPECT_EQ(found, there && keys[d * kTokens + j] > middle)
+                << isa.name << ": dimension " << d << " of " << head_dim << ", key " << j;
+          }
+        }
       }
     }
+  }
+}
+
+// A number that is not finite shows as it does of other kinds.
+TEST(SignsTest, OfWhatIsNotFiniteHaveNoScale) {
+  constexpr int64_t kDim = 24;
+  const LearntKeys learnt(kDim);
+  for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
+    std::vector<float> keys(learnt.Tile(0), learnt.Tile(1));
+    keys[20 * kernels::kTileTokens + 63] = bad;
+    std::vector<int8_t> mean(kDim);
+    std::vector<uint8_t> signs(static_cast<size_t>(SignGroups(kDim) * kernels::kTileTokens / 2));
+    EXPECT_TRUE(std::isnan(RepresentSigns(BestKernels(), keys.data(), learnt.Levels(), kDim,
+                                          mean.data(), signs.data())));
   }
 }
 

@@ -125,24 +125,13 @@ BlockScorer::BlockScorer(const Exec& exec, const AttentionGeometry& geometry,
     : kernels_(exec.kernels),
       geometry_(geometry),
       index_(index),
+      vectors_(index.shape().signs() ? index.means() : index),
       layer_(layer),
       position_(position),
       group_(geometry.shape.heads / geometry.shape.kv_heads),
       scales_(exec.workspace.Matrix<float>(1, q.rows).RowSpan(0)),
       sums_(exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0)) {
-  const int64_t kv_heads = geometry.shape.kv_heads, width = index.width();
-  if (index.shape().signs()) {
-    SignTables queries(exec, q.rows, q.cols, scales_, sums_);
-    tables_ = queries.tables;
-    fine_ = queries.fine;
-    has_fine_ = exec.workspace.Matrix<bool>(1, kv_heads).RowSpan(0);
-    exec.Parallel(kv_heads, [&](int64_t kv_head) {
-      const int64_t head = kv_head * group_;
-      has_fine_[static_cast<size_t>(kv_head)] =
-          queries.Fill(q.Rows(head, head + group_), head, index.Levels(layer, kv_head));
-    });
-    return;
-  }
+  const int64_t width = vectors_.width();
   integers_ = exec.workspace.Matrix<int8_t>(q.rows, kernels::PadToLanes(width));
   const int64_t tile = group_ * kTileTokens;
   biases_ = exec.workspace.Matrix<float>(exec.pool.threads(), tile);
@@ -157,15 +146,25 @@ BlockScorer::BlockScorer(const Exec& exec, const AttentionGeometry& geometry,
     scales_[static_cast<size_t>(h)] = result.scale;
     sums_[static_cast<size_t>(h)] = std::accumulate(row, row + width, 0);
   }
+  if (!index.shape().signs()) return;
+  steps_ = exec.workspace.Matrix<float>(1, q.rows).RowSpan(0);
+  offsets_ = exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0);
+  SignTables queries(exec, q.rows, q.cols, steps_, offsets_);
+  tables_ = queries.tables;
+  fine_ = queries.fine;
+  const int64_t kv_heads = geometry.shape.kv_heads;
+  has_fine_ = exec.workspace.Matrix<bool>(1, kv_heads).RowSpan(0);
+  exec.Parallel(kv_heads, [&](int64_t kv_head) {
+    const int64_t head = kv_head * group_;
+    has_fine_[static_cast<size_t>(kv_head)] =
+        queries.Fill(q.Rows(head, head + group_), head, index.Levels(layer, kv_head));
+  });
 }
 
 void BlockScorer::Score(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
                         int worker) const {
-  if (index_.shape().signs()) {
-    ScoreSigns(kv_head, begin, end, scores);
-  } else {
-    ScoreVectors(kv_head, begin, end, scores, worker);
-  }
+  ScoreVectors(kv_head, begin, end, scores, worker);
+  if (index_.shape().signs()) AddSigns(kv_head, begin, end, scores, worker);
 }
 
 void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
@@ -179,9 +178,9 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
     for (int64_t at = 0; bias != nullptr && at < group_ * kTileTokens; ++at) {
       const int64_t last = i * kTileTokens + at % kTileTokens + 1;
       bias[at] = BiasAt(alibi, head + at / kTileTokens, position_,
-                        last * index_.shape().part_tokens() - 1);
+                        last * vectors_.shape().part_tokens() - 1);
     }
-    const RepresentativeTile tile = index_.Tile(layer_, kv_head, i);
+    const RepresentativeTile tile = vectors_.Tile(layer_, kv_head, i);
     // Where it may write a whole tile, it does so.
     const int64_t to = part - begin;
     const bool whole = keys == kTileTokens && first == 0 &&
@@ -196,13 +195,13 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
                             .k = tile.vectors,
                             .k_scales = tile.scales,
                             .keys = keys,
-                            .width = index_.width(),
+                            .width = vectors_.width(),
                             .scale = geometry_.shape.scale,
                             .bias = bias,
                             .scores = out,
                             .scores_stride = stride,
                             .next_k = (i + 1) * kTileTokens < end
-                                          ? index_.Tile(layer_, kv_head, i + 1).vectors
+                                          ? vectors_.Tile(layer_, kv_head, i + 1).vectors
                                           : nullptr});
     for (int64_t row = 0; !whole && row < group_; ++row) {
       std::copy_n(out + row * stride + first, keys - first, scores.Row(row) + to);
@@ -211,36 +210,34 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
   }
 }
 
-void BlockScorer::ScoreSigns(int64_t kv_head, int64_t begin, int64_t end,
-                             MatrixView<float> scores) const {
+void BlockScorer::AddSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
+                           int worker) const {
   const int64_t head = kv_head * group_;
+  float* const signs = tiles_.Row(worker);
   // Of a page at a time, while the next one is fetched: as far ahead as memory needs to answer.
   SignTiles tiles = index_.Signs(layer_, kv_head, begin);
   for (int64_t i = begin, next = 0; i < end; i = next) {
-    next = std::min(end, i + tiles.count);
+    next = std::min({end, i + tiles.count, i + kTileTokens});
     const SignTiles ahead = next < end ? index_.Signs(layer_, kv_head, next) : SignTiles{};
     kernels_.score_signs(
         {.tables = tables_.Row(head),
          .fine = has_fine_[static_cast<size_t>(kv_head)] ? fine_.Row(head) : nullptr,
-         .offsets = &sums_[static_cast<size_t>(head)],
+         .offsets = &offsets_[static_cast<size_t>(head)],
          .rows = group_,
          .groups = SignGroups(geometry_.shape.head_dim),
          .signs = tiles.signs,
          .tiles = next - i,
-         .scores = scores.Row(0) + i - begin,
-         .scores_stride = scores.stride,
+         .scores = signs,
+         .scores_stride = kTileTokens,
          .next = ahead.signs});
-    tiles = ahead;
-  }
-  for (int64_t row = 0; row < group_; ++row) {
-    float* const score = scores.Row(row);
-    const float factor = std::numbers::log2e_v<float> * geometry_.shape.scale *
-                         scales_[static_cast<size_t>(head + row)];
-    for (int64_t i = 0; i < end - begin; ++i) score[i] *= factor;
-    for (int64_t i = begin; !geometry_.alibi.slopes.empty() && i < end; ++i) {
-      score[i - begin] += std::numbers::log2e_v<float> *
-                          BiasAt(geometry_.alibi, head + row, position_, (i + 1) * kTileTokens - 1);
+    for (int64_t row = 0; row < group_; ++row) {
+      const float factor = std::numbers::log2e_v<float> * geometry_.shape.scale *
+                           steps_[static_cast<size_t>(head + row)];
+      const float* const of_row = signs + row * kTileTokens;
+      float* const score = scores.Row(row) + i - begin;
+      for (int64_t j = 0; j < next - i; ++j) score[j] += of_row[j] * factor;
     }
+    tiles = ahead;
   }
 }
 

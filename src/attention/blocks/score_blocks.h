@@ -11,8 +11,8 @@
 
 namespace godwit {
 
-// Parts of a block that are scored: its parts, or of signs its tiles, each as high as its highest
-// key.
+// Parts of a block that are scored: its parts, or of signs its tiles, each by its mean and as high
+// above that as its highest key.
 inline int64_t ScoredParts(const BlockShape& shape) {
   return shape.signs() ? shape.tokens / kernels::kTileTokens : shape.parts;
 }
@@ -33,18 +33,24 @@ class BlockScorer {
  private:
   void ScoreVectors(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
                     int worker) const;
-  void ScoreSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores) const;
+  // Onto what their means are given.
+  void AddSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
+                int worker) const;
 
   const kernels::KernelTable& kernels_;
   const AttentionGeometry& geometry_;
   const BlockIndex& index_;
+  const BlockIndex& vectors_;  // the index, or of signs their means
   int64_t layer_, position_, group_;
-  std::span<float> scales_;  // of each head, of its integers or its tables' steps
-  std::span<int32_t> sums_;  // of each head's integers, or its tables' offsets
-  // Of vectors: (q, |q|), or q alone, and of each worker a tile of biases and one of scores.
+  // Of vectors: (q, |q|), or q alone, with the scale and the sum of each head's; and of each worker
+  // a tile of biases and one of scores.
+  std::span<float> scales_;
+  std::span<int32_t> sums_;
   MatrixView<int8_t> integers_;
   MatrixView<float> biases_, tiles_;
   // Of signs: what the levels of four of them add up to, and where a KV head needs them finer.
+  std::span<float> steps_;
+  std::span<int32_t> offsets_;
   MatrixView<uint8_t> tables_, fine_;
   std::span<bool> has_fine_;
 };

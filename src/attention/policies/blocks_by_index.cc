@@ -47,9 +47,10 @@ BlockShape BlocksByIndex::Shape() const {
 
 TextIndex BlocksByIndex::index() const {
   const BlockShape shape = Shape();
-  // Of signs also how they lie, which was another way once (kernels::SignAt).
+  // Of signs also how they lie (kernels::SignAt) and from where they are taken: both were others
+  // once.
   TextIndex index{.kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}",
-                                      KindOf(shape.type).name, shape.signs() ? " by keys" : "",
+                                      KindOf(shape.type).name, shape.signs() ? " by keys from tile means" : "",
                                       shape.tokens, shape.parts, shape.learnt_blocks,
                                       fmt::join(geometry_->leaders, ","))};
   if (!index_) return index;

@@ -42,7 +42,7 @@ TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0, 9, 0});
   const TestText text(geometry, kTokens, 2);
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
-  // Nor have those that see what another one chose.
+  // Nor have those that see what another one chose. Signs lie in a page, their means in another.
   for (const int64_t layer_step : {1, 2}) {
     const auto cache =
         BlocksText(geometry, fmt::format("blocks:local_windows_len=1,second_block_count=1,"
@@ -50,7 +50,7 @@ TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
                                          layer_step));
     ReadText(*cache, text, kTokens, 64);
     EXPECT_EQ(cache->Stats().bytes,
-              layout.BytesFor(kTokens) + (2 / layer_step) * layout.page_bytes());
+              layout.BytesFor(kTokens) + (2 / layer_step) * 2 * layout.page_bytes());
   }
 }
 
@@ -60,7 +60,7 @@ TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
   const TestText text(geometry, 2100, 3);
-  const auto budget = std::make_shared<KvBudget>(layout.BytesFor(33 * 64));
+  const auto budget = std::make_shared<KvBudget>(layout.BytesFor(34 * 64));
   const auto cache = BlocksText(geometry, spec, 2000, std::make_shared<KvPool>(layout, budget));
   ReadText(*cache, text, 2000, 500);
   const KvStats before = cache->Stats();
@@ -86,7 +86,7 @@ TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   const auto fresh = BlocksText(geometry, spec, 1800);
   ReadText(*fresh, text, 1900, 500);
   EXPECT_EQ(ReadText(*cache, text, 2000, 7), ReadText(*fresh, text, 2000, 7));
-  EXPECT_EQ(budget->used(), layout.BytesFor(2000) + layout.page_bytes());
+  EXPECT_EQ(budget->used(), layout.BytesFor(2000) + 2 * layout.page_bytes());
 }
 
 TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {

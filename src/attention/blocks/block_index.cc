@@ -227,7 +227,7 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
         ReadKeys(kv, layout.head_dim, head, tile, keys, kTileTokens);
         return keys;
       };
-      LearnLevels(exec.kernels, shape_.learnt_blocks * tiles(), read, layout.head_dim,
+      LearnLevels(shape_.learnt_blocks * tiles(), read, layout.head_dim,
                   &levels_[LevelsAt(layer, head)]);
     });
   }

@@ -96,7 +96,8 @@ void MeanStdOfSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64
         const int64_t slot = i % kTileTokens;
         const int integer = means.vectors[kernels::KeyAt(kQuad, d, slot)] - 128;
         const float share = ShareOfSigns(blocks.Signs(layer, head, i).signs, d);
-        body(static_cast<float>(integer) * means.scales[slot] + levels.below[d] + share * range,
+        body(static_cast<float>(integer) * means.scales[slot] * levels.Unit(d) + levels.below[d] +
+                 share * range,
              share);
       }
     };

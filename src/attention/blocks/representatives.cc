@@ -50,19 +50,26 @@ int HalfWidth(const Box& box, int centre, double step) {
   return holds ? rounded : rounded + 1;
 }
 
-// The mean of a tile's keys less a centre, as it is stored.
+// The mean of a tile's keys less the centre, as it is stored.
 struct TileMean {
-  TileMean(const kernels::KernelTable& kernels, const float* keys, const float* centre,
-           int64_t head_dim) {
+  TileMean(const kernels::KernelTable& kernels, const float* keys, const SignLevels& sign_levels,
+           int64_t head_dim)
+      : levels(sign_levels) {
     std::array<float, kernels::kMaxHeadDim> floats = {};
     for (int64_t d = 0; d < head_dim; ++d) {
-      floats[static_cast<size_t>(d)] = MeanOf(keys + d * kTileTokens, kTileTokens) - centre[d];
+      const float mean = MeanOf(keys + d * kTileTokens, kTileTokens) - levels.centre[d];
+      floats[static_cast<size_t>(d)] = mean / levels.Unit(d);
     }
     scale = ops::QuantizeRow(kernels, floats.data(), head_dim, integers.data()).scale;
   }
-  float At(int64_t d) const { return scale * static_cast<float>(integers[static_cast<size_t>(d)]); }
+  // From where the signs of a dimension are taken.
+  float Middle(int64_t d) const {
+    const auto integer = static_cast<float>(integers[static_cast<size_t>(d)]);
+    return levels.centre[d] + scale * integer * levels.Unit(d);
+  }
 
-  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> integers = {};
+  SignLevels levels;
+  std::array<int8_t, kernels::kMaxHeadDim> integers = {};
   float scale;
 };
 
@@ -133,8 +140,7 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
   return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
 }
 
-void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
-                 const std::function<const float*(int64_t)>& read, int64_t head_dim,
+void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
                  float* levels) {
   float* const centre = levels;
   float* const above = levels + head_dim;
@@ -150,15 +156,14 @@ void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
   float magnitude = 0;
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const float* const keys = read(tile);
-    const TileMean mean(kernels, keys, centre, head_dim);
     for (int64_t d = 0; d < head_dim; ++d) {
-      const float middle = centre[d] + mean.At(d);
+      const float mean = MeanOf(keys + d * kTileTokens, kTileTokens);
       for (int64_t j = 0; j < kTileTokens; ++j) {
         const float number = keys[d * kTileTokens + j];
-        const bool is_above = number > middle;
-        (is_above ? above : below)[d] += number - middle;
+        const bool is_above = number > mean;
+        (is_above ? above : below)[d] += number - mean;
         count_above[static_cast<size_t>(d)] += is_above ? 1.0f : 0.0f;
-        magnitude += std::abs(number - middle);
+        magnitude += std::abs(number - mean);
       }
     }
   }
@@ -173,13 +178,13 @@ void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
 
 float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
                      const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs) {
-  const TileMean of_tile(kernels, keys, levels.centre, head_dim);
+  const TileMean of_tile(kernels, keys, levels, head_dim);
   std::copy_n(of_tile.integers.data(),
               (head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, mean);
   std::fill_n(signs, SignGroups(head_dim) * kTileTokens / 2, uint8_t{0});
   for (int64_t d = 0; d < head_dim; ++d) {
     const float* const row = keys + d * kTileTokens;
-    const float middle = levels.centre[d] + of_tile.At(d);
+    const float middle = of_tile.Middle(d);
     const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
     // Of a key to the next: in this order compilers take 16 bytes at once.
     std::array<uint8_t, kTileTokens> bits;

@@ -82,24 +82,28 @@ struct SignLevels {
   const float* centre;  // of the first keys: what all keys have in common
   const float* above;   // at least 0
   const float* below;   // at most 0
+
+  // The step of a dimension in the means of tiles: one for all would leave nothing of those that
+  // differ little, which a query may weigh most.
+  float Unit(int64_t d) const { return (above[d] - below[d]) / 2; }
 };
 
 // levels [3, head_dim], in the order of SignLevels, of so many tiles of keys; of none: 0, 1 and -1.
 // read(i): tile i, [head_dim, kTileTokens], dimension by dimension, valid until the next call.
-void LearnLevels(const kernels::KernelTable& kernels, int64_t tiles,
-                 const std::function<const float*(int64_t)>& read, int64_t head_dim, float* levels);
+void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
+                 float* levels);
 inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
   return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
 }
 
 // Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: their mean less the
-// centre, [head_dim] and zeros to kQuad, in int8 with the scale that is returned; and of each key
-// less the centre and that mean the signs, half a byte for each of SignGroups(head_dim) groups, as
-// kernels::SignAt has it. The mean and the levels of a key's signs stand for the key, less the
-// centre. What a query makes of the centre is the same for all keys, so no softmax notices. Trained
-// models have keys that lie far from 0, and where that is turns with the position: the mean of a
-// tile turns, too. A key has no scale of its own: that would stretch what all keys have in common,
-// too, which a query may weigh more than all in which they differ.
+// centre, [head_dim] and zeros to kQuad, in units of the levels, in int8 with the scale that is
+// returned; and of each key less the centre and that mean the signs, half a byte for each of
+// SignGroups(head_dim) groups, as kernels::SignAt has it. The mean and the levels of a key's signs
+// stand for the key, less the centre. What a query makes of the centre is the same for all keys, so
+// no softmax notices. Trained models have keys that lie far from 0, and where that is turns with
+// the position: the mean of a tile turns, too. A key has no scale of its own: that would stretch
+// what all keys have in common, too, which a query may weigh more than all in which they differ.
 float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
                      const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs);
 

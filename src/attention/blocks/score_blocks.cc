@@ -129,35 +129,62 @@ BlockScorer::BlockScorer(const Exec& exec, const AttentionGeometry& geometry,
       layer_(layer),
       position_(position),
       group_(geometry.shape.heads / geometry.shape.kv_heads),
-      scales_(exec.workspace.Matrix<float>(1, q.rows).RowSpan(0)),
-      sums_(exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0)) {
+      rows_(group_ * (index.shape().signs() ? 2 : 1)),
+      scales_(exec.workspace.Matrix<float>(1, geometry.shape.kv_heads * rows_).RowSpan(0)),
+      sums_(exec.workspace.Matrix<int32_t>(1, geometry.shape.kv_heads * rows_).RowSpan(0)) {
   const int64_t width = vectors_.width();
-  integers_ = exec.workspace.Matrix<int8_t>(q.rows, kernels::PadToLanes(width));
-  const int64_t tile = group_ * kTileTokens;
+  integers_ = exec.workspace.Matrix<int8_t>(std::ssize(scales_), kernels::PadToLanes(width));
+  const int64_t tile = rows_ * kTileTokens;
   biases_ = exec.workspace.Matrix<float>(exec.pool.threads(), tile);
   tiles_ = exec.workspace.Matrix<float>(exec.pool.threads(), tile);
+  if (index.shape().signs()) {
+    MakeSignQueries(exec, q);
+    return;
+  }
   for (int64_t h = 0; h < q.rows; ++h) {
     int8_t* const row = integers_.Row(h);
-    std::fill_n(row, integers_.cols, int8_t{0});
-    const ops::RowQuantization result = ops::QuantizeRow(exec.kernels, q.Row(h), q.cols, row);
+    Quantize(q.Row(h), q.cols, h);
     for (int64_t d = q.cols; d < width; ++d) {
       row[d] = static_cast<int8_t>(std::abs(row[d - q.cols]));
     }
-    scales_[static_cast<size_t>(h)] = result.scale;
     sums_[static_cast<size_t>(h)] = std::accumulate(row, row + width, 0);
   }
-  if (!index.shape().signs()) return;
+}
+
+float BlockScorer::Quantize(const float* q, int64_t head_dim, int64_t row) {
+  int8_t* const integers = integers_.Row(row);
+  std::fill_n(integers, integers_.cols, int8_t{0});
+  const ops::RowQuantization result = ops::QuantizeRow(kernels_, q, head_dim, integers);
+  scales_[static_cast<size_t>(row)] = result.scale;
+  sums_[static_cast<size_t>(row)] = result.sum;
+  return result.scale;
+}
+
+void BlockScorer::MakeSignQueries(const Exec& exec, MatrixView<const float> q) {
+  const auto scaled = exec.workspace.Matrix<float>(1, q.cols).RowSpan(0);
+  for (int64_t h = 0; h < q.rows; ++h) {
+    const int64_t kv_head = h / group_, row = kv_head * rows_ + h % group_;
+    const SignLevels levels = index_.Levels(layer_, kv_head);
+    for (int64_t d = 0; d < q.cols; ++d) {
+      scaled[static_cast<size_t>(d)] = q.Row(h)[d] * levels.Unit(d);
+    }
+    const float scale = Quantize(scaled.data(), q.cols, row);
+    for (int64_t d = 0; d < q.cols; ++d) {
+      scaled[static_cast<size_t>(d)] -= scale * static_cast<float>(integers_.Row(row)[d]);
+    }
+    Quantize(scaled.data(), q.cols, row + group_);
+  }
   steps_ = exec.workspace.Matrix<float>(1, q.rows).RowSpan(0);
   offsets_ = exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0);
   SignTables queries(exec, q.rows, q.cols, steps_, offsets_);
   tables_ = queries.tables;
   fine_ = queries.fine;
-  const int64_t kv_heads = geometry.shape.kv_heads;
+  const int64_t kv_heads = geometry_.shape.kv_heads;
   has_fine_ = exec.workspace.Matrix<bool>(1, kv_heads).RowSpan(0);
   exec.Parallel(kv_heads, [&](int64_t kv_head) {
     const int64_t head = kv_head * group_;
     has_fine_[static_cast<size_t>(kv_head)] =
-        queries.Fill(q.Rows(head, head + group_), head, index.Levels(layer, kv_head));
+        queries.Fill(q.Rows(head, head + group_), head, index_.Levels(layer_, kv_head));
   });
 }
 
@@ -170,8 +197,9 @@ void BlockScorer::Score(int64_t kv_head, int64_t begin, int64_t end, MatrixView<
 void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
                                MatrixView<float> scores, int worker) const {
   const ops::Alibi& alibi = geometry_.alibi;
-  const int64_t head = kv_head * group_;
+  const int64_t head = kv_head * group_, query = kv_head * rows_;
   float* const bias = alibi.slopes.empty() ? nullptr : biases_.Row(worker);
+  if (bias != nullptr) std::fill_n(bias, rows_ * kTileTokens, 0.0f);
   for (int64_t part = begin; part < end;) {
     const int64_t i = part / kTileTokens, first = part % kTileTokens;
     const int64_t keys = std::min(kTileTokens, end - i * kTileTokens);
@@ -183,15 +211,15 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
     const RepresentativeTile tile = vectors_.Tile(layer_, kv_head, i);
     // Where it may write a whole tile, it does so.
     const int64_t to = part - begin;
-    const bool whole = keys == kTileTokens && first == 0 &&
+    const bool whole = keys == kTileTokens && first == 0 && rows_ == group_ &&
                        reinterpret_cast<uintptr_t>(scores.Row(0) + to) % 64 == 0;
     float* const out = whole ? scores.Row(0) + to : tiles_.Row(worker);
     const int64_t stride = whole ? scores.stride : kTileTokens;
-    kernels_.score_tile_i8({.q = integers_.Row(head),
+    kernels_.score_tile_i8({.q = integers_.Row(query),
                             .q_stride = integers_.stride,
-                            .q_scales = &scales_[static_cast<size_t>(head)],
-                            .q_sums = &sums_[static_cast<size_t>(head)],
-                            .rows = group_,
+                            .q_scales = &scales_[static_cast<size_t>(query)],
+                            .q_sums = &sums_[static_cast<size_t>(query)],
+                            .rows = rows_,
                             .k = tile.vectors,
                             .k_scales = tile.scales,
                             .keys = keys,
@@ -204,7 +232,11 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
                                           ? vectors_.Tile(layer_, kv_head, i + 1).vectors
                                           : nullptr});
     for (int64_t row = 0; !whole && row < group_; ++row) {
-      std::copy_n(out + row * stride + first, keys - first, scores.Row(row) + to);
+      float* const score = scores.Row(row) + to;
+      std::copy_n(out + row * stride + first, keys - first, score);
+      for (int64_t rest = row + group_; rest < rows_; rest += group_) {
+        for (int64_t j = first; j < keys; ++j) score[j - first] += out[rest * stride + j];
+      }
     }
     part += keys - first;
   }

@@ -31,6 +31,9 @@ class BlockScorer {
              int worker) const;
 
  private:
+  // To a row of integers: [head_dim], with the scale, which is returned.
+  float Quantize(const float* q, int64_t head_dim, int64_t row);
+  void MakeSignQueries(const Exec& exec, MatrixView<const float> q);
   void ScoreVectors(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
                     int worker) const;
   // Onto what their means are given.
@@ -41,9 +44,12 @@ class BlockScorer {
   const AttentionGeometry& geometry_;
   const BlockIndex& index_;
   const BlockIndex& vectors_;  // the index, or of signs their means
-  int64_t layer_, position_, group_;
-  // Of vectors: (q, |q|), or q alone, with the scale and the sum of each head's; and of each worker
-  // a tile of biases and one of scores.
+  int64_t layer_, position_;
+  int64_t group_;  // heads that share a KV head
+  int64_t rows_;   // of integers for them
+  // Of vectors: (q, |q|), or q alone, with the scale and the sum of each row; of the means of signs
+  // q in units of the levels, and behind the rows of a KV head those of what their rounding left.
+  // And of each worker a tile of biases and one of scores.
   std::span<float> scales_;
   std::span<int32_t> sums_;
   MatrixView<int8_t> integers_;

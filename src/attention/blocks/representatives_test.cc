@@ -262,7 +262,7 @@ struct LearntKeys {
       }
     }
     LearnLevels(
-        BestKernels(), kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
+        kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
     for (int64_t tile = 0; tile < kTiles; ++tile) {
       for (int64_t d = 0; d < dims; ++d) centre[static_cast<size_t>(d)] += MeanOf(tile, d) / kTiles;
     }
@@ -271,14 +271,14 @@ struct LearntKeys {
     const float* const row = Tile(tile) + d * kernels::kTileTokens;
     return std::accumulate(row, row + kernels::kTileTokens, 0.0) / kernels::kTileTokens;
   }
-  // From where signs of a tile are taken: its mean, as int8 with one scale has it less the centre.
-  double MiddleOf(int64_t tile, int64_t d) const {
+  // Of the mean of a tile, less the centre, in units of the levels.
+  double Scale(int64_t tile) const {
     double largest = 0;
-    for (int64_t i = 0; i < head_dim; ++i) {
-      largest = std::max(largest, std::abs(MeanOf(tile, i) - centre[static_cast<size_t>(i)]));
-    }
-    const double step = largest / 127, own = centre[static_cast<size_t>(d)];
-    return own + (step > 0 ? std::nearbyint((MeanOf(tile, d) - own) / step) * step : 0);
+    for (int64_t d = 0; d < head_dim; ++d) largest = std::max(largest, std::abs(InUnits(tile, d)));
+    return largest / 127;
+  }
+  double InUnits(int64_t tile, int64_t d) const {
+    return (MeanOf(tile, d) - centre[static_cast<size_t>(d)]) / double{Levels().Unit(d)};
   }
   const float* Tile(int64_t tile) const {
     return keys.data() + tile * head_dim * kernels::kTileTokens;
@@ -296,11 +296,11 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
   constexpr int64_t kKeys = LearntKeys::kTiles * kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
     const LearntKeys learnt(head_dim);
-    // Less what its sign is taken from.
+    // Less the mean of its tile.
     const auto number_of = [&](int64_t key, int64_t d) -> double {
       const int64_t tile = key / kernels::kTileTokens;
       return learnt.Tile(tile)[d * kernels::kTileTokens + key % kernels::kTileTokens] -
-             learnt.MiddleOf(tile, d);
+             learnt.MeanOf(tile, d);
     };
     double usual = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
@@ -328,7 +328,7 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
 TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
   std::vector<float> levels(6);
   LearnLevels(
-      BestKernels(), 0, [](int64_t) { return nullptr; }, 2, levels.data());
+      0, [](int64_t) { return nullptr; }, 2, levels.data());
   EXPECT_EQ(levels, (std::vector<float>{0, 0, 1, 1, -1, -1}));
 }
 
@@ -346,15 +346,18 @@ TEST(SignsTest, AreAMeanAndABitForANumber) {
         kernels::Guarded<int8_t> mean((head_dim + kQuad - 1) / kQuad * kQuad);
         const float scale =
             RepresentSigns(*isa.table, keys.data(), levels, head_dim, mean.data(), signs.data());
+        EXPECT_NEAR(scale, learnt.Scale(tile), 1e-4 * learnt.Scale(tile) + 1e-6) << isa.name;
         EXPECT_TRUE(signs.GuardsIntact());
         EXPECT_TRUE(mean.GuardsIntact());
         for (int64_t d = head_dim; d < mean.size(); ++d) EXPECT_EQ(mean[d], 0) << "behind its end";
         for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
           const bool there = d < head_dim;
           const float middle =
-              there ? levels.centre[d] + scale * static_cast<float>(mean[d]) : kernels::kInfinity;
+              there ? levels.centre[d] + scale * static_cast<float>(mean[d]) * levels.Unit(d)
+                    : kernels::kInfinity;
           if (there) {
-            EXPECT_NEAR(middle, learnt.MeanOf(tile, d), 0.51 * scale + 1e-5) << isa.name;
+            EXPECT_NEAR(middle, learnt.MeanOf(tile, d), (0.51 * scale + 1e-5) * levels.Unit(d))
+                << isa.name;
           }
           for (int64_t j = 0; j < kTokens; ++j) {
             const kernels::SignPlace place = kernels::SignAt(d / 4, j);

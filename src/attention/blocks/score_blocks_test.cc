@@ -22,7 +22,8 @@ float KeyAt(int64_t head, int64_t p, int64_t d) {
 // Of a tile, less the centre.
 double StoredMean(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
   const PartVector mean = VectorAt(index.means(), 1, head, tile);
-  return mean.integers[static_cast<size_t>(d)] * double{mean.scale};
+  return mean.integers[static_cast<size_t>(d)] * double{mean.scale} *
+         double{index.Levels(1, head).Unit(d)};
 }
 
 struct SignProblem {
@@ -32,7 +33,7 @@ struct SignProblem {
   float outweighs = 1;  // a dimension of every query the others
 };
 
-// A tile scores as its mean, which is stored in int8 as its query is scored, and as high above that
+// A tile scores as its mean, which is stored in int8 and its query in two, and as high above that
 // as its highest key, of which only signs are known, and what they say in its dimensions. Tables of
 // queries have 7 bits, and 14 where few dimensions outweigh the others: each of a query's groups
 // may be off by half a step, and all of them together.
@@ -69,7 +70,9 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
     const int64_t kv_head = head * geometry.shape.kv_heads / heads;
     const SignLevels levels = index.Levels(1, kv_head);
     double widest = 0, largest = 0;
-    for (int64_t d = 0; d < head_dim; ++d) largest = std::max(largest, std::abs(double{q[d]}));
+    for (int64_t d = 0; d < head_dim; ++d) {
+      largest = std::max(largest, std::abs(double{q[d]} * double{levels.Unit(d)}));
+    }
     for (int64_t d = 0; d < head_dim; d += 4) {
       double range = 0;
       for (int64_t i = d; i < std::min(d + 4, head_dim); ++i) {
@@ -90,7 +93,7 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
       for (int64_t d = 0; d < head_dim; ++d) {
         const double mean = StoredMean(index, kv_head, tile, d);
         mean_score += double{q[d]} * mean;
-        means += std::abs(mean);
+        means += std::abs(mean / double{levels.Unit(d)});
         middles.push_back(double{levels.centre[d]} + mean);
       }
       for (int64_t p = tile * 64; p < (tile + 1) * 64; ++p) {
@@ -104,9 +107,10 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
       float bias;
       ops::FillAlibi(geometry.alibi, head, {.query = kTokens - 1, .shift = 0}, tile * 64 + 63,
                      {&bias, 1});
-      EXPECT_NEAR(score / std::numbers::log2e,
-                  (mean_score + highest) * double{geometry.shape.scale} + double{bias},
-                  (error + 0.51 * largest / 127 * means + 1e-3) * double{geometry.shape.scale})
+      EXPECT_NEAR(
+          score / std::numbers::log2e,
+          (mean_score + highest) * double{geometry.shape.scale} + double{bias},
+          (error + 0.51 * largest / (127 * 254) * means + 1e-3) * double{geometry.shape.scale})
           << "head " << head << ", tile " << tile << " of " << head_dim << " dimensions";
     }
   }

@@ -261,11 +261,11 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
   if (shape_.signs()) {
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
-    std::array<int8_t, kernels::kMaxHeadDim> mean;
+    std::array<int8_t, kernels::kMaxHeadDim> offset;
     ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
     const float scale = RepresentSigns(exec.kernels, scratch, Levels(layer, head), head_dim,
-                                       mean.data(), reinterpret_cast<uint8_t*>(tile));
-    means_->Put(layer, head, i, mean.data(), scale);
+                                       offset.data(), reinterpret_cast<uint8_t*>(tile));
+    means_->Put(layer, head, i, offset.data(), scale);
     return;
   }
   const int64_t per_tile = kTileTokens / shape_.parts;

@@ -101,7 +101,7 @@ class BlockIndex {
   SignTiles Signs(int64_t layer, int64_t head, int64_t i) const;
   // What the signs of a head say.
   SignLevels Levels(int64_t layer, int64_t head) const;
-  // Of signs: the means of their tiles less the centre, a part each, in units of the levels.
+  // Of signs: the offsets of their tiles, a part each, in units of the levels (RepresentSigns).
   const BlockIndex& means() const { return *means_; }
 
  private:

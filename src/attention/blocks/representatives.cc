@@ -50,29 +50,6 @@ int HalfWidth(const Box& box, int centre, double step) {
   return holds ? rounded : rounded + 1;
 }
 
-// The mean of a tile's keys less the centre, as it is stored.
-struct TileMean {
-  TileMean(const kernels::KernelTable& kernels, const float* keys, const SignLevels& sign_levels,
-           int64_t head_dim)
-      : levels(sign_levels) {
-    std::array<float, kernels::kMaxHeadDim> floats = {};
-    for (int64_t d = 0; d < head_dim; ++d) {
-      const float mean = MeanOf(keys + d * kTileTokens, kTileTokens) - levels.centre[d];
-      floats[static_cast<size_t>(d)] = mean / levels.Unit(d);
-    }
-    scale = ops::QuantizeRow(kernels, floats.data(), head_dim, integers.data()).scale;
-  }
-  // From where the signs of a dimension are taken.
-  float Middle(int64_t d) const {
-    const auto integer = static_cast<float>(integers[static_cast<size_t>(d)]);
-    return levels.centre[d] + scale * integer * levels.Unit(d);
-  }
-
-  SignLevels levels;
-  std::array<int8_t, kernels::kMaxHeadDim> integers = {};
-  float scale;
-};
-
 }  // namespace
 
 // To [centre, half-width], so that every box lies within the integers'.
@@ -152,48 +129,58 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
     for (int64_t i = 0; i < head_dim * kTileTokens; ++i) centre[i / kTileTokens] += keys[i];
   }
   for (int64_t d = 0; tiles > 0 && d < head_dim; ++d) centre[d] /= tokens;
-  std::array<float, kernels::kMaxHeadDim> count_above = {};
-  float magnitude = 0;
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const float* const keys = read(tile);
-    for (int64_t d = 0; d < head_dim; ++d) {
-      const float mean = MeanOf(keys + d * kTileTokens, kTileTokens);
-      for (int64_t j = 0; j < kTileTokens; ++j) {
-        const float number = keys[d * kTileTokens + j];
-        const bool is_above = number > mean;
-        (is_above ? above : below)[d] += number - mean;
-        count_above[static_cast<size_t>(d)] += is_above ? 1.0f : 0.0f;
-        magnitude += std::abs(number - mean);
+  // Numbers are split at the mean of their tile, and then at what lies between the levels of that.
+  for (int round = 0; round < 2; ++round) {
+    std::array<float, kernels::kMaxHeadDim> count_above = {}, sum_above = {}, sum_below = {};
+    float magnitude = 0;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const float* const keys = read(tile);
+      for (int64_t d = 0; d < head_dim; ++d) {
+        const auto at = static_cast<size_t>(d);
+        const float mean = MeanOf(keys + d * kTileTokens, kTileTokens);
+        const float border = mean + (above[d] + below[d]) / 2;
+        for (int64_t j = 0; j < kTileTokens; ++j) {
+          const float number = keys[d * kTileTokens + j];
+          const bool is_above = number > border;
+          (is_above ? sum_above : sum_below)[at] += number - mean;
+          count_above[at] += is_above ? 1.0f : 0.0f;
+          magnitude += std::abs(number - mean);
+        }
       }
     }
-  }
-  // One more key on either side, as far off as numbers are on the whole: a side may have none.
-  const float usual = magnitude > 0 ? magnitude / (tokens * static_cast<float>(head_dim)) : 1.0f;
-  for (int64_t d = 0; d < head_dim; ++d) {
-    const float count = count_above[static_cast<size_t>(d)];
-    above[d] = (above[d] + usual) / (count + 1);
-    below[d] = (below[d] - usual) / (tokens - count + 1);
+    // One more key on either side, as far off as numbers are on the whole: a side may have none.
+    const float usual = magnitude > 0 ? magnitude / (tokens * static_cast<float>(head_dim)) : 1.0f;
+    for (int64_t d = 0; d < head_dim; ++d) {
+      const auto at = static_cast<size_t>(d);
+      above[d] = (sum_above[at] + usual) / (count_above[at] + 1);
+      below[d] = (sum_below[at] - usual) / (tokens - count_above[at] + 1);
+    }
   }
 }
 
 float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
-                     const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs) {
-  const TileMean of_tile(kernels, keys, levels, head_dim);
-  std::copy_n(of_tile.integers.data(),
-              (head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, mean);
+                     const SignLevels& levels, int64_t head_dim, int8_t* offset, uint8_t* signs) {
+  std::array<float, kernels::kMaxHeadDim> offsets = {};
   std::fill_n(signs, SignGroups(head_dim) * kTileTokens / 2, uint8_t{0});
   for (int64_t d = 0; d < head_dim; ++d) {
     const float* const row = keys + d * kTileTokens;
-    const float middle = of_tile.Middle(d);
+    const float mean = MeanOf(row, kTileTokens);
     const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
     // Of a key to the next: in this order compilers take 16 bytes at once.
     std::array<uint8_t, kTileTokens> bits;
-    for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > middle ? bit : 0;
+    const float border = mean + (levels.above[d] + levels.below[d]) / 2;
+    for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > border ? bit : 0;
+    int above = 0;
     for (int64_t j = 0; j < kTileTokens; ++j) {
-      signs[kernels::SignAt(d / 4, j).byte] |= bits[static_cast<size_t>(j)];
+      const uint8_t sign = bits[static_cast<size_t>(j)];
+      signs[kernels::SignAt(d / 4, j).byte] |= sign;
+      above += sign != 0 ? 1 : 0;
     }
+    const float share = static_cast<float>(above) / static_cast<float>(kTileTokens);
+    const float said = levels.below[d] + share * (levels.above[d] - levels.below[d]);
+    offsets[static_cast<size_t>(d)] = (mean - levels.centre[d] - said) / levels.Unit(d);
   }
-  return of_tile.scale;
+  return ops::QuantizeRow(kernels, offsets.data(), head_dim, offset).scale;
 }
 
 }  // namespace godwit

@@ -75,15 +75,15 @@ constexpr int64_t SignGroups(int64_t head_dim) {
   return (head_dim + kPad - 1) / kPad * kernels::kSignGroups;
 }
 
-// What the signs of the keys of a head say, a dimension at a time [head_dim]: whether a number lies
-// above the mean of its tile, and how far off it then is in the mean. Dimensions differ much in
-// that, and in some a few keys lie far on one side.
+// What the signs of the keys of a head say, a dimension at a time [head_dim]: how far off the mean
+// of its tile a number lies, of two levels the nearer one. Dimensions differ much in that, and in
+// some a few keys lie far on one side.
 struct SignLevels {
   const float* centre;  // of the first keys: what all keys have in common
-  const float* above;   // at least 0
-  const float* below;   // at most 0
+  const float* above;
+  const float* below;
 
-  // The step of a dimension in the means of tiles: one for all would leave nothing of those that
+  // The step of a dimension in the offsets of tiles: one for all would leave nothing of those that
   // differ little, which a query may weigh most.
   float Unit(int64_t d) const { return (above[d] - below[d]) / 2; }
 };
@@ -96,15 +96,16 @@ inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
   return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: their mean less the
-// centre, [head_dim] and zeros to kQuad, in units of the levels, in int8 with the scale that is
-// returned; and of each key less the centre and that mean the signs, half a byte for each of
-// SignGroups(head_dim) groups, as kernels::SignAt has it. The mean and the levels of a key's signs
-// stand for the key, less the centre. What a query makes of the centre is the same for all keys, so
-// no softmax notices. Trained models have keys that lie far from 0, and where that is turns with
-// the position: the mean of a tile turns, too. A key has no scale of its own: that would stretch
-// what all keys have in common, too, which a query may weigh more than all in which they differ.
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: the signs of each key less
+// their mean and what lies between the levels, half a byte for each of SignGroups(head_dim) groups,
+// as kernels::SignAt has it; and the offset of the tile, [head_dim] and zeros to kQuad, in units of
+// the levels, in int8 with the scale that is returned. The offset and the levels of a key's signs
+// stand for the key, less the centre, and in the mean of the tile are right. What a query makes of
+// the centre is the same for all keys, so no softmax notices. Trained models have keys that lie far
+// from 0, and where that is turns with the position: the mean of a tile turns, too. A key has no
+// scale of its own: that would stretch what all keys have in common, too, which a query may weigh
+// more than all in which they differ.
 float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
-                     const SignLevels& levels, int64_t head_dim, int8_t* mean, uint8_t* signs);
+                     const SignLevels& levels, int64_t head_dim, int8_t* offset, uint8_t* signs);
 
 }  // namespace godwit

@@ -271,15 +271,6 @@ struct LearntKeys {
     const float* const row = Tile(tile) + d * kernels::kTileTokens;
     return std::accumulate(row, row + kernels::kTileTokens, 0.0) / kernels::kTileTokens;
   }
-  // Of the mean of a tile, less the centre, in units of the levels.
-  double Scale(int64_t tile) const {
-    double largest = 0;
-    for (int64_t d = 0; d < head_dim; ++d) largest = std::max(largest, std::abs(InUnits(tile, d)));
-    return largest / 127;
-  }
-  double InUnits(int64_t tile, int64_t d) const {
-    return (MeanOf(tile, d) - centre[static_cast<size_t>(d)]) / double{Levels().Unit(d)};
-  }
   const float* Tile(int64_t tile) const {
     return keys.data() + tile * head_dim * kernels::kTileTokens;
   }
@@ -292,11 +283,12 @@ struct LearntKeys {
   std::vector<double> centre;
 };
 
+// Numbers are those of keys less the mean of their tile; sides are those of it, and then of what
+// lies between the levels.
 TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
   constexpr int64_t kKeys = LearntKeys::kTiles * kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
     const LearntKeys learnt(head_dim);
-    // Less the mean of its tile.
     const auto number_of = [&](int64_t key, int64_t d) -> double {
       const int64_t tile = key / kernels::kTileTokens;
       return learnt.Tile(tile)[d * kernels::kTileTokens + key % kernels::kTileTokens] -
@@ -310,17 +302,23 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
     }
     if (usual == 0) usual = 1;
     for (int64_t d = 0; d < head_dim; ++d) {
-      double above = usual, below = -usual, count_above = 1, count_below = 1;
-      for (int64_t key = 0; key < kKeys; ++key) {
-        const double number = number_of(key, d);
-        (number > 1e-6 ? above : below) += number;
-        (number > 1e-6 ? count_above : count_below) += 1;
+      double border = 1e-6, above = 0, below = 0;
+      for (int round = 0; round < 2; ++round) {
+        double sum_above = usual, sum_below = -usual, count_above = 1, count_below = 1;
+        for (int64_t key = 0; key < kKeys; ++key) {
+          const double number = number_of(key, d);
+          (number > border ? sum_above : sum_below) += number;
+          (number > border ? count_above : count_below) += 1;
+        }
+        above = sum_above / count_above;
+        below = sum_below / count_below;
+        border = (above + below) / 2;
       }
       const double near = 1e-5 * static_cast<double>(d + 1) + 1e-5 * usual;
       EXPECT_NEAR(learnt.Levels().centre[d], learnt.centre[static_cast<size_t>(d)], near)
           << "dimension " << d;
-      EXPECT_NEAR(learnt.Levels().above[d], above / count_above, near) << "dimension " << d;
-      EXPECT_NEAR(learnt.Levels().below[d], below / count_below, near) << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().above[d], above, near) << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().below[d], below, near) << "dimension " << d;
     }
   }
 }
@@ -332,7 +330,8 @@ TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
   EXPECT_EQ(levels, (std::vector<float>{0, 0, 1, 1, -1, -1}));
 }
 
-TEST(SignsTest, AreAMeanAndABitForANumber) {
+// And an offset, with which what they say of a tile's keys has their mean.
+TEST(SignsTest, AreABitForANumber) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
     const LearntKeys learnt(head_dim);
@@ -343,28 +342,37 @@ TEST(SignsTest, AreAMeanAndABitForANumber) {
         kernels::Guarded<float> keys(head_dim * kTokens);
         std::copy_n(learnt.Tile(tile), keys.size(), keys.data());
         kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
-        kernels::Guarded<int8_t> mean((head_dim + kQuad - 1) / kQuad * kQuad);
+        kernels::Guarded<int8_t> offset((head_dim + kQuad - 1) / kQuad * kQuad);
         const float scale =
-            RepresentSigns(*isa.table, keys.data(), levels, head_dim, mean.data(), signs.data());
-        EXPECT_NEAR(scale, learnt.Scale(tile), 1e-4 * learnt.Scale(tile) + 1e-6) << isa.name;
+            RepresentSigns(*isa.table, keys.data(), levels, head_dim, offset.data(), signs.data());
         EXPECT_TRUE(signs.GuardsIntact());
-        EXPECT_TRUE(mean.GuardsIntact());
-        for (int64_t d = head_dim; d < mean.size(); ++d) EXPECT_EQ(mean[d], 0) << "behind its end";
+        EXPECT_TRUE(offset.GuardsIntact());
+        int largest = 0;
+        for (int64_t d = 0; d < offset.size(); ++d) {
+          largest = std::max(largest, std::abs(int{offset[d]}));
+          if (d >= head_dim) {
+            EXPECT_EQ(offset[d], 0) << "behind its end";
+          }
+        }
+        EXPECT_EQ(largest, scale == 0 ? 0 : 127);
         for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
           const bool there = d < head_dim;
-          const float middle =
-              there ? levels.centre[d] + scale * static_cast<float>(mean[d]) * levels.Unit(d)
-                    : kernels::kInfinity;
-          if (there) {
-            EXPECT_NEAR(middle, learnt.MeanOf(tile, d), (0.51 * scale + 1e-5) * levels.Unit(d))
-                << isa.name;
-          }
+          const double mean = there ? learnt.MeanOf(tile, d) : 1;
+          const double border =
+              there ? mean + (double{levels.above[d]} + levels.below[d]) / 2 : mean;
+          double said = 0;
           for (int64_t j = 0; j < kTokens; ++j) {
             const kernels::SignPlace place = kernels::SignAt(d / 4, j);
             const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
-            EXPECT_EQ(found, there && keys[d * kTokens + j] > middle)
+            EXPECT_EQ(found, there && double{keys[d * kTokens + j]} > border)
                 << isa.name << ": dimension " << d << " of " << head_dim << ", key " << j;
+            if (there) said += (found ? levels.above[d] : levels.below[d]) / double{kTokens};
           }
+          if (!there) continue;
+          const double unit = levels.Unit(d);
+          EXPECT_NEAR(double{levels.centre[d]} + offset[d] * double{scale} * unit + said, mean,
+                      (0.51 * double{scale} + 1e-4) * unit)
+              << isa.name << ": dimension " << d << " of " << head_dim;
         }
       }
     }
@@ -378,10 +386,10 @@ TEST(SignsTest, OfWhatIsNotFiniteHaveNoScale) {
   for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
     std::vector<float> keys(learnt.Tile(0), learnt.Tile(1));
     keys[20 * kernels::kTileTokens + 63] = bad;
-    std::vector<int8_t> mean(kDim);
+    std::vector<int8_t> offset(kDim);
     std::vector<uint8_t> signs(static_cast<size_t>(SignGroups(kDim) * kernels::kTileTokens / 2));
     EXPECT_TRUE(std::isnan(RepresentSigns(BestKernels(), keys.data(), learnt.Levels(), kDim,
-                                          mean.data(), signs.data())));
+                                          offset.data(), signs.data())));
   }
 }
 

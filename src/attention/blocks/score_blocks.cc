@@ -60,7 +60,7 @@ struct SignTables {
  private:
   // steps: the largest sum, infinity if one is not finite. Whether a fine table is needed.
   bool AddUp(std::span<const float> q, const SignLevels& levels, int64_t head) {
-    constexpr float kOutweighs = 8;  // a group the root of the mean square of all
+    constexpr float kOutweighs = 4;  // a group the root of the mean square of all
     float largest = 0, squares = 0, all_least = 0;
     bool finite = true;
     for (int64_t group = 0; group < sums.cols / kPatterns; ++group) {

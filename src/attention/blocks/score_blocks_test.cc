@@ -19,8 +19,8 @@ float KeyAt(int64_t head, int64_t p, int64_t d) {
   return (d % 3 == 0 && key > 0.8f ? 4.0f : key) + 0.2f * static_cast<float>(p / 64 * (d % 5));
 }
 
-// Of a tile, less the centre.
-double StoredMean(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
+// Of a tile.
+double OffsetOf(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
   const PartVector mean = VectorAt(index.means(), 1, head, tile);
   return mean.integers[static_cast<size_t>(d)] * double{mean.scale} *
          double{index.Levels(1, head).Unit(d)};
@@ -33,7 +33,7 @@ struct SignProblem {
   float outweighs = 1;  // a dimension of every query the others
 };
 
-// A tile scores as its mean, which is stored in int8 and its query in two, and as high above that
+// A tile scores as its offset, which is stored in int8 and its query in two, and as high above that
 // as its highest key, of which only signs are known, and what they say in its dimensions. Tables of
 // queries have 7 bits, and 14 where few dimensions outweigh the others: each of a query's groups
 // may be off by half a step, and all of them together.
@@ -88,18 +88,20 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
         EXPECT_EQ(score, -std::numeric_limits<float>::infinity());
         continue;
       }
-      double mean_score = 0, means = 0, highest = -1e9;
-      std::vector<double> middles;
+      double offset_score = 0, offsets = 0, highest = -1e9;
+      std::vector<float> borders;
       for (int64_t d = 0; d < head_dim; ++d) {
-        const double mean = StoredMean(index, kv_head, tile, d);
-        mean_score += double{q[d]} * mean;
-        means += std::abs(mean / double{levels.Unit(d)});
-        middles.push_back(double{levels.centre[d]} + mean);
+        const double offset = OffsetOf(index, kv_head, tile, d);
+        offset_score += double{q[d]} * offset;
+        offsets += std::abs(offset / double{levels.Unit(d)});
+        float sum = 0;
+        for (int64_t p = tile * 64; p < (tile + 1) * 64; ++p) sum += KeyAt(kv_head, p, d);
+        borders.push_back(sum / 64 + (levels.above[d] + levels.below[d]) / 2);
       }
       for (int64_t p = tile * 64; p < (tile + 1) * 64; ++p) {
         double score_of_levels = 0;
         for (int64_t d = 0; d < head_dim; ++d) {
-          const bool above = double{KeyAt(kv_head, p, d)} > middles[static_cast<size_t>(d)];
+          const bool above = KeyAt(kv_head, p, d) > borders[static_cast<size_t>(d)];
           score_of_levels += q[d] * double{above ? levels.above[d] : levels.below[d]};
         }
         highest = std::max(highest, score_of_levels);
@@ -109,8 +111,8 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
                      {&bias, 1});
       EXPECT_NEAR(
           score / std::numbers::log2e,
-          (mean_score + highest) * double{geometry.shape.scale} + double{bias},
-          (error + 0.51 * largest / (127 * 254) * means + 1e-3) * double{geometry.shape.scale})
+          (offset_score + highest) * double{geometry.shape.scale} + double{bias},
+          (error + 0.51 * largest / (127 * 254) * offsets + 1e-3) * double{geometry.shape.scale})
           << "head " << head << ", tile " << tile << " of " << head_dim << " dimensions";
     }
   }

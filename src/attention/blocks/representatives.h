@@ -2,7 +2,7 @@
 // matter to it: a centre c and, of some kinds, a spread s, so that the part's score is
 //   scale * (q . c + |q| . s)
 // That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score parts, too.
-// Or the mean of a tile of keys, and of each of them the signs of how it differs, a bit for a
+// Or an offset of a tile of keys, and of each of them the signs of how it differs, a bit for a
 // number: a part is one token, and takes little more than the bytes that mean and spread of 16 do.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class RepresentativeType {
   kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
   kFixed,    // the first one
   kDynamic,  // of a block the keys of the tokens that get most attention: as kFixed of each of them
-  kSign,     // the mean of every tile, and the sign of every number of every key less that
+  kSign,     // an offset of every tile, and the sign of every number of every key less that
 };
 
 // A kind as --kv spells it, the vectors that it keeps of a part, and what they are, for people.

@@ -224,7 +224,8 @@ TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
   EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved, but with read by "
                                               "dense, not sinks:4+600: they are read again"),
                                     HasSubstr("read by dense, not window:600"),
-                                    HasSubstr("kv type BF16, not I8, attention none, not int8")));
+                                    HasSubstr("kv type BF16, not I8 (rotated), attention none, "
+                                              "not int8")));
   EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody"}).disk_tokens, 256);
   EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody else"}).disk_tokens, 0);
   EXPECT_EQ(Again(prompt, Telling(5), {.context_tokens = 400}).disk_tokens, 256);

@@ -225,7 +225,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
   EXPECT_FALSE(measure.kv().file);
   const int64_t page_set = measure.kv().bytes;
   const Engine engine(kTiny, {.threads = 2,
-                              .kv_memory_bytes = page_set,
+                              .kv_memory_bytes = 2 * page_set,  // of blocks: signs and offsets
                               .kv_file = folder.path(),
                               .kv_file_bytes = 40 * page_set,
                               .step_tokens = 64});

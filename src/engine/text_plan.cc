@@ -138,11 +138,12 @@ int64_t TextPlan::SettledTokens(int64_t ask_from) const {
 SnapshotFacts TextPlan::facts() const {
   SnapshotFacts facts = engine_.facts();
   facts.emplace_back("read by", policy_->reading());
-  facts.emplace_back("kv type", Name(options_.kv_type));
-  if (pool_->layout().hadamard()) {
-    facts.emplace_back("keys", pool_->layout().centred ? "hadamard, centred" : "hadamard");
-  }
-  if (pool_->layout().values_in_keys) facts.emplace_back("values", "in keys");
+  const KvLayout& layout = pool_->layout();
+  const char* const how = layout.centred      ? " (rotated, centred)"
+                          : layout.hadamard() ? " (rotated)"
+                                              : "";
+  facts.emplace_back("kv type", fmt::format("{}{}", Name(options_.kv_type), how));
+  if (layout.values_in_keys) facts.emplace_back("values", "in keys");
   if (options_.int8_products) facts.emplace_back("attention", "int8");
   if (Geometry(engine_.spec).RotatesByContext()) {
     facts.emplace_back("context", fmt::format("{}", options_.context));

@@ -234,17 +234,17 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   EXPECT_NE(logprobs("blocks:initial=0,local_windows_len=1,second_block_count=3"), dense);
 }
 
-// Signs of each rank's blocks take a page.
+// Signs of each rank's blocks take a page, and so do the offsets of their tiles.
 TEST(Ranks, WhatStandsForBlocksTakesMemory) {
   const SessionOptions dense = {.prefill = "star:block=64", .kv_type = "f32"};
   SessionOptions star = dense;
   star.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3";
   const Engine engine(kTiny, {.threads = 1});
-  for (const int64_t pages : {6, 7}) {
+  for (const int64_t pages : {7, 8}) {
     const auto outcomes = Generate(4, Prompt(1, 15 * 64 + 10), Greedy(20, 10), star,
                                    [&](int) { return engine.KvBytes(pages * 64, dense); });
-    EXPECT_THAT(outcomes[0].error, HasSubstr(pages == 6 ? "rank 1 keeps takes" : ""));
-    EXPECT_EQ(outcomes[0].error.empty(), pages == 7) << outcomes[0].error;
+    EXPECT_THAT(outcomes[0].error, HasSubstr(pages == 7 ? "rank 1 keeps takes" : ""));
+    EXPECT_EQ(outcomes[0].error.empty(), pages == 8) << outcomes[0].error;
   }
 }
 

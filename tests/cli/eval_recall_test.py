@@ -75,8 +75,11 @@ class EvalRecallTest(CliTest):
     def test_table(self):
         heading, *rows = self.ok(*self.recall, "--kv", "dense", "--kv", "window:100").splitlines()
         self.assertEqual(heading.split("  ")[0], "kv")
-        self.assertRegex(rows[-2], r"^dense +(1\.000 +){4}0\.000 +390 +0$")
-        self.assertRegex(rows[-1], r"^window:100 +(0\.\d{3} +){5}101 +0$")
+        self.assertRegex(rows[0], r"^dense +(1\.000 +){4}0\.000 +390 +0$")
+        self.assertRegex(rows[1], r"^window:100 +(0\.\d{3} +){5}101 +0$")
+        self.assertIn("Heads that see least", rows[-3])
+        self.assertRegex(rows[-2], r"^  dense:(  \d\.\d 1\.000)+$")
+        self.assertRegex(rows[-1], r"^  window:100:(  \d\.\d 0\.\d{3})+$")
 
     def test_refusals(self):
         def refused(*flags, code=INPUT):

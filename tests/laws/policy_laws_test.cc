@@ -168,7 +168,8 @@ TEST_P(Laws, AFileDoesNotShow) {
       reference_fork->Truncate(290);
       EXPECT_EQ(ReadText(*fork, text, 310, 1), ReadText(*reference_fork, text, 310, 1)) << spec;
       EXPECT_EQ(ReadText(*cache, text, 320, 1), ReadText(*reference, text, 320, 1)) << spec;
-      if (cache->Stats().dropped.empty()) {
+      // What blocks chooses may all have stayed in memory.
+      if (cache->Stats().dropped.empty() && kind().name != "blocks") {
         EXPECT_GT(cache->Stats().file_read_bytes, 0);
       }
     }

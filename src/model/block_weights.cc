@@ -123,7 +123,7 @@ bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format
   for (int64_t i = 0; i < std::ssize(to.codes); i += blocks.elements, bytes += blocks.bytes) {
     nan |= reader.Read(bytes, i);
   }
-  constexpr float kLargestF16 = 65504, kMinimum = 32;  // scales, of which a minimum is made
+  constexpr float kMinimum = 32;  // scales, of which a minimum is made
   const auto too_large = [](float x) { return std::isfinite(x) && std::abs(x) > kLargestF16; };
   if (std::ranges::any_of(to.mins, too_large)) {
     factor = kMinimum;

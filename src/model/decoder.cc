@@ -154,7 +154,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   NormQueriesOrKeys(exec, layer.q_norm, q);
   NormQueriesOrKeys(exec, layer.k_norm, k);
   std::span<const float> key_means;
-  if (spec_.qkv_bias && spec_.qk_norm == QkNorm::kNone) {
+  if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias)
                     .subspan(static_cast<size_t>(q_cols), static_cast<size_t>(kv_cols));
   }

@@ -26,6 +26,10 @@ DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   return spec;
 }
 
+bool BiasIsKeyMean(const DecoderSpec& spec) {
+  return spec.qkv_bias && spec.qk_norm == QkNorm::kNone && !spec.latent;
+}
+
 AttentionGeometry Geometry(const DecoderSpec& spec) {
   std::optional<int64_t> values_from;
   if (spec.latent) values_from = spec.latent->values_from();
@@ -41,7 +45,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .other_rotary = spec.other_rotary,
           .turns_otherwise = spec.turns_otherwise,
           .alibi = spec.alibi,
-          .key_means = spec.qkv_bias && spec.qk_norm == QkNorm::kNone && !spec.latent,
+          .key_means = BiasIsKeyMean(spec),
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
           .windows = spec.windows,
           .chunked = spec.chunked};

@@ -220,6 +220,10 @@ const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer);
 // The first `layers` layers of the model.
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);
 
+// Whether the bias that makes keys is the mean of them all, as far as the model tells
+// (AttentionInput::key_means): nothing comes between it and their positions.
+bool BiasIsKeyMean(const DecoderSpec& spec);
+
 // What a cache policy needs to know.
 AttentionGeometry Geometry(const DecoderSpec& spec);
 

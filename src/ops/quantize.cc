@@ -36,4 +36,8 @@ RowQuantization QuantizeRowWithScale(const kernels::KernelTable& kernels, const 
   return {.scale = scale, .sum = result.sum};
 }
 
+void SubtractRounded(const int8_t* integers, float scale, int64_t n, float* x) noexcept {
+  for (int64_t i = 0; i < n; ++i) x[i] -= scale * static_cast<float>(integers[i]);
+}
+
 }  // namespace godwit::ops

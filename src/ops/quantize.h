@@ -27,4 +27,7 @@ RowQuantization QuantizeRowWithLargest(const kernels::KernelTable& kernels, cons
 RowQuantization QuantizeRowWithScale(const kernels::KernelTable& kernels, const float* x,
                                      float scale, int64_t n, int8_t* out) noexcept;
 
+// x [n] less scale * integers[i]: what a row's quantization left of it, for a second one.
+void SubtractRounded(const int8_t* integers, float scale, int64_t n, float* x) noexcept;
+
 }  // namespace godwit::ops

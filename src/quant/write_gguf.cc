@@ -23,8 +23,6 @@
 namespace godwit::quant {
 namespace {
 
-constexpr float kLargestHalf = 65504;
-
 // The scheme's type, or the next one whose blocks divide rows of so many columns.
 const GgufTensorType& TypeFor(std::string_view wanted, int64_t columns) {
   for (const std::string_view name : {wanted, std::string_view("Q8_0"), std::string_view("F16")}) {
@@ -84,7 +82,7 @@ class PartRows {
 float LargestOf(const GgufTensorType& type) {
   const BlockFormat* const format = FindBlockFormat(type.name);
   if (format != nullptr) return LargestEncoded(*format);
-  return type.dtype == DType::kF16 ? kLargestHalf : std::numeric_limits<float>::max();
+  return type.dtype == DType::kF16 ? kLargestF16 : std::numeric_limits<float>::max();
 }
 
 void EncodeInto(const GgufTensorType& type, std::span<const float> row, std::byte* out) {
@@ -169,8 +167,7 @@ GgufPlan PlanGguf(const ModelFolder& model, const GgufScheme& scheme) {
     }
     plan.tensors.push_back({.name = part.name, .shape = part.shape, .type = type});
     plan.before_bytes += SourceBytes(part);
-    plan.after_bytes +=
-        (plan.tensors.back().bytes() + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
+    plan.after_bytes += GgufAligned(plan.tensors.back().bytes());
   }
   plan.after_bytes += std::ssize(GgufHeader(plan.form.keys, plan.tensors));
   return plan;

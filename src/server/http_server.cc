@@ -126,7 +126,7 @@ class HttpServer::Impl {
   ~Impl() {
     StopListening();
     asio::post(context_, [this] {
-      for (const auto& connection : std::set(connections_)) connection->Break();
+      for (const auto& connection : std::set(connections_)) connection->BreakUnlessItSends();
     });
     {
       std::unique_lock lock(mutex_);
@@ -280,6 +280,11 @@ class HttpServer::Impl {
 
     void BreakIfIdle() {
       if (state_ == State::kIdle) Break();
+    }
+
+    // A whole answer that its reader has not taken yet is sent first.
+    void BreakUnlessItSends() {
+      if (state_ != State::kAnswering || !finished_ || unsent_.empty()) Break();
     }
 
     // Any thread.

@@ -83,7 +83,7 @@ class HttpServer {
 
   // Listens. Throws Error(kIo), Error(kInput) for a host that is no address.
   HttpServer(const HttpOptions& options, Handler handler);
-  // Breaks all connections.
+  // Breaks all connections; one whose answer is whole, once it is sent or `read_time` has passed.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -406,6 +406,25 @@ TEST_F(HttpServerTest, EndsWithRepliesOnTheirWay) {
   worker.join();
 }
 
+// 64 MiB are more than a connection holds.
+TEST_F(HttpServerTest, EndsOnceAWholeAnswerIsSent) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  Client client(Start().port());
+  client.Say(Get("/later"));
+  replies_.Take()->Send(200, "text/plain", std::string(kBytes, 'x') + "end");
+  std::thread reader([&] { EXPECT_GT(client.HearUntil("xend").size(), kBytes); });
+  server_.reset();
+  reader.join();
+}
+
+TEST_F(HttpServerTest, WhoDoesNotReadAWholeAnswerIsNotWaitedForLong) {
+  Client client(Start({.read_time = std::chrono::milliseconds(50)}).port());
+  client.Say(Get("/later"));
+  replies_.Take()->Send(200, "text/plain", std::string(size_t{64} << 20, 'x'));
+  server_.reset();
+  EXPECT_LT(client.HearAll().size(), size_t{64} << 20);
+}
+
 TEST_F(HttpServerTest, WhereItCannotListen) {
   const auto listen = [&](HttpOptions options) {
     HttpServer(options, [](HttpRequest, std::shared_ptr<HttpReply>) {});

@@ -61,6 +61,7 @@ struct BF16 {
 struct F16 {
   uint16_t bits;
 };
+inline constexpr float kLargestF16 = 65504;  // that is finite
 
 constexpr float ToFloat(BF16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
 

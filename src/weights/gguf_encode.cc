@@ -13,7 +13,6 @@
 namespace godwit {
 namespace {
 
-constexpr float kLargestHalf = 65504;
 constexpr int kQ8Codes = 127;
 constexpr int kQ4Codes = 15;
 constexpr int kScaleCodes = 63;  // of the scales and minimums of Q4_K
@@ -26,7 +25,7 @@ void PutHalf(float value, std::byte* out) {
 }
 
 // Never infinity: the best fit may be a little beyond.
-float AsHalf(float value) { return ToFloat(ToF16(std::min(value, kLargestHalf))); }
+float AsHalf(float value) { return ToFloat(ToF16(std::min(value, kLargestF16))); }
 
 // --- Q8_0 ---------------------------------------------------------------------------------------
 
@@ -284,7 +283,7 @@ void EncodeRow(const BlockFormat& format, std::span<const float> row, std::byte*
 }
 
 float LargestEncoded(const BlockFormat& format) {
-  return kLargestHalf * static_cast<float>(FindEncoder(format)->largest_code);
+  return kLargestF16 * static_cast<float>(FindEncoder(format)->largest_code);
 }
 
 }  // namespace godwit

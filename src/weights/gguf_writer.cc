@@ -22,11 +22,6 @@ void PutText(std::string& bytes, std::string_view text) {
   bytes += text;
 }
 
-uint64_t Aligned(uint64_t bytes) {
-  constexpr uint64_t kTo = kGgufAlignment;
-  return (bytes + kTo - 1) / kTo * kTo;
-}
-
 }  // namespace
 
 void GgufKeys::Begin(std::string_view key, GgufType type) {
@@ -104,7 +99,7 @@ std::string GgufHeader(const GgufKeys& keys, std::span<const NewGgufTensor> tens
   Put<uint64_t>(header, tensors.size());
   Put(header, keys.count());
   header += keys.bytes();
-  uint64_t offset = 0;
+  int64_t offset = 0;
   for (const NewGgufTensor& tensor : tensors) {
     if (tensor.name.size() > kMaxTensorName) {
       Throw(ErrorKind::kUnsupported, "tensor {}: expected a name of up to {} bytes in GGUF",
@@ -117,10 +112,10 @@ std::string GgufHeader(const GgufKeys& keys, std::span<const NewGgufTensor> tens
       Put(header, static_cast<uint64_t>(tensor.shape[i]));
     }
     Put(header, tensor.type->number);
-    Put(header, offset);
-    offset += Aligned(static_cast<uint64_t>(tensor.bytes()));
+    Put(header, static_cast<uint64_t>(offset));
+    offset += GgufAligned(tensor.bytes());
   }
-  header.resize(Aligned(header.size()));
+  header.resize(static_cast<size_t>(GgufAligned(std::ssize(header))));
   return header;
 }
 

@@ -17,6 +17,9 @@
 namespace godwit {
 
 inline constexpr int64_t kGgufAlignment = 32;  // what the format has where no key says another
+constexpr int64_t GgufAligned(int64_t bytes) {
+  return (bytes + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
+}
 
 // Keys and values in the order in which they are added. Names are distinct.
 class GgufKeys {

@@ -13,9 +13,17 @@ from harness import BINARY, TINY, CliTest, end, wait_for
 HAS_MPI = os.environ.get("GODWIT_HAS_MPI") == "1" and shutil.which("mpirun") is not None
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
 TEXT = "Once upon a time there was a small bird. " * 12
-RUN = ["run", "-m", TINY, "-t", "1", "--temp", "0", "--ignore-eos", "-n", "12", "-f", "-"]
-STAR = [*RUN, "--prefill", "star:block=32"]
-RING = [*RUN, "--prefill", "ring:chunk=64"]
+
+
+def run(tokens=12, sampling=("--temp", "0"), model=TINY):
+    return ["run", "-m", str(model), "-t", "1", *sampling, "--ignore-eos", "-n", str(tokens), "-f",
+            "-"]
+
+
+RUN = run()
+BY_STAR = ["--prefill", "star:block=32"]
+BY_RING = ["--prefill", "ring:chunk=64"]
+STAR, RING = [*RUN, *BY_STAR], [*RUN, *BY_RING]
 
 
 class RanksTest(CliTest):
@@ -87,14 +95,14 @@ class MpiTest(CliTest):
         text.write_text("Once upon a time there was a small bird that sang. " * 400)
         self.ok("train-heads", "-m", model, "-f", text, "--seq-len", "64", "--steps", "40",
                 "--batch", "256")
-        rest = [*RUN[3:], "-n", "100", "--prefill", "star:block=32", "--draft", "heads", "--json"]
-        ranks = [["-n", "1", BINARY, "run", "-m", str(of), *rest] for of in (model, TINY)]
+        rest = [*BY_STAR, "--draft", "heads", "--json"]
+        ranks = [["-n", "1", BINARY, *run(100, model=of), *rest] for of in (model, TINY)]
         result = subprocess.run([*MPIRUN, *ranks[0], ":", *ranks[1]], input=TEXT.encode(),
                                 capture_output=True, check=False, env=self.environment(),
                                 timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         drafted = json.loads(result.stdout)
-        alone = json.loads(self.ok(*STAR, "-n", "100", "--json", stdin=TEXT))
+        alone = json.loads(self.ok(*run(100), *BY_STAR, "--json", stdin=TEXT))
         self.assertEqual(drafted["tokens"], alone["tokens"])
         self.assertIn("heads", drafted["drafts"]["sources"])
 
@@ -122,9 +130,10 @@ class MpiTest(CliTest):
             self.assertIn(message, result.stderr.decode())
 
     def test_samples_share_their_prompt(self):
-        for how in (STAR, RING):
-            command = [*how, "--samples", "3", "--temp", "3", "--top-k", "0", "--top-p", "1",
-                       "--min-p", "0", "-s", "5"]
+        sampling = ["--samples", "3", "--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0",
+                    "-s", "5"]
+        for how in (BY_STAR, BY_RING):
+            command = [*run(sampling=sampling), *how]
             alone = json.loads(self.ok(*command, "--json", stdin=TEXT))["answers"]
             result = self.ranks(2, *command, "--json")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -189,8 +198,8 @@ class MpiTest(CliTest):
         self.assertNotEqual(logprobs(few), dense)
 
     def test_a_rank_that_fails_alone_says_why(self):
-        one = ["-n", "1", BINARY, *map(str, STAR)]
-        result = subprocess.run([*MPIRUN, *one, ":", *one, "-m", "/nowhere"], input=TEXT.encode(),
+        here, nowhere = (["-n", "1", BINARY, *run(model=of), *BY_STAR] for of in (TINY, "/nowhere"))
+        result = subprocess.run([*MPIRUN, *here, ":", *nowhere], input=TEXT.encode(),
                                 capture_output=True, check=False, env=self.environment(),
                                 timeout=120)
         self.assertNotEqual(result.returncode, 0)
@@ -207,7 +216,7 @@ class MpiTest(CliTest):
 
     # Two ranks in the midst of an answer.
     def answering(self, *arguments):
-        process = self.start_two(*STAR, "-n", "50000", "-c", "100000", *arguments)
+        process = self.start_two(*run(50000), *BY_STAR, "-c", "100000", *arguments)
         process.stdin.write(TEXT.encode())
         process.stdin.close()
         process.stdout.read(50)
@@ -260,7 +269,7 @@ class MpiTest(CliTest):
 
     def test_a_batch_has_the_answers_of_run(self):
         texts = [TEXT, TEXT * 2, "A bird. " * 50]
-        for how in (STAR[-2:], RING[-2:]):
+        for how in (BY_STAR, BY_RING):
             command, results = self.batch(*({"prompt": text} for text in texts))
             result = self.ranks(2, *command, *how, "-np", "2")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -275,8 +284,8 @@ class MpiTest(CliTest):
         command, results = self.batch({"prompt": TEXT, "n": 3, "temperature": 3, "seed": 5,
                                        "top_k": 0, "min_p": 0, "top_p": 1})
         alone = self.folder / "alone.jsonl"
-        self.ok(*command[:-1], alone, *STAR[-2:])
-        self.assertEqual(self.ranks(2, *command, *STAR[-2:]).returncode, 0)
+        self.ok(*command[:-1], alone, *BY_STAR)
+        self.assertEqual(self.ranks(2, *command, *BY_STAR).returncode, 0)
         answers = self.texts(self.read(results))["0"]
         self.assertEqual(answers, self.texts(self.read(alone))["0"])
         self.assertEqual(len(set(answers)), 3)
@@ -287,7 +296,7 @@ class MpiTest(CliTest):
             good, {"prompt": "short"}, {"prompt": TEXT * 40}, good,
             {"prompt": TEXT, "max_tokens": 900}, {"prompt": [3] * 500 + [9999]}, good)
         # Of one page more than a prompt takes on each of them.
-        result = self.ranks(2, *command, *STAR[-2:], "--kv-type", "f32", "--kv-memory", "200K")
+        result = self.ranks(2, *command, *BY_STAR, "--kv-type", "f32", "--kv-memory", "200K")
         self.assertEqual(result.returncode, 7, result.stderr)
         rows = self.read(results)
         self.assertEqual(len(rows), 7)
@@ -299,7 +308,7 @@ class MpiTest(CliTest):
                                ("4", "rank 0 "), ("5", "token id 9999")):
             self.assertIn(sentence, rows[name]["error"]["message"])
         # Run again, with what a batch of one process has left.
-        again = self.ranks(2, *command, *STAR[-2:])
+        again = self.ranks(2, *command, *BY_STAR)
         self.assertEqual(again.returncode, 7)
         self.assertIn(b"7 of 7 requests are answered already", again.stderr)
         self.assertEqual(self.read(results), rows)
@@ -307,7 +316,7 @@ class MpiTest(CliTest):
     # Two ranks that have answered a request, and are in the midst of the next.
     def answering_a_batch(self, *arguments):
         command, results = self.batch({"prompt": TEXT}, {"prompt": TEXT, "max_tokens": 50000})
-        process = self.start_two(*command, *STAR[-2:], "-c", "100000", *arguments)
+        process = self.start_two(*command, *BY_STAR, "-c", "100000", *arguments)
         process.stdin.close()
         wait_for(lambda: results.exists() and results.read_text().endswith("\n"))
         return process, command, results
@@ -319,7 +328,7 @@ class MpiTest(CliTest):
                          r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
         self.assertEqual(list(self.read(results)), ["0"])
         self.batch({"prompt": TEXT}, {"prompt": TEXT, "max_tokens": 50000})
-        result = self.ranks(2, *command, *STAR[-2:], "-c", "500")
+        result = self.ranks(2, *command, *BY_STAR, "-c", "500")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(list(self.texts(self.read(results))), ["0", "1"])
 

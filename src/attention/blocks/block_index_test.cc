@@ -315,7 +315,17 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
   EXPECT_EQ(Contents(index, kBlocks), ContentsFrom(kFine, 6, 1, 7, kBlocks));
 }
 
-// Nor does a fork copy pages for the sake of a layer that is never filled.
+// That another index takes up the first `blocks`, and goes on to all of them.
+void ExpectToTakeUp(const BlockIndex& index, const std::shared_ptr<KvPool>& pool,
+                    const KvCache& cache, int64_t blocks, int64_t all) {
+  BlockIndex again(index.shape(), pool, kAllLayers);
+  ASSERT_TRUE(again.TakeUp(index.parts(), blocks));
+  EXPECT_EQ(again.lasting(), blocks);
+  EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
+  Fill(again, cache, all);
+  EXPECT_EQ(Contents(again, all), Contents(index, all));
+}
+
 // What one index says of its blocks, another takes up, or the first of them.
 TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   const auto pool = std::make_shared<KvPool>(kLayout);
@@ -329,12 +339,7 @@ TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   const auto parts = index.parts();
   ASSERT_EQ(parts.size(), 1u + 3 * kLayers);
   for (const int64_t blocks : {int64_t{1}, kBlocksOfPage, kBlocksOfPage + 1, kBlocks}) {
-    BlockIndex again(kFine, pool, kAllLayers);
-    ASSERT_TRUE(again.TakeUp(parts, blocks));
-    EXPECT_EQ(again.lasting(), blocks);
-    EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
-    Fill(again, cache, kBlocks);
-    EXPECT_EQ(Contents(again, kBlocks), Contents(index, kBlocks));
+    ExpectToTakeUp(index, pool, cache, blocks, kBlocks);
   }
   BlockIndex none(kFine, pool, kAllLayers);
   EXPECT_FALSE(none.TakeUp(parts, 0));
@@ -356,12 +361,7 @@ TEST(BlockIndexTest, TakesUpSignsWithTheirMeans) {
   const auto parts = index.parts();
   ASSERT_EQ(parts.size(), 1u + 3 * kLayers + 1u + kLayers);
   for (const int64_t blocks : {int64_t{1}, kSignsOfPage, kSignsOfPage + 1, kBlocks}) {
-    BlockIndex again(kSigns, pool, kAllLayers);
-    ASSERT_TRUE(again.TakeUp(parts, blocks));
-    EXPECT_EQ(again.lasting(), blocks);
-    EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
-    Fill(again, cache, kBlocks);
-    EXPECT_EQ(Contents(again, kBlocks), Contents(index, kBlocks));
+    ExpectToTakeUp(index, pool, cache, blocks, kBlocks);
   }
   BlockIndex none(kSigns, pool, kAllLayers);
   EXPECT_FALSE(none.TakeUp(parts, 0));

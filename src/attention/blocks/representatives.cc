@@ -138,7 +138,7 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
       for (int64_t d = 0; d < head_dim; ++d) {
         const auto at = static_cast<size_t>(d);
         const float mean = MeanOf(keys + d * kTileTokens, kTileTokens);
-        const float border = mean + (above[d] + below[d]) / 2;
+        const float border = mean + LevelsIn(levels, head_dim).Middle(d);
         for (int64_t j = 0; j < kTileTokens; ++j) {
           const float number = keys[d * kTileTokens + j];
           const bool is_above = number > border;
@@ -168,7 +168,7 @@ float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
     const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
     // Of a key to the next: in this order compilers take 16 bytes at once.
     std::array<uint8_t, kTileTokens> bits;
-    const float border = mean + (levels.above[d] + levels.below[d]) / 2;
+    const float border = mean + levels.Middle(d);
     for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > border ? bit : 0;
     int above = 0;
     for (int64_t j = 0; j < kTileTokens; ++j) {

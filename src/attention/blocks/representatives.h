@@ -86,6 +86,8 @@ struct SignLevels {
   // The step of a dimension in the offsets of tiles: one for all would leave nothing of those that
   // differ little, which a query may weigh most.
   float Unit(int64_t d) const { return (above[d] - below[d]) / 2; }
+  // Half way between the levels: beyond it above the mean of its tile, a number has the sign 1.
+  float Middle(int64_t d) const { return (above[d] + below[d]) / 2; }
 };
 
 // levels [3, head_dim], in the order of SignLevels, of so many tiles of keys; of none: 0, 1 and -1.

@@ -169,9 +169,7 @@ void BlockScorer::MakeSignQueries(const Exec& exec, MatrixView<const float> q) {
       scaled[static_cast<size_t>(d)] = q.Row(h)[d] * levels.Unit(d);
     }
     const float scale = Quantize(scaled.data(), q.cols, row);
-    for (int64_t d = 0; d < q.cols; ++d) {
-      scaled[static_cast<size_t>(d)] -= scale * static_cast<float>(integers_.Row(row)[d]);
-    }
+    ops::SubtractRounded(integers_.Row(row), scale, q.cols, scaled.data());
     Quantize(scaled.data(), q.cols, row + group_);
   }
   steps_ = exec.workspace.Matrix<float>(1, q.rows).RowSpan(0);

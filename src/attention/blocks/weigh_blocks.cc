@@ -44,10 +44,7 @@ class KeyProduct {
           std::copy_n(q.Row(row / 2), q.cols, rest.data());
           if (kv.hadamard) exec.kernels.hadamard(q.cols, rest.data());
         } else {
-          const int8_t* const before = integers.Row(row - 1);
-          for (int64_t d = 0; d < q.cols; ++d) {
-            rest[static_cast<size_t>(d)] -= scales_[row - 1] * static_cast<float>(before[d]);
-          }
+          ops::SubtractRounded(integers.Row(row - 1), scales_[row - 1], q.cols, rest.data());
         }
         const auto part = ops::QuantizeRow(exec.kernels, rest.data(), q.cols, integers.Row(row));
         scales_[row] = part.scale;

@@ -25,8 +25,8 @@ class ChatTest(RealTest):
         self.assertEqual(choice["message"]["role"], "assistant")
         return choice["message"]["content"], choice["finish_reason"]
 
-    def asked(self, model, question, *flags):
-        result = self.result(model, "--chat", "-p", question, "-n", "120", *flags)
+    def asked(self, file, question, *flags, limit=120):
+        result = self.result(file, "--chat", "-p", question, "-n", limit, *flags)
         return result["text"], result["finish_reason"]
 
     def test_qwen(self):
@@ -62,7 +62,7 @@ class ChatTest(RealTest):
         # Every answer ends where the model ends its turn.
         at_once = self.chat(server, *turns, max_tokens=8, logit_bias={str(END_OF_TURN): 100})
         self.assertEqual(at_once, ("", "stop"))
-        self.assertEqual(self.asked(GEMMA, "Who are you?", "-n", "12", *template),
+        self.assertEqual(self.asked(GEMMA, "Who are you?", *template, limit=12),
                          self.chat(server, user("Who are you?"), max_tokens=12))
 
 

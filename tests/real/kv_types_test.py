@@ -18,7 +18,7 @@ BOUNDS = [
     (QWEN, "f16", 1e-5, 0.99),
     (QWEN, "bf16", 1e-3, 0.95),
     (QWEN, "int8", 2e-3, 0.95),
-    (GEMMA, "int8", 2e-3, 0.95),
+    (GEMMA, "int8", 4e-3, 0.95),
 ]
 
 
@@ -35,7 +35,7 @@ class KvTypesTest(RealTest):
         for model, kv_type, divergence, same in BOUNDS:
             with self.subTest(model=model.name, kv_type=kv_type):
                 figures = self.measure(model, kv_type)
-                print(model.name, kv_type, figures["kl"], figures["top1"])
+                print(f"{model.name} {kv_type}: {figures['kl']:.2g}, {figures['top1']:.1%} alike")
                 self.assertGreater(figures["kl"], 0)
                 self.assertLess(figures["kl"], divergence)
                 self.assertGreater(figures["top1"], same)

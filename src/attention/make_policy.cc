@@ -87,7 +87,7 @@ std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
-  if (options.int8_products && options.kv_type != DType::kI8) {
+  if (options.int8_products && kernels::WidenedType(options.kv_type) != DType::kI8) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
               "int8 attention multiplies keys and values that are stored as int8, not as {}",
               Name(options.kv_type));
@@ -114,6 +114,11 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
+  if (geometry.shape.values_from && kernels::HasNarrowValues(kv_type)) {
+    Throw(ErrorKind::kUnsupported,
+          "this model's values are numbers of its keys (latent attention), which have no 4 bits: "
+          "--kv-type int8 is the smallest");
+  }
   KvLayout layout{.layers = geometry.layers,
                   .kv_heads = geometry.shape.kv_heads,
                   .head_dim = geometry.shape.head_dim,

@@ -126,6 +126,36 @@ struct TileSpan {
 constexpr int64_t KvDepth(DType dtype) {
   return dtype == DType::kI8 ? kQuad : dtype == DType::kBF16 ? 2 : 1;
 }
+// Keys and values of 4 bits lie in the order of int8 ones, the codes of the first half of a tile's
+// numbers in the lower halves of its bytes, those of the second half in the upper ones. They are
+// widened (KernelTable::widen_nibbles) and computed with as int8, by the scale of their row.
+constexpr bool HasNarrowKeys(DType dtype) { return dtype == DType::kI4; }
+constexpr bool HasNarrowValues(DType dtype) { return dtype == DType::kI4 || dtype == DType::kI8I4; }
+constexpr DType WidenedType(DType dtype) { return HasNarrowValues(dtype) ? DType::kI8 : dtype; }
+
+// The integers that codes of 4 bits stand for: the levels by which normal numbers are told apart
+// with the least squared error (Max 1960, table I, N = 16), 2.733 of the deviation as 127.
+inline constexpr int8_t kNibbleLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6,
+                                             6,    18,  31,  44,  58,  75,  96,  127};
+// Where the code of number i of `count` lies: the byte, and by how many bits it is shifted.
+struct NibblePlace {
+  int64_t byte;
+  int shift;
+};
+constexpr NibblePlace NibbleAt(int64_t count, int64_t i) {
+  return i < count / 2 ? NibblePlace{i, 0} : NibblePlace{i - count / 2, 4};
+}
+
+// Codes of 4 bits as the integers they stand for:
+//   out[i] = table[low half of nibbles[i]], out[bytes + i] = table[high half of nibbles[i]]
+struct WidenNibblesArgs {
+  const uint8_t* nibbles;  // [bytes], 64-byte aligned
+  int64_t bytes;           // a multiple of kTileTokens
+  const uint8_t* table;    // [16]
+  uint8_t* out;            // [2 * bytes], 64-byte aligned
+  // As many bytes that come later, which are fetched meanwhile; null: none.
+  const uint8_t* next = nullptr;
+};
 // Elements of a tile's keys; the place of dimension d of token j among them and among its values.
 constexpr int64_t KeyElements(int64_t depth, int64_t head_dim) {
   return (head_dim + depth - 1) / depth * depth * kTileTokens;
@@ -309,6 +339,7 @@ struct KernelTable {
   void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8_i8)(const AttendTileArgs&) noexcept;
   void (*values_of_keys)(const ValuesOfKeysArgs&) noexcept;
+  void (*widen_nibbles)(const WidenNibblesArgs&) noexcept;
   void (*score_tile_i8)(const ScoreTileArgs&) noexcept;
   void (*score_signs)(const ScoreSignsArgs&) noexcept;
   // Of the n numbers, with the ceiling of the largest; 0 and 0 if all are -infinity.

@@ -12,6 +12,7 @@ void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept;
+void WidenNibbles(const WidenNibblesArgs& args) noexcept;
 void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 void ScoreSigns(const ScoreSignsArgs& args) noexcept;
 PowerSum SumPowers(const float* x, int64_t n) noexcept;

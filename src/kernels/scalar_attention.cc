@@ -159,6 +159,13 @@ void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept {
   turn(uint8_t{}, [](uint8_t key) { return static_cast<uint8_t>(key - 128); });
 }
 
+void WidenNibbles(const WidenNibblesArgs& args) noexcept {
+  for (int64_t i = 0; i < args.bytes; ++i) {
+    args.out[i] = args.table[args.nibbles[i] & 15];
+    args.out[args.bytes + i] = args.table[args.nibbles[i] >> 4];
+  }
+}
+
 void ScoreTileI8(const ScoreTileArgs& args) noexcept {
   for (int64_t row = 0; row < args.rows; ++row) {
     const int8_t* q = args.q + row * args.q_stride;

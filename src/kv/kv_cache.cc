@@ -59,30 +59,72 @@ void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* 
   PlaceValue<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(values));
 }
 
-void StoreInt8Row(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
-                  const float* v, int64_t slot, std::byte* keys) {
-  const int64_t head_dim = layout.head_dim;
-  std::byte* const values = keys + layout.key_bytes();
-  auto* const scales = reinterpret_cast<float*>(values + layout.value_bytes());
-  std::array<float, kernels::kMaxHeadDim> turned;
-  if (layout.centred) {
-    const auto* const centre = reinterpret_cast<const BF16*>(keys + layout.centre_offset());
-    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) {
-      turned[d] = k[d] - ToFloat(centre[d]);
-    }
-  } else {
-    std::copy_n(k, head_dim, turned.begin());
+// Codes of 4 bits into the places of numbers At(d) of `count`.
+template <typename At>
+void PlaceNibbles(const uint8_t* codes, int64_t head_dim, int64_t count, At at, std::byte* tile) {
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const kernels::NibblePlace place = kernels::NibbleAt(count, at(d));
+    const int others = std::to_integer<int>(tile[place.byte]) & (0xf0 >> place.shift);
+    tile[place.byte] = static_cast<std::byte>(others | codes[d] << place.shift);
   }
-  if (layout.hadamard()) kernels.hadamard(head_dim, turned.data());
+}
+
+// The key as int8 or in 4 bits; the scale that is returned is that of either.
+float PlaceTurnedKey(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
+                     int64_t slot, std::byte* keys) {
+  const int64_t head_dim = layout.head_dim;
+  if (kernels::HasNarrowKeys(layout.dtype)) {
+    std::array<uint8_t, kernels::kMaxHeadDim> codes;
+    const float scale = ops::QuantizeToNibbles(kernels, k, head_dim, codes.data());
+    PlaceNibbles(
+        codes.data(), head_dim, kernels::KeyElements(kernels::kQuad, head_dim),
+        [&](int64_t d) { return kernels::KeyAt(kernels::kQuad, d, slot); }, keys);
+    return scale;
+  }
   std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
-  scales[slot] = ops::QuantizeRow(kernels, turned.data(), head_dim, narrow.data()).scale;
+  const float scale = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
   std::fill_n(narrow.begin() + head_dim, kernels::kQuad, int8_t{0});
   // Keys lie as k + 128, unsigned.
   for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[static_cast<size_t>(d)] ^= -128;
   PlaceKey<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(keys));
-  if (v == nullptr) return;
-  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, narrow.data()).scale;
+  return scale;
+}
+
+// turned: memory for a value.
+float PlaceTurnedValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
+                       float* turned, int64_t slot, std::byte* values) {
+  const int64_t head_dim = layout.head_dim;
+  if (layout.turned_values()) {
+    std::array<uint8_t, kernels::kMaxHeadDim> codes;
+    std::copy_n(v, head_dim, turned);
+    kernels.hadamard(head_dim, turned);
+    const float scale = ops::QuantizeToNibbles(kernels, turned, head_dim, codes.data());
+    PlaceNibbles(
+        codes.data(), head_dim, kTileTokens * kernels::PadToLanes(head_dim),
+        [&](int64_t d) { return kernels::ValueAt(kernels::kQuad, head_dim, slot, d); }, values);
+    return scale;
+  }
+  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
+  const float scale = ops::QuantizeRow(kernels, v, head_dim, narrow.data()).scale;
   PlaceValue<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(values));
+  return scale;
+}
+
+void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
+                   const float* v, int64_t slot, std::byte* keys) {
+  const int64_t head_dim = layout.head_dim;
+  std::byte* const values = keys + layout.key_bytes();
+  auto* const scales = reinterpret_cast<float*>(values + layout.value_bytes());
+  std::array<float, kernels::kMaxHeadDim> turned;
+  std::copy_n(k, head_dim, turned.begin());
+  if (layout.centred) {
+    const auto* const centre = reinterpret_cast<const BF16*>(keys + layout.centre_offset());
+    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) turned[d] -= ToFloat(centre[d]);
+  }
+  if (layout.hadamard()) kernels.hadamard(head_dim, turned.data());
+  scales[slot] = PlaceTurnedKey(kernels, layout, turned.data(), slot, keys);
+  if (v == nullptr) return;
+  scales[kTileTokens + slot] = PlaceTurnedValue(kernels, layout, v, turned.data(), slot, values);
 }
 
 // What f16 would turn into infinity.
@@ -366,7 +408,9 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
       StoreRow<2>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
       break;
     case DType::kI8:
-      StoreInt8Row(kernels, kv, k, v, slot, keys);
+    case DType::kI8I4:
+    case DType::kI4:
+      StoreIntegers(kernels, kv, k, v, slot, keys);
       break;
     default:
       StoreRow<1>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
@@ -375,7 +419,7 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
 
 ops::KvView KvCache::View(int64_t layer) const {
   const KvLayout& kv = layout();
-  return {.dtype = kv.dtype,
+  return {.dtype = kernels::WidenedType(kv.dtype),
           .pages = data_.data() + layer,
           .page_stride = kv.layers,
           .slots = tiles(),
@@ -385,6 +429,8 @@ ops::KvView KvCache::View(int64_t layer) const {
           .value_offset = kv.key_bytes(),
           .scale_offset = kv.key_bytes() + kv.value_bytes(),
           .hadamard = kv.hadamard(),
+          .narrow_keys = kernels::HasNarrowKeys(kv.dtype),
+          .narrow_values = kernels::HasNarrowValues(kv.dtype),
           .centre_offset = kv.centred ? kv.centre_offset() : 0};
 }
 

@@ -10,6 +10,10 @@
 // queries become H q, so that scores stay. Keys that share a large mean are stored less the centre
 // of their tile, as H (k - c), and the page has the centre behind the scales: q . c is one number
 // for a tile.
+//
+// Keys and values of 4 bits (kernel_table.h, WidenedType) are quantized as normal numbers are,
+// which such a rotation makes of either. Values lie as H v, too, and what attention adds up of them
+// is turned back (attention/step.cc).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +29,9 @@ struct KvType {
   std::string_view name;
   DType dtype;
 };
-inline constexpr KvType kKvTypes[] = {
-    {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+inline constexpr KvType kKvTypes[] = {{"f32", DType::kF32},   {"f16", DType::kF16},
+                                      {"bf16", DType::kBF16}, {"int8", DType::kI8},
+                                      {"k8v4", DType::kI8I4}, {"int4", DType::kI4}};
 
 struct KvLayout {
   int64_t layers = 0;
@@ -39,13 +44,17 @@ struct KvLayout {
 
   // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
   constexpr int64_t key_bytes() const {
-    return kernels::KeyElements(kernels::KvDepth(dtype), head_dim) * Element();
+    const int64_t depth = kernels::KvDepth(kernels::WidenedType(dtype));
+    const int64_t bytes = kernels::KeyElements(depth, head_dim) * Element();
+    return kernels::HasNarrowKeys(dtype) ? bytes / 2 : bytes;
   }
   constexpr int64_t value_bytes() const {
-    return values_in_keys ? 0 : kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
+    if (values_in_keys) return 0;
+    const int64_t bytes = kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
+    return kernels::HasNarrowValues(dtype) ? bytes / 2 : bytes;
   }
   constexpr int64_t scale_bytes() const {
-    if (dtype != DType::kI8) return 0;
+    if (kernels::WidenedType(dtype) != DType::kI8) return 0;
     return (values_in_keys ? 1 : 2) * kernels::kTileTokens * int64_t{sizeof(float)};
   }
   // [head_dim] of bf16, in whole lines of memory.
@@ -59,7 +68,12 @@ struct KvLayout {
   // From a head's keys to their centre.
   constexpr int64_t centre_offset() const { return head_bytes() - centre_bytes(); }
   // Whether keys are multiplied by a Hadamard matrix. Not where they are values, too.
-  constexpr bool hadamard() const { return dtype == DType::kI8 && !values_in_keys; }
+  constexpr bool hadamard() const {
+    return kernels::WidenedType(dtype) == DType::kI8 && !values_in_keys;
+  }
+
+  // Whether values are, and what attention adds up of them.
+  constexpr bool turned_values() const { return kernels::HasNarrowValues(dtype); }
 
   // Of all KV heads, of a page what is not there to align it.
   constexpr int64_t tile_bytes() const { return kv_heads * head_bytes(); }
@@ -73,7 +87,10 @@ struct KvLayout {
   int64_t BytesFor(int64_t tokens) const;
 
  private:
-  constexpr int64_t Element() const { return static_cast<int64_t>(SizeOf(dtype)); }
+  // Bytes of a number before its code is narrowed.
+  constexpr int64_t Element() const {
+    return static_cast<int64_t>(SizeOf(kernels::WidenedType(dtype)));
+  }
 };
 
 // Pages of a layer that `tokens` neighbouring positions from a page's start take.

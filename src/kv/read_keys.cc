@@ -8,7 +8,6 @@ namespace {
 using kernels::kTileTokens;
 
 float ToFloat(float x) { return x; }
-float ToFloat(int8_t x) { return x; }
 using godwit::ToFloat;
 
 template <int64_t kDepth, class T>
@@ -32,19 +31,23 @@ void ReadTokens(const std::byte* tile, int64_t head_dim, float* values, int64_t 
   }
 }
 
-void ReadInt8(const std::byte* tile, const float* scales, int64_t head_dim, float* keys,
-              int64_t stride) {
-  const auto* const stored = reinterpret_cast<const uint8_t*>(tile);
+// The integer for which the code of number i of `count` stands.
+int FromNibble(const std::byte* tile, int64_t count, int64_t i) {
+  const kernels::NibblePlace place = kernels::NibbleAt(count, i);
+  return kernels::kNibbleLevels[std::to_integer<size_t>(tile[place.byte]) >> place.shift & 15];
+}
+
+// integer_at(d, j), in the scale of token j.
+void ReadIntegers(const auto& integer_at, const float* scales, int64_t head_dim, float* numbers,
+                  int64_t stride) {
   for (int64_t d = 0; d < head_dim; ++d) {
-    const uint8_t* const from = stored + kernels::KeyAt(kernels::kQuad, d, 0);
     for (int64_t j = 0; j < kTileTokens; ++j) {
-      const int integer = from[j * kernels::kQuad] - 128;
-      keys[d * stride + j] = static_cast<float>(integer) * scales[j];
+      numbers[d * stride + j] = static_cast<float>(integer_at(d, j)) * scales[j];
     }
   }
 }
 
-// H (k - centre) of kTileTokens keys, to keys [head_dim, stride].
+// H (k - centre) of kTileTokens keys, or H v of values, to keys [head_dim, stride].
 void TurnBack(const BF16* centre, int64_t head_dim, float* keys, int64_t stride) {
   const int64_t block = kernels::HadamardBlock(head_dim);
   for (int64_t step = 1; step < block; step *= 2) {
@@ -78,7 +81,13 @@ void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t til
     case DType::kBF16:
       return Read<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, keys, stride);
     case DType::kI8:
-      ReadInt8(stored, kv.Scales(head, tile), head_dim, keys, stride);
+      ReadIntegers(
+          [&, count = kernels::KeyElements(kernels::kQuad, head_dim)](int64_t d, int64_t j) {
+            const int64_t at = kernels::KeyAt(kernels::kQuad, d, j);
+            return kv.narrow_keys ? FromNibble(stored, count, at)
+                                  : std::to_integer<int>(stored[at]) - 128;
+          },
+          kv.Scales(head, tile), head_dim, keys, stride);
       if (kv.hadamard) TurnBack(kv.Centre(head, tile), head_dim, keys, stride);
       return;
     default:
@@ -96,10 +105,14 @@ void ReadValues(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t t
       return ReadTokens<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, values, stride);
     case DType::kI8: {
       const float* const scales = kv.Scales(head, tile) + kTileTokens;
-      ReadTokens<kernels::kQuad, int8_t>(stored, head_dim, values, stride);
-      for (int64_t d = 0; d < head_dim; ++d) {
-        for (int64_t j = 0; j < kTileTokens; ++j) values[d * stride + j] *= scales[j];
-      }
+      ReadIntegers(
+          [&, count = kTileTokens * kernels::PadToLanes(head_dim)](int64_t d, int64_t j) -> int {
+            const int64_t at = kernels::ValueAt(kernels::kQuad, head_dim, j, d);
+            return kv.narrow_values ? FromNibble(stored, count, at)
+                                    : static_cast<int8_t>(stored[at]);
+          },
+          scales, head_dim, values, stride);
+      if (kv.narrow_values) TurnBack(nullptr, head_dim, values, stride);
       return;
     }
     default:

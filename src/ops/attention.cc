@@ -8,6 +8,7 @@
 #include "ops/attention_queries.h"
 #include "ops/attention_state.h"
 #include "ops/shared_keys.h"
+#include "ops/widen_tile.h"
 
 namespace godwit::ops {
 namespace {
@@ -51,21 +52,28 @@ struct Scratch {
   float* total;    // states [kBlockRows, StateStride]
   float* stretch;  // likewise
   float* queries;  // QueryScratchFloats of kBlockRows
-  float* values;   // of a tile whose keys they are, of any type
+  float* keys;     // of a tile, that are widened
+  float* values;   // of a tile, that are widened, or its keys', of any type
 
-  static int64_t Floats(const AttentionShape& shape) {
+  // narrow: some keys or values are of 4 bits.
+  static int64_t Floats(const AttentionShape& shape, bool narrow) {
     const int64_t values = kTileTokens * kernels::PadToLanes(shape.value_dim());
-    return 2 * StateFloats(shape) + QueryFloats(shape) + (shape.values_from ? values : 0);
+    return 2 * StateFloats(shape) + QueryFloats(shape) + (narrow ? KeyFloats(shape) : 0) +
+           (narrow || shape.values_from ? values : 0);
   }
-  static Scratch In(const AttentionShape& shape, float* memory) {
+  static Scratch In(const AttentionShape& shape, bool narrow, float* memory) {
     float* const stretch = memory + StateFloats(shape);
     float* const queries = stretch + StateFloats(shape);
-    return {memory, stretch, queries, queries + QueryFloats(shape)};
+    float* const keys = queries + QueryFloats(shape);
+    return {memory, stretch, queries, keys, keys + (narrow ? KeyFloats(shape) : 0)};
   }
 
  private:
   static int64_t StateFloats(const AttentionShape& shape) {
     return kBlockRows * StateStride(shape.value_dim());
+  }
+  static int64_t KeyFloats(const AttentionShape& shape) {
+    return WidenedKeyBytes(shape.head_dim) / static_cast<int64_t>(sizeof(float));
   }
   static int64_t QueryFloats(const AttentionShape& shape) {
     return QueryScratchFloats(shape.head_dim, kBlockRows);
@@ -161,18 +169,18 @@ class Attender {
   }
 
   // Folds one stretch into fresh states of the block's rows. goes_on: this core comes to the next
-  // stretch next. values: as of Scratch.
+  // stretch next.
   void FoldStretch(const AttentionRows& text, const AttentionSource& source,
                    const KernelQueries& queries, const RowBlock& block, int64_t stretch,
-                   bool goes_on, float* values, float* states) const {
+                   bool goes_on, const Scratch& scratch, float* states) const {
     Clear(block.rows(), states);
     const int64_t begin = stretch * kStretchTiles;
     if (source.parts.empty()) {
       const int64_t end = begin + kStretchTiles;
       for (int64_t tile = begin; tile < end; ++tile) {
         const bool more = (goes_on || tile + 1 < end) && source.kv.Holds(tile + 1);
-        FoldTile(text, source, queries, block, {tile, 0, kTileTokens}, more ? tile + 1 : -1, values,
-                 states);
+        FoldTile(text, source, queries, block, {tile, 0, kTileTokens}, more ? tile + 1 : -1,
+                 scratch, states);
       }
       return;
     }
@@ -182,7 +190,7 @@ class Attender {
     if (!goes_on) parts = parts.first(count);
     for (size_t i = 0; i < count; ++i) {
       FoldTile(text, source, queries, block, parts[i],
-               i + 1 < parts.size() ? parts[i + 1].tile : -1, values, states);
+               i + 1 < parts.size() ? parts[i + 1].tile : -1, scratch, states);
     }
   }
 
@@ -212,7 +220,7 @@ class Attender {
   // next_tile: whose memory is fetched meanwhile; -1: none.
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
-                int64_t next_tile, float* values, float* states) const {
+                int64_t next_tile, const Scratch& scratch, float* states) const {
     TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
@@ -230,16 +238,25 @@ class Attender {
                                     .k = kv.Keys(block.kv_head, part.tile),
                                     .head_dim = shape_.head_dim,
                                     .first = *shape_.values_from,
-                                    .v = values});
+                                    .v = scratch.values});
     }
+    const void* const keys = WidenedKeys(exec_.kernels, kv, shape_.head_dim, block.kv_head,
+                                         part.tile, next_tile, scratch.keys);
+    const void* const values =
+        in_keys ? scratch.values
+                : WidenedValues(exec_.kernels, kv, shape_.value_dim(), block.kv_head, part.tile,
+                                next_tile, scratch.values);
     const float* const scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr;
+    // Narrow ones are fetched while those of this tile are widened.
+    const bool fetch_keys = next_tile >= 0 && !kv.narrow_keys;
+    const bool fetch_values = next_tile >= 0 && !kv.narrow_values && !in_keys;
     SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
         {.q = queries.data,
          .q_stride = queries.stride,
          .spans = spans,
          .rows = block.rows(),
-         .k = kv.Keys(block.kv_head, part.tile),
-         .v = in_keys ? static_cast<const void*>(values) : kv.Values(block.kv_head, part.tile),
+         .k = keys,
+         .v = values,
          .head_dim = shape_.head_dim,
          .value_dim = shape_.value_dim(),
          .scale = shape_.scale,
@@ -247,8 +264,8 @@ class Attender {
          .bias = biased || centre != nullptr ? bias : nullptr,
          .state = states,
          .state_stride = stride_,
-         .next_k = next_tile < 0 ? nullptr : kv.Keys(block.kv_head, next_tile),
-         .next_v = next_tile < 0 || in_keys ? nullptr : kv.Values(block.kv_head, next_tile),
+         .next_k = fetch_keys ? kv.Keys(block.kv_head, next_tile) : nullptr,
+         .next_v = fetch_values ? kv.Values(block.kv_head, next_tile) : nullptr,
          .k_scales = scales,
          .v_scales = !scaled || in_keys ? scales : scales + kTileTokens,
          .q_scales = queries.scales,
@@ -347,7 +364,7 @@ void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& t
       // A block over a million keys is too long to wait for; Parallel throws in the end.
       if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
       const bool goes_on = stretch + 1 < run.last;
-      attender.FoldStretch(text, source, queries, block, stretch, goes_on, scratch.values,
+      attender.FoldStretch(text, source, queries, block, stretch, goes_on, scratch,
                            scratch.stretch);
       attender.Merge(scratch.stretch, block.rows(), scratch.total);
     }
@@ -364,7 +381,7 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
     if (index < run.count()) {
       attender.FetchFirstTile(source, block.kv_head, run.first + index);
       attender.FoldStretch(text, source, attender.Queries(text, source, block, scratch.queries),
-                           block, run.first + index, /*goes_on=*/false, scratch.values, states);
+                           block, run.first + index, /*goes_on=*/false, scratch, states);
       return;
     }
     index -= run.count();
@@ -387,6 +404,14 @@ void CheckTypes(std::span<const AttentionRows> texts) {
       }
     }
   }
+}
+
+bool HasNarrowTiles(std::span<const AttentionRows> texts) {
+  return std::ranges::any_of(texts, [](const AttentionRows& text) {
+    return std::ranges::any_of(text.sources, [](const AttentionSource& source) {
+      return source.kv.narrow_keys || source.kv.narrow_values;
+    });
+  });
 }
 
 // As Attention, of texts that share nothing or are not to show it.
@@ -425,7 +450,9 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     }
     tasks += shape.kv_heads * job.blocks * std::max<int64_t>(1, job.stretches);
   }
-  const auto memory = exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape));
+  const bool narrow = HasNarrowTiles(texts);
+  const auto memory =
+      exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape, narrow));
 
   // Of a job, in the order of tasks: the heads of a tile lie side by side.
   const auto block_of = [&](const Job& job, int64_t index) -> RowBlock {
@@ -444,7 +471,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     const Job& job = JobOf(jobs, task, &Job::first_task);
     const int64_t index = task - job.first_task;
     const RowBlock block = block_of(job, index);
-    const Scratch scratch = Scratch::In(shape, memory.Row(worker));
+    const Scratch scratch = Scratch::In(shape, narrow, memory.Row(worker));
     if (job.stretches > 0) {
       const int64_t stretch = index / (job.blocks * shape.kv_heads);
       RunStretch(attender, *job.text, block, stretch, scratch, states_of(job, block, stretch));
@@ -455,7 +482,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
   exec.Parallel(merges, [&](int64_t merge, int worker) {
     const Job& job = JobOf(jobs, merge, &Job::first_merge);
     const RowBlock block = block_of(job, merge - job.first_merge);
-    float* const total = Scratch::In(shape, memory.Row(worker)).total;
+    float* const total = Scratch::In(shape, narrow, memory.Row(worker)).total;
     attender.Begin(*job.text, block, total);
     for (int64_t i = 0; i < job.stretches; ++i) {
       attender.Merge(states_of(job, block, i), block.rows(), total);

@@ -50,6 +50,9 @@ struct KvView {
   int64_t scale_offset = 0;  // I8: and to the f32 scales of the tile's keys
   // Keys are multiplied by a Hadamard matrix (KernelTable::hadamard), so queries have to be.
   bool hadamard = false;
+  // Codes of 4 bits, which are widened to I8.
+  bool narrow_keys = false;
+  bool narrow_values = false;
   // Bytes from a head's keys to the centre of the tile's keys [head_dim], which they are stored
   // without; 0: none.
   int64_t centre_offset = 0;

@@ -27,6 +27,12 @@ RowQuantization QuantizeRowWithLargest(const kernels::KernelTable& kernels, cons
 RowQuantization QuantizeRowWithScale(const kernels::KernelTable& kernels, const float* x,
                                      float scale, int64_t n, int8_t* out) noexcept;
 
+// As codes of 4 bits [n], which stand for kernels::kNibbleLevels, as normal numbers are: that of a
+// few scales around their deviation which leaves the least error. n <= kernels::kMaxHeadDim. NaN,
+// zeros and bits: as of QuantizeRow.
+float QuantizeToNibbles(const kernels::KernelTable& kernels, const float* x, int64_t n,
+                        uint8_t* codes) noexcept;
+
 // x [n] less scale * integers[i]: what a row's quantization left of it, for a second one.
 void SubtractRounded(const int8_t* integers, float scale, int64_t n, float* x) noexcept;
 

@@ -10,7 +10,9 @@ namespace godwit {
 
 // kGrouped: codes of a few bits in groups that share a scale (tensor/group_format.h). Only packed
 // weights are; there is no element of it.
-enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64, kGrouped };
+// kI4, kI8I4: codes of 4 bits, two to a byte; int8 keys beside values of 4 bits. Only KV caches are
+// (kv/kv_layout.h); there is no element of them either.
+enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64, kGrouped, kI4, kI8I4 };
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -26,6 +28,8 @@ constexpr size_t SizeOf(DType dtype) {
     case DType::kI64:
       return 8;
     case DType::kGrouped:
+    case DType::kI4:
+    case DType::kI8I4:
       break;
   }
   return 0;
@@ -50,6 +54,10 @@ constexpr std::string_view Name(DType dtype) {
       return "I64";
     case DType::kGrouped:
       return "grouped";
+    case DType::kI4:
+      return "I4";
+    case DType::kI8I4:
+      return "I8I4";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 
 #include "ops/alibi.h"
 #include "ops/quantize.h"
+#include "ops/widen_tile.h"
 
 namespace godwit {
 namespace {
@@ -57,24 +58,29 @@ class KeyProduct {
   }
 
   // Floats of scratch memory for so many queries.
-  static int64_t ScratchFloats(int64_t rows) { return 2 * rows * kTileTokens; }
+  static int64_t ScratchFloats(const ops::KvView& kv, int64_t head_dim, int64_t rows) {
+    const int64_t keys = kv.narrow_keys ? ops::WidenedKeyBytes(head_dim) : 0;
+    return 2 * rows * kTileTokens + keys / static_cast<int64_t>(sizeof(float));
+  }
 
   // scores [rows, kTileTokens, with that stride]: queries [first, first + rows) by the keys of a
   // tile of a head.
   void Score(int64_t first, int64_t rows, int64_t head, int64_t tile, float* scratch, float* scores,
              int64_t stride) const {
     const bool split = parts_ == 2;
-    kernels::GemmArgs args{.a = rows_ + first * parts_ * row_bytes_,
-                           .a_stride = stride_,
-                           .w = kv_.Keys(head, tile),
-                           .bias = nullptr,
-                           .out = split ? scratch : scores,
-                           .out_stride = split ? kTileTokens : stride,
-                           .rows = rows * parts_,
-                           .k = head_dim_,
-                           .columns = kTileTokens,
-                           .panel_begin = 0,
-                           .panel_end = 1};
+    kernels::GemmArgs args{
+        .a = rows_ + first * parts_ * row_bytes_,
+        .a_stride = stride_,
+        .w = ops::WidenedKeys(kernels_, kv_, head_dim_, head, tile,
+                              /*next_tile=*/-1, scratch + 2 * rows * kTileTokens),
+        .bias = nullptr,
+        .out = split ? scratch : scores,
+        .out_stride = split ? kTileTokens : stride,
+        .rows = rows * parts_,
+        .k = head_dim_,
+        .columns = kTileTokens,
+        .panel_begin = 0,
+        .panel_end = 1};
     switch (kv_.dtype) {
       case DType::kF16:
         return kernels_.gemm_f16(args);
@@ -138,7 +144,8 @@ void WeighBlocks(const Exec& exec, const AttentionGeometry& geometry, const ops:
   // Of a core: the scores of a block, a tile of biases, and what products need.
   const int64_t score_floats = group * block_tokens;
   const auto memory = exec.workspace.Matrix<float>(
-      exec.pool.threads(), score_floats + kTileTokens + KeyProduct::ScratchFloats(group));
+      exec.pool.threads(),
+      score_floats + kTileTokens + KeyProduct::ScratchFloats(kv, q.cols, group));
   const int64_t tasks = (blocks.cols + kTaskBlocks - 1) / kTaskBlocks;
   exec.Parallel(tasks * shape.kv_heads, [&](int64_t task, int worker) {
     const int64_t kv_head = task / tasks, begin = task % tasks * kTaskBlocks;

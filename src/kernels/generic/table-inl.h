@@ -6,6 +6,7 @@
 #include "kernels/generic/attention_state-inl.h"
 #include "kernels/generic/convert-inl.h"
 #include "kernels/generic/key_rotation-inl.h"
+#include "kernels/generic/nibbles-inl.h"
 #include "kernels/generic/norm-inl.h"
 #include "kernels/generic/power_sum-inl.h"
 #include "kernels/generic/quantize-inl.h"
@@ -49,6 +50,7 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .attend_tile_i8 = attend_tile.i8,
           .attend_tile_i8_i8 = attend_tile.i8_i8,
           .values_of_keys = ValuesOfKeys,
+          .widen_nibbles = WidenNibbles,
           .score_tile_i8 = attend_tile.scores,
           .score_signs = attend_tile.signs,
           .sum_powers = SumPowers,

@@ -21,7 +21,7 @@ TEST(StorageTypes, EveryNameIsItsType) {
 
 TEST(StorageTypes, OtherNamesAreRefusedWithTheList) {
   EXPECT_THAT(WeightTypeNames(), ElementsAre("auto", "f32", "bf16", "int8", "int4"));
-  EXPECT_THAT(KvTypeNames(), ElementsAre("auto", "f32", "f16", "bf16", "int8"));
+  EXPECT_THAT(KvTypeNames(), ElementsAre("auto", "f32", "f16", "bf16", "int8", "k8v4", "int4"));
   for (const auto name : {"", "int2", "F32", "auto "}) {
     EXPECT_THROW(ParseWeightType(name), Error) << name;
     EXPECT_THROW(ParseKvType(name), Error) << name;

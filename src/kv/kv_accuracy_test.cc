@@ -97,6 +97,7 @@ class KvAccuracyTest : public kernels::IsaTest {
                    {}, {&rows, 1}, {}, {out.data(), 1, kHeads * n, kHeads * n});
     double worst = 0;
     for (int64_t head = 0; head < kHeads; ++head) {
+      if (cache.layout().turned_values()) table().hadamard(n, &out[static_cast<size_t>(head * n)]);
       const std::vector<double> exact = Exact(text, head);
       double error = 0, largest = 0;
       for (int64_t d = 0; d < n; ++d) {
@@ -122,7 +123,10 @@ constexpr Storage kStorages[] = {{DType::kF32, false, 2e-6, 1e-5, 6e-7},
                                  {DType::kF16, false, 6e-4, 3e-3, 8e-4},
                                  {DType::kBF16, false, 8e-3, 3e-2, 6e-3},
                                  {DType::kI8, false, 2.5e-2, 7e-2, 1.2e-2},
-                                 {DType::kI8, true, 4e-2, 1.2e-1, 8e-3}};
+                                 {DType::kI8, true, 4e-2, 1.2e-1, 8e-3},
+                                 {DType::kI8I4, true, 4e-1, 4e-1, 4e-1},
+                                 {DType::kI4, false, 1, 1, 1},
+                                 {DType::kI4, true, 1, 1, 1}};
 
 TEST_P(KvAccuracyTest, StaysWithinWhatEachTypeCosts) {
   for (const int64_t head_dim : {64, 80, 128}) {

@@ -39,11 +39,13 @@ Pages Take(KvPool& pool, size_t n) {
 
 TEST(KvLayoutTest, CountsItsBytes) {
   for (const KvType& type : kKvTypes) {
-    // Keys as they are, values padded to 16 elements; of int8 a scale for each of both.
-    const auto element = static_cast<int64_t>(SizeOf(type.dtype));
-    const int64_t scales = type.dtype == DType::kI8 ? 2 * 4 : 0;
+    // Keys as they are, values padded to 16 elements; of integers a scale for each of both.
+    const int64_t scales = kernels::WidenedType(type.dtype) == DType::kI8 ? 2 * 4 : 0;
+    const auto bits = static_cast<int64_t>(8 * SizeOf(kernels::WidenedType(type.dtype)));
+    const int64_t key_bits = type.name == "int4" ? 4 : bits;
+    const int64_t value_bits = type.name == "int4" || type.name == "k8v4" ? 4 : bits;
     const KvLayout narrow{.layers = 3, .kv_heads = 2, .head_dim = 20, .dtype = type.dtype};
-    EXPECT_EQ(narrow.page_bytes(), 64 * 2 * ((20 + 32) * element + scales));
+    EXPECT_EQ(narrow.page_bytes(), 64 * 2 * ((20 * key_bits + 32 * value_bits) / 8 + scales));
     EXPECT_EQ(narrow.BytesFor(0), 0);
     EXPECT_EQ(narrow.BytesFor(1), 3 * narrow.page_bytes());
     EXPECT_EQ(narrow.BytesFor(64), 3 * narrow.page_bytes());
@@ -52,9 +54,9 @@ TEST(KvLayoutTest, CountsItsBytes) {
     // DeepSeek V2 and V3: of a token 576 numbers, where values of their own would make 1152.
     const KvLayout latent{
         .layers = 3, .kv_heads = 1, .head_dim = 576, .dtype = type.dtype, .values_in_keys = true};
-    EXPECT_EQ(latent.bytes_per_token(), 3 * (576 * element + scales / 2));
+    EXPECT_EQ(latent.bytes_per_token(), 3 * (576 * key_bits / 8 + scales / 2));
     const KvLayout wide{.layers = 32, .kv_heads = 8, .head_dim = 128, .dtype = type.dtype};
-    EXPECT_EQ(wide.page_bytes(), 64 * 8 * (256 * element + scales));
+    EXPECT_EQ(wide.page_bytes(), 64 * 8 * (16 * (key_bits + value_bits) + scales));
   }
 }
 

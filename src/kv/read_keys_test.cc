@@ -9,6 +9,7 @@
 
 #include "kernels/kernel_test_support.h"
 #include "kv/kv_cache.h"
+#include "ops/quantize.h"
 
 namespace godwit::read_keys_test {
 namespace {
@@ -22,30 +23,45 @@ const kernels::KernelTable& Kernels() {
   return table;
 }
 
-// What a cache of that type makes of a row.
-std::vector<float> Stored(DType dtype, std::vector<float> key) {
+// What a cache of that type makes of a row; narrow: as codes of 4 bits.
+std::vector<float> Stored(DType dtype, bool narrow, std::vector<float> key) {
+  if (narrow) {
+    std::vector<uint8_t> codes(key.size());
+    const float scale =
+        ops::QuantizeToNibbles(Kernels(), key.data(), std::ssize(key), codes.data());
+    for (size_t i = 0; i < key.size(); ++i) key[i] = scale * kernels::kNibbleLevels[codes[i]];
+    return key;
+  }
   const auto magnitude = [](float a, float b) { return std::abs(a) < std::abs(b); };
   const float largest = std::abs(*std::ranges::max_element(key, magnitude));
   for (float& x : key) {
     if (dtype == DType::kF16) x = ToFloat(ToF16(x));
     if (dtype == DType::kBF16) x = ToFloat(ToBF16(x));
-    if (dtype == DType::kI8 && largest > 0) {
+    if (kernels::WidenedType(dtype) == DType::kI8 && largest > 0) {
       x = std::nearbyint(x * (127.0f / largest)) * (largest / 127.0f);
     }
   }
   return key;
 }
 
-// Of a key less a centre: quantized as a Hadamard matrix turns it.
-std::vector<float> StoredKey(DType dtype, std::vector<float> key, float centre) {
-  if (dtype != DType::kI8) return Stored(dtype, std::move(key));
+// Of a row less a centre: quantized as a Hadamard matrix turns it.
+std::vector<float> StoredTurned(DType dtype, bool narrow, std::vector<float> key, float centre) {
   const auto dim = std::ssize(key);
   for (float& x : key) x -= centre;
   Kernels().hadamard(dim, key.data());
-  key = Stored(dtype, std::move(key));
+  key = Stored(dtype, narrow, std::move(key));
   Kernels().hadamard(dim, key.data());
   for (float& x : key) x += centre;
   return key;
+}
+
+std::vector<float> StoredKey(DType dtype, const std::vector<float>& key, float centre) {
+  if (kernels::WidenedType(dtype) != DType::kI8) return Stored(dtype, false, key);
+  return StoredTurned(dtype, kernels::HasNarrowKeys(dtype), key, centre);
+}
+std::vector<float> StoredValue(DType dtype, const std::vector<float>& value) {
+  if (!kernels::HasNarrowValues(dtype)) return Stored(dtype, false, value);
+  return StoredTurned(dtype, true, value, 0);
 }
 
 class ReadKeysTest : public testing::TestWithParam<KvType> {};
@@ -56,7 +72,7 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
   const DType dtype = GetParam().dtype;
   // Heads of two lengths are stored less a centre, in bf16.
   const auto centre_of = [&](int64_t dim, int64_t tile) -> float {
-    return dtype == DType::kI8 && dim > 8 ? static_cast<float>(40 + tile) : 0;
+    return kernels::WidenedType(dtype) == DType::kI8 && dim > 8 ? static_cast<float>(40 + tile) : 0;
   };
   for (const int64_t dim : {1, 5, 24, 128}) {
     KvCache cache(std::make_shared<KvPool>(KvLayout{.layers = 2,
@@ -81,7 +97,7 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
         cache.Write(Kernels(), row / 3, row % 3, p, k.data(), v.data());
         if (row != kLayer * 3 + kHead) continue;
         written[0].push_back(StoredKey(dtype, k, centre_of(dim, p / kTileTokens)));
-        written[1].push_back(Stored(dtype, v));
+        written[1].push_back(StoredValue(dtype, v));
       }
     }
     for (int64_t i = 0; i < 2 * PagesFor(kTokens); ++i) {

@@ -26,7 +26,9 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"F16", DType::kF16},
                                        {"BF16", DType::kBF16},
                                        {"I8", DType::kI8},
-                                       {"I8Products", DType::kI8, true}};
+                                       {"I8Products", DType::kI8, true},
+                                       {"I8I4Products", DType::kI8I4, true},
+                                       {"I4", DType::kI4}};
 
 // How the context is read, which ends at kAskFrom: as the rest of the text, or on its own.
 struct Reading {

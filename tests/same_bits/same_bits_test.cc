@@ -217,7 +217,9 @@ const std::vector<Case> kCases = {
     Case{"llama/gqa", "window:40", DType::kI8},
     Case{"llama/bf16", "dense", DType::kI8, DType::kI8, true},
     Case{"mpt/alibi", "dense", DType::kI8, {}, true},
-    Case{"llama/gqa", "sinks:4+40", DType::kI8, {}, true}};
+    Case{"llama/gqa", "sinks:4+40", DType::kI8, {}, true},
+    Case{"llama/gqa", "dense", DType::kI4, {}, true},
+    Case{"llama/bf16", "dense", DType::kI8I4, {}, true}};
 std::string NameOf(const Case& one) {
   return fmt::format("{}_{}_{}{}{}", one.model, one.kv, Name(one.kv_type),
                      one.int8_products ? "_products" : "", one.weights ? "_i8_weights" : "");

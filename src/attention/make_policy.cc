@@ -113,11 +113,15 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
   return MakeShardPolicy(geometry, chosen, std::move(policy));
 }
 
+bool CanBeStored(const AttentionGeometry& geometry, DType kv_type) {
+  return !geometry.shape.values_from || !kernels::HasNarrowValues(kv_type);
+}
+
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
-  if (geometry.shape.values_from && kernels::HasNarrowValues(kv_type)) {
+  if (!CanBeStored(geometry, kv_type)) {
     Throw(ErrorKind::kUnsupported,
-          "this model's values are numbers of its keys (latent attention), which have no 4 bits: "
-          "--kv-type int8 is the smallest");
+          "this model's values are numbers of its keys (latent attention), which are not stored in "
+          "4 bits: a KV cache of int8 is the smallest");
   }
   KvLayout layout{.layers = geometry.layers,
                   .kv_heads = geometry.shape.kv_heads,

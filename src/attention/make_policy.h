@@ -54,6 +54,10 @@ std::span<const PolicyKind> AllPolicies();
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);
 
+// Whether a model's keys and values can be stored so: values that are numbers of keys (latent
+// attention) have no 4 bits.
+bool CanBeStored(const AttentionGeometry& geometry, DType kv_type);
+// Throws Error(kUnsupported) where they cannot.
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type);
 
 // An empty text, in pages of `pool`, whose layout is that of the geometry and options.kv_type;

@@ -51,6 +51,14 @@ TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
   }
 }
 
+TEST(MakePolicyTest, ValuesInKeysAreNotStoredInFourBits) {
+  const AttentionGeometry geometry = WithValuesInKeys(TestGeometry(4, 1, 16, 8, {0}));
+  for (const DType type : {DType::kI8I4, DType::kI4}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { LayoutOf(geometry, type); }),
+                HasSubstr("a KV cache of int8 is the smallest"));
+  }
+}
+
 // What the steps of a text need to know of its spec.
 TEST(MakePolicyTest, ATextTakesPagesOfThePoolItIsGiven) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0, 0});

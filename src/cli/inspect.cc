@@ -237,6 +237,7 @@ console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
   console::Table table(
       {"<KV cache", "per token", {console::Plural(context, "token")}, "fits beside the weights"});
   for (const auto& [name, type] : kKvTypes) {
+    if (!CanBeStored(Geometry(facts.spec), type)) continue;
     const int64_t per_token = LayoutOf(Geometry(facts.spec), type).bytes_per_token();
     table.Add(name, FormatBytes(per_token), FormatBytes(per_token * context),
               console::Plural(facts.LargestContextIn(machine, type), "token"));
@@ -314,6 +315,7 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
   }
   for (const auto& [name, type] : kKvTypes) {
+    if (!CanBeStored(Geometry(facts.spec), type)) continue;
     json["kv"][name] = {{"bytes_per_token", LayoutOf(Geometry(facts.spec), type).bytes_per_token()},
                         {"largest_context", facts.LargestContextIn(machine, type)}};
   }

@@ -37,7 +37,11 @@ int64_t BlockIndex::tile_bytes() const {
   if (shape_.signs()) {
     return SignGroups(pool_->layout().head_dim) * kTileTokens / 2;
   }
-  return kernels::KeyElements(kernels::kQuad, width_) + kTileTokens * int64_t{sizeof(float)};
+  return VectorTileBytes(width_);
+}
+
+int64_t BlockIndex::VectorTileBytes(int64_t width) {
+  return kernels::KeyElements(kernels::kQuad, width) + kTileTokens * int64_t{sizeof(float)};
 }
 
 BlockIndex::BlockIndex(const BlockIndex& other)

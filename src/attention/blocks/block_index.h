@@ -52,6 +52,10 @@ struct SignTiles {
 
 class BlockIndex {
  public:
+  // Bytes of kTileTokens representatives of a head that are rows of `width` int8, for which a
+  // head's part of a page needs room.
+  static int64_t VectorTileBytes(int64_t width);
+
   // layers: those that are indexed. Others would take their share of memory, too.
   BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
              std::span<const int64_t> layers);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/blocks/block_index.h"
+#include "attention/make_policy.h"
 #include "attention/policies/blocks_by_index.h"
 #include "attention/policies/blocks_by_keys.h"
 #include "attention/policies/blocks_estimate.h"
@@ -220,13 +222,15 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "the KV policy {} needs heads of at most {} dimensions, and this model's have {}",
           spec.ToString(), kernels::kMaxHeadDim / vectors, geometry.shape.head_dim);
   }
-  if (vectors > 1 && geometry.shape.values_from && options.kv_type != DType::kF32) {
-    // An index lies in pages of the cache's size.
-    Throw(
-        ErrorKind::kUnsupported,
-        "the KV policy {} keeps {} vectors of a block or of a group of them, for which a cache of "
-        "keys alone (latent attention) has no room but in f32",
-        spec.ToString(), vectors);
+  // An index lies in pages of the cache's size.
+  const KvLayout layout = LayoutOf(geometry, options.kv_type);
+  if (vectors > 1 &&
+      BlockIndex::VectorTileBytes(vectors * geometry.shape.head_dim) > layout.head_bytes()) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} keeps {} vectors of a block or of a group of them, for which pages of "
+          "this model's keys{} have no room in {}: a wider KV type has",
+          spec.ToString(), vectors, layout.values_in_keys ? "" : " and values",
+          Name(options.kv_type));
   }
   return std::make_unique<BlocksPolicy>(geometry, spec, options.context);
 }

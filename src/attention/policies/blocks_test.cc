@@ -215,10 +215,24 @@ TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideKeysAlone) {
   };
   EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", DType::kBF16); }),
             "the KV policy blocks:representative_type=QUEST keeps 2 vectors of a block or of a "
-            "group of them, for which a cache of keys alone (latent attention) has no room but in "
-            "f32");
+            "group of them, for which pages of this model's keys have no room in BF16: a wider KV "
+            "type has");
   make("blocks:quest", DType::kF32);
   make("blocks:infllm", DType::kI8);
+}
+
+TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideFourBits) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 64, 64, {0});
+  const auto make = [&](const char* spec, DType kv_type) {
+    MakePolicy(geometry, {.spec = spec, .kv_type = kv_type, .context = kBlocksContext});
+  };
+  for (const DType kv_type : {DType::kI8I4, DType::kI4}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", kv_type); }),
+                HasSubstr("keys and values have no room in " + std::string(Name(kv_type))));
+    make("blocks", kv_type);
+    make("blocks:infllm", kv_type);
+  }
+  make("blocks:quest", DType::kI8);
 }
 
 TEST(BlocksPolicyRefusals, ScoresThatTheModelCaps) {

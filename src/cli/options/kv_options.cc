@@ -79,7 +79,8 @@ void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool take
   line.Add({.names = "--kv-type",
             .value = "TYPE",
             .help = "how it is kept: " + NameList(KvTypeNames(), std::identity(), " or ") +
-                    " (auto: as the layers where they are f32 or f16, else bf16)",
+                    " (auto: as the layers where they are f32 or f16, else bf16; k8v4: keys in 8 "
+                    "bits, values in 4)",
             .fallback = options.kv_type,
             .choices = KvTypeNames()},
            [&options](const std::string& value) {
@@ -94,8 +95,9 @@ void AddCacheFlags(console::CommandLine& line, SessionOptions& options, bool tak
   line.Add(
       {.names = "--int8-attention",
        .value = "WHEN",
-       .help = "auto (with --kv-type int8), on or off: attention multiplies int8 too, queries "
-               "and weights being quantized as they are made",
+       .help =
+           "auto (with --kv-type int8, k8v4 or int4), on or off: attention multiplies int8 too, "
+           "queries and weights being quantized as they are made",
        .fallback = "auto",
        .choices = {"auto", "on", "off"}},
       [&options](const std::string& value) { options.int8_attention = ParseInt8Attention(value); });

@@ -18,7 +18,9 @@ BOUNDS = [
     (QWEN, "f16", 1e-5, 0.99),
     (QWEN, "bf16", 1e-3, 0.95),
     (QWEN, "int8", 2e-3, 0.95),
+    (QWEN, "k8v4", 1e-2, 0.9),
     (GEMMA, "int8", 4e-3, 0.95),
+    (GEMMA, "k8v4", 2e-2, 0.9),
 ]
 
 

@@ -554,9 +554,16 @@ const auto& Cases() {
                              std::vector(std::begin(kReadings), std::end(kReadings)), isas);
   return cases;
 }
+// Of 4 bits the pairs alone: what is computed with them is int8.
+std::vector<Case> Rest() {
+  std::vector<Case> rest = Cases().Rest();
+  std::erase_if(rest,
+                [](const Case& one) { return kernels::HasNarrowValues(std::get<1>(one).kv_type); });
+  return rest;
+}
 // Between instruction sets only trees differ.
 std::vector<Case> RestOnTheBestIsa() {
-  std::vector<Case> rest = Cases().Rest();
+  std::vector<Case> rest = Rest();
   std::erase_if(rest, [](const Case& one) { return std::get<3>(one) != &kernels::BestIsa(); });
   return rest;
 }
@@ -564,7 +571,7 @@ std::vector<Case> RestOnTheBestIsa() {
 INSTANTIATE_TEST_SUITE_P(Pairs, Laws, testing::ValuesIn(Cases().Pairs()), NameOf);
 INSTANTIATE_TEST_SUITE_P(FULL_RELEASE_Rest, Laws, testing::ValuesIn(RestOnTheBestIsa()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Pairs, LawsOfTrees, testing::ValuesIn(Cases().Pairs()), NameOf);
-INSTANTIATE_TEST_SUITE_P(FULL_RELEASE_Rest, LawsOfTrees, testing::ValuesIn(Cases().Rest()), NameOf);
+INSTANTIATE_TEST_SUITE_P(FULL_RELEASE_Rest, LawsOfTrees, testing::ValuesIn(Rest()), NameOf);
 
 }  // namespace
 }  // namespace godwit::policy_laws_test

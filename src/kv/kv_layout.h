@@ -33,6 +33,14 @@ inline constexpr KvType kKvTypes[] = {{"f32", DType::kF32},   {"f16", DType::kF1
                                       {"bf16", DType::kBF16}, {"int8", DType::kI8},
                                       {"k8v4", DType::kI8I4}, {"int4", DType::kI4}};
 
+// As --kv-type spells it, or as a checkpoint does where it is none of these.
+constexpr std::string_view KvTypeName(DType dtype) {
+  for (const KvType& type : kKvTypes) {
+    if (type.dtype == dtype) return type.name;
+  }
+  return Name(dtype);
+}
+
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;

@@ -117,7 +117,8 @@ class UsageTest(CliTest):
                 self.refused(INPUT, *RUN, "-p", "x", flag, value)
 
     def test_kv_type_is_refused_before_anything_is_loaded(self):
-        self.assertIn("--kv-type: expected auto, f32, f16, bf16 or int8 as KV type, found \"f64\"",
+        self.assertIn("--kv-type: expected auto, f32, f16, bf16, int8, k8v4 or int4 as KV type, "
+                      "found \"f64\"",
                       self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--kv-type", "f64"))
 
     def test_weight_type_is_refused_before_anything_is_loaded(self):

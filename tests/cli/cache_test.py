@@ -50,6 +50,14 @@ class CacheTest(CliTest):
         self.assertEqual(other["tokens"],
                          self.run_json(text=STORY[:1000] + "And so it was.")["tokens"])
 
+    def test_every_type_of_cache_is_taken_up(self):
+        for kv_type in ("f16", "int8", "k8v4", "int4"):
+            plain = self.run_json("--kv-type", kv_type)
+            self.saved("--kv-type", kv_type)
+            again = self.saved("--kv-type", kv_type)
+            self.assertEqual(again["disk_tokens"], (plain["prompt_tokens"] - 1) // 64 * 64)
+            self.assertEqual(again["tokens"], plain["tokens"])
+
     def test_the_users_folder(self):
         self.run_json("--cache")
         self.assertEqual(self.run_json()["disk_tokens"], 0)

@@ -73,7 +73,7 @@ class MpiTest(CliTest):
     def test_ranks_in_a_ring_say_what_dense_attention_says(self):
         text = TEXT * 3
         self.assertEqual(self.ok(*RING, stdin=text), self.ok(*RUN, stdin=text))
-        for kv_type in ("f32", "int8"):
+        for kv_type in ("f32", "int8", "int4"):
             dense = self.ok(*RUN, "--kv-type", kv_type, stdin=text)
             for count in (2, 3):
                 result = self.ranks(count, *RING, "--kv-type", kv_type, text=text)

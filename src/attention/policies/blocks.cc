@@ -230,7 +230,7 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "the KV policy {} keeps {} vectors of a block or of a group of them, for which pages of "
           "this model's keys{} have no room in {}: a wider KV type has",
           spec.ToString(), vectors, layout.values_in_keys ? "" : " and values",
-          Name(options.kv_type));
+          KvTypeName(options.kv_type));
   }
   return std::make_unique<BlocksPolicy>(geometry, spec, options.context);
 }

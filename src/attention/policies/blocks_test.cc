@@ -215,7 +215,7 @@ TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideKeysAlone) {
   };
   EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", DType::kBF16); }),
             "the KV policy blocks:representative_type=QUEST keeps 2 vectors of a block or of a "
-            "group of them, for which pages of this model's keys have no room in BF16: a wider KV "
+            "group of them, for which pages of this model's keys have no room in bf16: a wider KV "
             "type has");
   make("blocks:quest", DType::kF32);
   make("blocks:infllm", DType::kI8);
@@ -228,7 +228,7 @@ TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideFourBits) {
   };
   for (const DType kv_type : {DType::kI8I4, DType::kI4}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", kv_type); }),
-                HasSubstr("keys and values have no room in " + std::string(Name(kv_type))));
+                HasSubstr(fmt::format("keys and values have no room in {}", KvTypeName(kv_type))));
     make("blocks", kv_type);
     make("blocks:infllm", kv_type);
   }

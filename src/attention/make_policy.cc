@@ -87,7 +87,7 @@ std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
-  if (options.int8_products && kernels::WidenedType(options.kv_type) != DType::kI8) {
+  if (options.int8_products && !HasIntegers(options.kv_type)) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
               "int8 attention multiplies keys and values that are stored as int8, not as {}",
               Name(options.kv_type));

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "kv/kv_layout.h"
 #include "model/decoder.h"
 #include "tensor/dtype.h"
 
@@ -28,7 +28,7 @@ DType ChooseKvType(std::string_view name, const WeightTypes& weights);
 // Whether attention over keys and values of this type multiplies int8: as wished for
 // (SessionOptions::int8_attention), else where they are int8.
 inline bool ChooseInt8Attention(std::optional<bool> wish, DType kv_type) {
-  return wish.value_or(kernels::WidenedType(kv_type) == DType::kI8);
+  return wish.value_or(HasIntegers(kv_type));
 }
 
 // "int8": a type as these names have it.

@@ -119,14 +119,11 @@ struct Storage {
   double flat, sharp, dominated;  // the largest errors allowed
 };
 // About twice what was found.
-constexpr Storage kStorages[] = {{DType::kF32, false, 2e-6, 1e-5, 6e-7},
-                                 {DType::kF16, false, 6e-4, 3e-3, 8e-4},
-                                 {DType::kBF16, false, 8e-3, 3e-2, 6e-3},
-                                 {DType::kI8, false, 2.5e-2, 7e-2, 1.2e-2},
-                                 {DType::kI8, true, 4e-2, 1.2e-1, 8e-3},
-                                 {DType::kI8I4, true, 2e-1, 2e-1, 2e-1},
-                                 {DType::kI4, false, 3e-1, 1.2, 2e-1},
-                                 {DType::kI4, true, 3e-1, 1.2, 2e-1}};
+constexpr Storage kStorages[] = {
+    {DType::kF32, false, 2e-6, 1e-5, 6e-7},  {DType::kF16, false, 6e-4, 3e-3, 8e-4},
+    {DType::kBF16, false, 8e-3, 3e-2, 6e-3}, {DType::kI8, false, 2.5e-2, 7e-2, 1.2e-2},
+    {DType::kI8, true, 4e-2, 1.2e-1, 8e-3},  {DType::kI8I4, true, 2e-1, 2e-1, 2e-1},
+    {DType::kI4, false, 3e-1, 1.2, 2e-1},    {DType::kI4, true, 3e-1, 1.2, 2e-1}};
 
 TEST_P(KvAccuracyTest, StaysWithinWhatEachTypeCosts) {
   for (const int64_t head_dim : {64, 80, 128}) {

@@ -41,6 +41,9 @@ constexpr std::string_view KvTypeName(DType dtype) {
   return Name(dtype);
 }
 
+// Whether keys and values are computed with as int8.
+constexpr bool HasIntegers(DType dtype) { return kernels::WidenedType(dtype) == DType::kI8; }
+
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;
@@ -62,7 +65,7 @@ struct KvLayout {
     return kernels::HasNarrowValues(dtype) ? bytes / 2 : bytes;
   }
   constexpr int64_t scale_bytes() const {
-    if (kernels::WidenedType(dtype) != DType::kI8) return 0;
+    if (!HasIntegers(dtype)) return 0;
     return (values_in_keys ? 1 : 2) * kernels::kTileTokens * int64_t{sizeof(float)};
   }
   // [head_dim] of bf16, in whole lines of memory.
@@ -76,9 +79,7 @@ struct KvLayout {
   // From a head's keys to their centre.
   constexpr int64_t centre_offset() const { return head_bytes() - centre_bytes(); }
   // Whether keys are multiplied by a Hadamard matrix. Not where they are values, too.
-  constexpr bool hadamard() const {
-    return kernels::WidenedType(dtype) == DType::kI8 && !values_in_keys;
-  }
+  constexpr bool hadamard() const { return HasIntegers(dtype) && !values_in_keys; }
 
   // Whether values are, and what attention adds up of them.
   constexpr bool turned_values() const { return kernels::HasNarrowValues(dtype); }

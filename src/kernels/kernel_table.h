@@ -153,8 +153,6 @@ struct WidenNibblesArgs {
   int64_t bytes;           // a multiple of kTileTokens
   const uint8_t* table;    // [16]
   uint8_t* out;            // [2 * bytes], 64-byte aligned
-  // As many bytes that come later, which are fetched meanwhile; null: none.
-  const uint8_t* next = nullptr;
 };
 // Elements of a tile's keys; the place of dimension d of token j among them and among its values.
 constexpr int64_t KeyElements(int64_t depth, int64_t head_dim) {

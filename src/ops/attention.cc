@@ -240,16 +240,15 @@ class Attender {
                                     .first = *shape_.values_from,
                                     .v = scratch.values});
     }
-    const void* const keys = WidenedKeys(exec_.kernels, kv, shape_.head_dim, block.kv_head,
-                                         part.tile, next_tile, scratch.keys);
-    const void* const values =
-        in_keys ? scratch.values
-                : WidenedValues(exec_.kernels, kv, shape_.value_dim(), block.kv_head, part.tile,
-                                next_tile, scratch.values);
+    const void* const keys =
+        WidenedKeys(exec_.kernels, kv, shape_.head_dim, block.kv_head, part.tile, scratch.keys);
+    const void* const values = in_keys ? scratch.values
+                                       : WidenedValues(exec_.kernels, kv, shape_.value_dim(),
+                                                       block.kv_head, part.tile, scratch.values);
     const float* const scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr;
-    // Narrow ones are fetched while those of this tile are widened.
-    const bool fetch_keys = next_tile >= 0 && !kv.narrow_keys;
-    const bool fetch_values = next_tile >= 0 && !kv.narrow_values && !in_keys;
+    // Keys and values of 4 bits lie together in the bytes of int8 keys alone.
+    const bool fetch_keys = next_tile >= 0;
+    const bool fetch_values = next_tile >= 0 && !kv.narrow_keys && !in_keys;
     SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
         {.q = queries.data,
          .q_stride = queries.stride,

@@ -17,11 +17,11 @@ constexpr int64_t WidenedValueBytes(int64_t value_dim) {
 }
 
 // The keys of a tile of a head: where they lie, or if they are narrow, widened into `memory`, which
-// is 64-byte aligned. next_tile: whose narrow keys are fetched meanwhile; -1: none.
+// is 64-byte aligned.
 const void* WidenedKeys(const kernels::KernelTable& kernels, const KvView& kv, int64_t head_dim,
-                        int64_t head, int64_t tile, int64_t next_tile, void* memory);
+                        int64_t head, int64_t tile, void* memory);
 // The values, likewise.
 const void* WidenedValues(const kernels::KernelTable& kernels, const KvView& kv, int64_t value_dim,
-                          int64_t head, int64_t tile, int64_t next_tile, void* memory);
+                          int64_t head, int64_t tile, void* memory);
 
 }  // namespace godwit::ops

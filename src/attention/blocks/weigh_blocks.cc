@@ -68,19 +68,18 @@ class KeyProduct {
   void Score(int64_t first, int64_t rows, int64_t head, int64_t tile, float* scratch, float* scores,
              int64_t stride) const {
     const bool split = parts_ == 2;
-    kernels::GemmArgs args{
-        .a = rows_ + first * parts_ * row_bytes_,
-        .a_stride = stride_,
-        .w = ops::WidenedKeys(kernels_, kv_, head_dim_, head, tile,
-                              /*next_tile=*/-1, scratch + 2 * rows * kTileTokens),
-        .bias = nullptr,
-        .out = split ? scratch : scores,
-        .out_stride = split ? kTileTokens : stride,
-        .rows = rows * parts_,
-        .k = head_dim_,
-        .columns = kTileTokens,
-        .panel_begin = 0,
-        .panel_end = 1};
+    kernels::GemmArgs args{.a = rows_ + first * parts_ * row_bytes_,
+                           .a_stride = stride_,
+                           .w = ops::WidenedKeys(kernels_, kv_, head_dim_, head, tile,
+                                                 scratch + 2 * rows * kTileTokens),
+                           .bias = nullptr,
+                           .out = split ? scratch : scores,
+                           .out_stride = split ? kTileTokens : stride,
+                           .rows = rows * parts_,
+                           .k = head_dim_,
+                           .columns = kTileTokens,
+                           .panel_begin = 0,
+                           .panel_end = 1};
     switch (kv_.dtype) {
       case DType::kF16:
         return kernels_.gemm_f16(args);

@@ -44,13 +44,10 @@ DType ChooseKvType(std::string_view name, const WeightTypes& weights) {
 }
 
 std::string StorageName(DType dtype) {
-  for (const KvType& type : kKvTypes) {
-    if (type.dtype == dtype) return std::string(type.name);
-  }
   for (const WeightType& type : kWeightTypes) {
     if (type.dtype == dtype) return std::string(type.name);
   }
-  return std::string(Name(dtype));
+  return std::string(KvTypeName(dtype));
 }
 
 std::string StorageName(const WeightTypes& weights) {

@@ -14,6 +14,7 @@
 #include "kernels/kernel_table.h"
 #include "ops/attention_state.h"
 #include "ops/quantize.h"
+#include "ops/widen_tile.h"
 
 namespace godwit {
 namespace {
@@ -70,14 +71,14 @@ void PlaceNibbles(const uint8_t* codes, int64_t head_dim, int64_t count, At at, 
 }
 
 // The key as int8 or in 4 bits; the scale that is returned is that of either.
-float PlaceTurnedKey(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
-                     int64_t slot, std::byte* keys) {
+float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
+                      int64_t slot, std::byte* keys) {
   const int64_t head_dim = layout.head_dim;
   if (kernels::HasNarrowKeys(layout.dtype)) {
     std::array<uint8_t, kernels::kMaxHeadDim> codes;
     const float scale = ops::QuantizeToNibbles(kernels, k, head_dim, codes.data());
     PlaceNibbles(
-        codes.data(), head_dim, kernels::KeyElements(kernels::kQuad, head_dim),
+        codes.data(), head_dim, ops::WidenedKeyBytes(head_dim),
         [&](int64_t d) { return kernels::KeyAt(kernels::kQuad, d, slot); }, keys);
     return scale;
   }
@@ -90,9 +91,9 @@ float PlaceTurnedKey(const kernels::KernelTable& kernels, const KvLayout& layout
   return scale;
 }
 
-// turned: memory for a value.
-float PlaceTurnedValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
-                       float* turned, int64_t slot, std::byte* values) {
+// The value likewise. turned: memory for one.
+float PlaceIntegerValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
+                        float* turned, int64_t slot, std::byte* values) {
   const int64_t head_dim = layout.head_dim;
   if (layout.turned_values()) {
     std::array<uint8_t, kernels::kMaxHeadDim> codes;
@@ -100,7 +101,7 @@ float PlaceTurnedValue(const kernels::KernelTable& kernels, const KvLayout& layo
     kernels.hadamard(head_dim, turned);
     const float scale = ops::QuantizeToNibbles(kernels, turned, head_dim, codes.data());
     PlaceNibbles(
-        codes.data(), head_dim, kTileTokens * kernels::PadToLanes(head_dim),
+        codes.data(), head_dim, ops::WidenedValueBytes(head_dim),
         [&](int64_t d) { return kernels::ValueAt(kernels::kQuad, head_dim, slot, d); }, values);
     return scale;
   }
@@ -122,9 +123,9 @@ void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, 
     for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) turned[d] -= ToFloat(centre[d]);
   }
   if (layout.hadamard()) kernels.hadamard(head_dim, turned.data());
-  scales[slot] = PlaceTurnedKey(kernels, layout, turned.data(), slot, keys);
+  scales[slot] = PlaceIntegerKey(kernels, layout, turned.data(), slot, keys);
   if (v == nullptr) return;
-  scales[kTileTokens + slot] = PlaceTurnedValue(kernels, layout, v, turned.data(), slot, values);
+  scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, turned.data(), slot, values);
 }
 
 // What f16 would turn into infinity.

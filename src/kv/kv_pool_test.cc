@@ -40,7 +40,7 @@ Pages Take(KvPool& pool, size_t n) {
 TEST(KvLayoutTest, CountsItsBytes) {
   for (const KvType& type : kKvTypes) {
     // Keys as they are, values padded to 16 elements; of integers a scale for each of both.
-    const int64_t scales = kernels::WidenedType(type.dtype) == DType::kI8 ? 2 * 4 : 0;
+    const int64_t scales = HasIntegers(type.dtype) ? 2 * 4 : 0;
     const auto bits = static_cast<int64_t>(8 * SizeOf(kernels::WidenedType(type.dtype)));
     const int64_t key_bits = type.name == "int4" ? 4 : bits;
     const int64_t value_bits = type.name == "int4" || type.name == "k8v4" ? 4 : bits;

@@ -1,6 +1,7 @@
 #include "kv/read_keys.h"
 
 #include "kernels/kernel_table.h"
+#include "ops/widen_tile.h"
 
 namespace godwit {
 namespace {
@@ -82,7 +83,7 @@ void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t til
       return Read<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, keys, stride);
     case DType::kI8:
       ReadIntegers(
-          [&, count = kernels::KeyElements(kernels::kQuad, head_dim)](int64_t d, int64_t j) {
+          [&, count = ops::WidenedKeyBytes(head_dim)](int64_t d, int64_t j) {
             const int64_t at = kernels::KeyAt(kernels::kQuad, d, j);
             return kv.narrow_keys ? FromNibble(stored, count, at)
                                   : std::to_integer<int>(stored[at]) - 128;
@@ -106,7 +107,7 @@ void ReadValues(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t t
     case DType::kI8: {
       const float* const scales = kv.Scales(head, tile) + kTileTokens;
       ReadIntegers(
-          [&, count = kTileTokens * kernels::PadToLanes(head_dim)](int64_t d, int64_t j) -> int {
+          [&, count = ops::WidenedValueBytes(head_dim)](int64_t d, int64_t j) -> int {
             const int64_t at = kernels::ValueAt(kernels::kQuad, head_dim, j, d);
             return kv.narrow_values ? FromNibble(stored, count, at)
                                     : static_cast<int8_t>(stored[at]);

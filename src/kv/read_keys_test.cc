@@ -37,7 +37,7 @@ std::vector<float> Stored(DType dtype, bool narrow, std::vector<float> key) {
   for (float& x : key) {
     if (dtype == DType::kF16) x = ToFloat(ToF16(x));
     if (dtype == DType::kBF16) x = ToFloat(ToBF16(x));
-    if (kernels::WidenedType(dtype) == DType::kI8 && largest > 0) {
+    if (HasIntegers(dtype) && largest > 0) {
       x = std::nearbyint(x * (127.0f / largest)) * (largest / 127.0f);
     }
   }
@@ -56,7 +56,7 @@ std::vector<float> StoredTurned(DType dtype, bool narrow, std::vector<float> key
 }
 
 std::vector<float> StoredKey(DType dtype, const std::vector<float>& key, float centre) {
-  if (kernels::WidenedType(dtype) != DType::kI8) return Stored(dtype, false, key);
+  if (!HasIntegers(dtype)) return Stored(dtype, false, key);
   return StoredTurned(dtype, kernels::HasNarrowKeys(dtype), key, centre);
 }
 std::vector<float> StoredValue(DType dtype, const std::vector<float>& value) {
@@ -72,7 +72,7 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
   const DType dtype = GetParam().dtype;
   // Heads of two lengths are stored less a centre, in bf16.
   const auto centre_of = [&](int64_t dim, int64_t tile) -> float {
-    return kernels::WidenedType(dtype) == DType::kI8 && dim > 8 ? static_cast<float>(40 + tile) : 0;
+    return HasIntegers(dtype) && dim > 8 ? static_cast<float>(40 + tile) : 0;
   };
   for (const int64_t dim : {1, 5, 24, 128}) {
     KvCache cache(std::make_shared<KvPool>(KvLayout{.layers = 2,

@@ -247,7 +247,6 @@ class Attender {
                                                        block.kv_head, part.tile, scratch.values);
     const float* const scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr;
     // Keys and values of 4 bits lie together in the bytes of int8 keys alone.
-    const bool fetch_keys = next_tile >= 0;
     const bool fetch_values = next_tile >= 0 && !kv.narrow_keys && !in_keys;
     SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
         {.q = queries.data,
@@ -263,7 +262,7 @@ class Attender {
          .bias = biased || centre != nullptr ? bias : nullptr,
          .state = states,
          .state_stride = stride_,
-         .next_k = fetch_keys ? kv.Keys(block.kv_head, next_tile) : nullptr,
+         .next_k = next_tile < 0 ? nullptr : kv.Keys(block.kv_head, next_tile),
          .next_v = fetch_values ? kv.Values(block.kv_head, next_tile) : nullptr,
          .k_scales = scales,
          .v_scales = !scaled || in_keys ? scales : scales + kTileTokens,

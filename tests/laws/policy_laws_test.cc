@@ -105,6 +105,9 @@ class Laws : public testing::TestWithParam<Case> {
     return all;
   }
   const std::vector<AttentionGeometry> geometries_ = Geometries();
+  static bool HasTwoVectors(std::string_view spec) {
+    return spec.find("MEANSTD") != spec.npos || spec.find("group_blocks") != spec.npos;
+  }
   // But where two vectors of a block find no room beside keys alone (blocks_test.cc), or places in
   // the cache lie behind the first chunk (sinks_test.cc).
   std::vector<AttentionGeometry> GeometriesOf(std::string_view spec) const {
@@ -113,11 +116,7 @@ class Laws : public testing::TestWithParam<Case> {
         spec.starts_with(kind().roomy_example)) {
       std::erase_if(served, [](const AttentionGeometry& geometry) { return geometry.chunked; });
     }
-    const auto has = [&](std::string_view name) { return spec.find(name) != spec.npos; };
-    if ((has("MEANSTD") || has("group_blocks")) && served.back().shape.values_from &&
-        std::get<1>(GetParam()).kv_type != DType::kF32) {
-      served.pop_back();
-    }
+    if (HasTwoVectors(spec) && std::get<1>(GetParam()).kv_type != DType::kF32) served.pop_back();
     return served;
   }
   const Reading& reading_ = std::get<2>(GetParam());
@@ -126,9 +125,8 @@ class Laws : public testing::TestWithParam<Case> {
                                       fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
     for (const std::string_view example : kind().other_examples) {
       // Two vectors of a block find no room beside 4 bits (blocks_test.cc).
-      const bool wide =
-          example.find("MEANSTD") != example.npos || example.find("group_blocks") != example.npos;
-      if (wide && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type)) continue;
+      if (HasTwoVectors(example) && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type))
+        continue;
       if (!example.empty()) specs.push_back(fmt::format("{}{}", example, reading_.tight));
     }
     return specs;

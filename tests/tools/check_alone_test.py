@@ -26,15 +26,25 @@ def folder_of(build, sources):
     return str(build)
 
 
-def run(sources, built=None):
+def git(root, *arguments):
+    subprocess.run(["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+                   check=True)
+
+
+def run(sources, *more, built=None, commits=()):
     """(exit status, output, files of the folder) of the check on a build of {path: text}; `built`:
-    those of the build that compiled, if any, with ROOT for where they are."""
+    those of the build that compiled, if any, with ROOT for where they are; `commits`: lists of the
+    sources that each of them adds."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()
-        arguments = [folder_of(root / "build", sources), "-j", "2"]
+        arguments = [folder_of(root / "build", sources), "-j", "2", *more]
         if built:
             built = {name: text.replace("ROOT", str(root)) for name, text in built.items()}
             arguments += ["--but", folder_of(root / "built", built)]
+        for names in commits:
+            git(root, "init", "--quiet")
+            git(root, "add", *names)
+            git(root, "commit", "--quiet", "-m", "more")
         done = subprocess.run([sys.executable, str(CHECK), *arguments], text=True,
                               capture_output=True, check=False)
         files = sorted(path.name for path in (root / "build").iterdir())
@@ -55,18 +65,27 @@ class CheckAlone(unittest.TestCase):
     def test_who_compiled_alone_or_first_elsewhere_is_left_out(self):
         batch = '/* CMake */\n#include "ROOT/a.cc"\n#include "ROOT/b.cc"\n'
         status, output, _ = run({"a.cc": FORGETFUL, "b.cc": WHOLE},
-                                {"built/Unity/unity_0_cxx.cxx": batch})
+                                built={"built/Unity/unity_0_cxx.cxx": batch})
         self.assertEqual((status, output), (0, "check_alone: 1 sources, 0 problems\n"))
         status, output, _ = run({"a.cc": WHOLE, "b.cc": FORGETFUL},
-                                {"built/Unity/unity_0_cxx.cxx": batch})
+                                built={"built/Unity/unity_0_cxx.cxx": batch})
         self.assertEqual(status, 1, output)
-        status, output, _ = run({"a.cc": WHOLE, "b.cc": FORGETFUL}, {"b.cc": FORGETFUL})
+        status, output, _ = run({"a.cc": WHOLE, "b.cc": FORGETFUL}, built={"b.cc": FORGETFUL})
         self.assertEqual((status, output), (0, "check_alone: 1 sources, 0 problems\n"))
 
     def test_a_unity_build_is_refused(self):
         status, output, _ = run({"build/CMakeFiles/x.dir/Unity/unity_0_cxx.cxx": WHOLE})
         self.assertEqual(status, 2)
         self.assertIn("is a unity build", output)
+
+    def test_shares_are_all_and_what_changed_lately_is_in_each(self):
+        sources = {f"{i}.cc": WHOLE for i in range(8)}
+        counts = [int(run(sources, "--share", f"{share}/3")[1].split()[1]) for share in range(3)]
+        self.assertEqual(sum(counts), 8)
+        self.assertLess(max(counts), 8)
+        found = [run({"0.cc": WHOLE, "1.cc": FORGETFUL}, "--share", f"{share}/3",
+                     commits=[["0.cc"], ["1.cc"]])[0] for share in range(3)]
+        self.assertEqual(found, [1, 1, 1])
 
     def test_no_sources_are_no_success(self):
         self.assertEqual(run({})[0], 1)

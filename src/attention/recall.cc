@@ -117,14 +117,13 @@ class RecallPolicy : public AttentionPolicy {
         const auto at = static_cast<size_t>(head);
         errors[at] = ErrorOf(run, layer, head, heads[at], seen_with(head), looks.before());
       });
-      one.recall->error += std::accumulate(errors.begin(), errors.end(), 0.0);
       one.recall->index_bytes += looks.read_bytes();
       one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
       one.recall->groups.resize(static_cast<size_t>(geometry_.layers * shape.kv_heads));
       for (int64_t head = 0; head < shape.heads; ++head) {
         const int64_t group = layer * shape.kv_heads + head * shape.kv_heads / shape.heads;
-        Add(heads[static_cast<size_t>(head)], seen_with(head), static_cast<size_t>(group),
-            *one.recall);
+        Add(heads[static_cast<size_t>(head)], seen_with(head), errors[static_cast<size_t>(head)],
+            one.recall->groups[static_cast<size_t>(group)], *one.recall);
       }
     }
   }
@@ -213,12 +212,17 @@ class RecallPolicy : public AttentionPolicy {
     return length > 0 ? std::sqrt(error / length) : 0;
   }
 
-  static void Add(const HeadWeights& head, const std::vector<bool>& seen, size_t group,
-                  Recall& recall) {
+  static void Add(const HeadWeights& head, const std::vector<bool>& seen, double error,
+                  Recall::Group& group, Recall& recall) {
     ++recall.heads;
-    ++recall.groups[group].heads;
+    ++group.heads;
     recall.seen_keys += std::ranges::count(seen, true);
-    for (size_t p = 0; p < seen.size(); ++p) recall.weight += seen[p] ? head.weights[p] : 0;
+    double weight = 0;
+    for (size_t p = 0; p < seen.size(); ++p) weight += seen[p] ? head.weights[p] : 0;
+    recall.weight += weight;
+    group.weight += weight;
+    recall.error += error;
+    group.error += error;
     for (size_t i = 0; i < Recall::kHeaviest.size(); ++i) {
       const auto most = static_cast<size_t>(Recall::kHeaviest[i]);
       const auto heaviest = std::span(head.order).first(std::min(head.order.size(), most));
@@ -226,7 +230,7 @@ class RecallPolicy : public AttentionPolicy {
           heaviest, [&](int32_t p) { return bool{seen[static_cast<size_t>(p)]}; });
       const double share = static_cast<double>(held) / static_cast<double>(heaviest.size());
       recall.held[i] += share;
-      if (i == Recall::kNamed) recall.groups[group].held += share;
+      if (i == Recall::kNamed) group.held += share;
     }
   }
 
@@ -238,12 +242,23 @@ class RecallPolicy : public AttentionPolicy {
 
 }  // namespace
 
-std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
-  std::vector<Named> worst;
+std::vector<Recall::Named> Recall::Groups(int64_t kv_heads) const {
+  std::vector<Named> named;
   for (int64_t i = 0; i < std::ssize(groups); ++i) {
     const Group& group = groups[static_cast<size_t>(i)];
-    if (group.heads > 0) worst.push_back({i / kv_heads, i % kv_heads, group.Mean()});
+    const auto heads = static_cast<double>(group.heads);
+    if (group.heads == 0) continue;
+    named.push_back({.layer = i / kv_heads,
+                     .kv_head = i % kv_heads,
+                     .held = group.held / heads,
+                     .weight = group.weight / heads,
+                     .error = group.error / heads});
   }
+  return named;
+}
+
+std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
+  std::vector<Named> worst = Groups(kv_heads);
   std::ranges::stable_sort(worst, {}, &Named::held);
   worst.resize(std::min(worst.size(), most));
   return worst;

@@ -14,18 +14,18 @@ namespace godwit {
 
 // Of one policy, sums over tokens, layers and heads.
 struct Recall {
-  // Of the heads of a layer that share a KV head: the share of the kNamed heaviest tokens that is
-  // seen, and how many were added.
+  // Sums over the heads of a layer that share a KV head, `heads` of which were added; `held` is the
+  // share of the kNamed heaviest tokens that is seen, the others are as below.
   struct Group {
     double held = 0;
+    double weight = 0;
+    double error = 0;
     int64_t heads = 0;
-
-    double Mean() const { return held / static_cast<double>(heads); }
   };
-  // As one of them is named to people: by layer and KV head.
+  // One group as it is named to people, by layer and KV head; means.
   struct Named {
     int64_t layer, kv_head;
-    double held;  // the mean share
+    double held, weight, error;
   };
 
   // By the weights of dense attention; of a text with fewer tokens, all of them.
@@ -42,7 +42,9 @@ struct Recall {
   int64_t tokens = 0;
   std::vector<Group> groups;  // [layers, KV heads]; of layers that are not measured without heads
 
-  // Those that see least, the worst first, at most `most`; the earlier of equals.
+  // All groups that were measured, by layer and KV head.
+  std::vector<Named> Groups(int64_t kv_heads) const;
+  // Those that hold least, the worst first, at most `most`; the earlier of equals.
   std::vector<Named> Worst(int64_t kv_heads, size_t most) const;
 };
 

@@ -112,12 +112,22 @@ TEST(RecallTest, NamesTheWorstHeads) {
   const auto worst = recall.Worst(2, 5);
   ASSERT_EQ(worst.size(), 2u) << "of the layer with a window there are none";
   EXPECT_LT(worst[0].held, worst[1].held);
-  const auto of_head = [&](int64_t head) {
-    return recall.groups[static_cast<size_t>(head)].Mean();
-  };
+  const auto groups = recall.Groups(2);
+  ASSERT_EQ(groups.size(), 2u);
+  double weight = 0, error = 0;
+  for (int64_t head = 0; head < 2; ++head) {
+    const Recall::Named& named = groups[static_cast<size_t>(head)];
+    const Recall::Group& group = recall.groups[static_cast<size_t>(head)];
+    EXPECT_EQ(named.layer, 0);
+    EXPECT_EQ(named.kv_head, head);
+    EXPECT_EQ(named.held * static_cast<double>(group.heads), group.held);
+    weight += group.weight;
+    error += group.error;
+  }
+  EXPECT_NEAR(weight, recall.weight, 1e-9);
+  EXPECT_NEAR(error, recall.error, 1e-9);
   for (const Recall::Named& head : worst) {
-    EXPECT_EQ(head.layer, 0);
-    EXPECT_EQ(head.held, of_head(head.kv_head));
+    EXPECT_EQ(head.held, groups[static_cast<size_t>(head.kv_head)].held);
   }
   EXPECT_NE(worst[0].kv_head, worst[1].kv_head);
   EXPECT_EQ(recall.Worst(2, 1).size(), 1u);

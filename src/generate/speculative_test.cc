@@ -368,7 +368,7 @@ double Largest(int cells) {
   return k * root * root * root;
 }
 
-TEST_F(SpeculativeTest, TwoTokensAreDrawnAsTheModelAndTheSamplerHaveThem) {
+TEST_F(SpeculativeTest, RELEASE_TwoTokensAreDrawnAsTheModelAndTheSamplerHaveThem) {
   const Dice model;
   for (SamplerOptions options : {
            SamplerOptions{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0},

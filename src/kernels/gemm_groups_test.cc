@@ -165,7 +165,7 @@ TEST_P(GemmGroupsTest, HasTheScalarBitsOverSeveralPasses) {
   }
 }
 
-TEST_P(GemmGroupsTest, RowsDoNotDependOnTheBatch) {
+TEST_P(GemmGroupsTest, RELEASE_RowsDoNotDependOnTheBatch) {
   for (const GroupFormat& format : kFormats) {
     const Problem problem(format, 39, 700, 130, 5);
     const Guarded<float> all = problem.Run(table());

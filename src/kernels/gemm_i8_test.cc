@@ -165,7 +165,7 @@ TEST_P(GemmI8Test, IsExactOverSeveralPasses) {
   }
 }
 
-TEST_P(GemmI8Test, RowsDoNotDependOnTheBatch) {
+TEST_P(GemmI8Test, RELEASE_RowsDoNotDependOnTheBatch) {
   const Problem problem(39, 1300, 130, 5);
   const Guarded<float> all = problem.Run(table());
   for (int64_t rows = 1; rows <= problem.rows; ++rows) {

@@ -125,7 +125,7 @@ constexpr Storage kStorages[] = {
     {DType::kI8, true, 4e-2, 1.2e-1, 8e-3},  {DType::kI8I4, true, 2e-1, 2e-1, 2e-1},
     {DType::kI4, false, 3e-1, 1.2, 2e-1},    {DType::kI4, true, 3e-1, 1.2, 2e-1}};
 
-TEST_P(KvAccuracyTest, StaysWithinWhatEachTypeCosts) {
+TEST_P(KvAccuracyTest, RELEASE_StaysWithinWhatEachTypeCosts) {
   for (const int64_t head_dim : {64, 80, 128}) {
     const Text flat = RandomText(head_dim, 1, 0, 1);
     const Text sharp = RandomText(head_dim, 4, 0, 2);

@@ -153,7 +153,7 @@ double Mean(Sum sum, int64_t count) {
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, count));
 }
 
-// Heads that are named of each policy, as their queries share a KV head.
+// Heads that are named of each policy, by the KV head that their queries share.
 constexpr size_t kWorst = 5;
 
 // kvs: the specs of the policies, as they were given. Means over the tokens, layers and heads.
@@ -170,11 +170,18 @@ nlohmann::ordered_json RecallJson(std::span<const std::string> kvs, std::span<co
     policy["error"] = Mean(recall.error, recall.heads);
     policy["seen_keys"] = Mean(recall.seen_keys, recall.heads);
     policy["index_bytes"] = Mean(recall.index_bytes, recall.tokens);
+    const std::string share = fmt::format("recall_{}", Recall::kHeaviest[Recall::kNamed]);
     auto& worst = policy["worst_heads"] = nlohmann::ordered_json::array();
     for (const Recall::Named& head : recall.Worst(kv_heads, kWorst)) {
-      worst.push_back({{"layer", head.layer},
+      worst.push_back({{"layer", head.layer}, {"kv_head", head.kv_head}, {share, head.held}});
+    }
+    auto& heads = policy["heads"] = nlohmann::ordered_json::array();
+    for (const Recall::Named& head : recall.Groups(kv_heads)) {
+      heads.push_back({{"layer", head.layer},
                        {"kv_head", head.kv_head},
-                       {fmt::format("recall_{}", Recall::kHeaviest[Recall::kNamed]), head.held}});
+                       {share, head.held},
+                       {"weight", head.weight},
+                       {"error", head.error}});
     }
     policies.push_back(std::move(policy));
   }

@@ -237,7 +237,7 @@ DecoderSpec AsFloats(DecoderSpec spec) {
   return spec;
 }
 
-TEST_P(PackedCheckpointTest, StandsForTheseFloats) {
+TEST_P(PackedCheckpointTest, RELEASE_StandsForTheseFloats) {
   const PackedWeights model(GetParam());
   EXPECT_EQ(LogitsOf(*Load(model.spec, model.packed, {}, DType::kF32), kTokens),
             LogitsOf(*Load(AsFloats(model.spec), model.floats, {}, DType::kF32), kTokens));
@@ -316,7 +316,7 @@ TEST_P(PackedCheckpointTest, DamagedNumbersDoNoHarm) {
 }
 
 // As the kernels multiply them: near the floats, to the rounding of inputs.
-TEST_P(PackedCheckpointTest, IsMultipliedAsItIs) {
+TEST_P(PackedCheckpointTest, RELEASE_IsMultipliedAsItIs) {
   const PackedWeights model(GetParam());
   const auto decoder = Load(model.spec, model.packed);
   EXPECT_EQ(decoder->weight_types().layers, DType::kGrouped);

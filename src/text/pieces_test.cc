@@ -150,7 +150,7 @@ TEST(Pieces, AreNotCutWhereNothingIsKnown) {
   ExpectSamePieces("lines", json.dump(), {1, 30});
 }
 
-TEST(Pieces, HaveTheIdsOfTheWholeInRealTokenizers) {
+TEST(Pieces, RELEASE_HaveTheIdsOfTheWholeInRealTokenizers) {
   const auto files = TokenizersIn(SharedTokenizers());
   if (files.empty()) {
     GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";

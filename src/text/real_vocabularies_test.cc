@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
     ParamName);
 
 // One test, since making both takes as long as all the rest.
-TEST_P(RealVocabulary, GivesTheIdsOfItsTokenizerJson) {
+TEST_P(RealVocabulary, RELEASE_GivesTheIdsOfItsTokenizerJson) {
   const Real& real = GetParam();
   const auto file = SharedTokenizers() / real.folder / "tokenizer.json";
   if (!std::filesystem::exists(file)) {
@@ -106,7 +106,7 @@ TEST_P(RealVocabulary, GivesTheIdsOfItsTokenizerJson) {
 }
 
 // The two files that Qwen and GPT-2 were published with, out of their tokenizer.json.
-TEST(RealVocabularies, VocabJsonWithMergesGivesTheSameIds) {
+TEST(RealVocabularies, RELEASE_VocabJsonWithMergesGivesTheSameIds) {
   for (const std::string folder : {"gpt2", "qwen2", "qwen2.5"}) {
     const auto file = SharedTokenizers() / folder / "tokenizer.json";
     if (!std::filesystem::exists(file)) {

@@ -46,6 +46,10 @@ class EvalRecallTest(CliTest):
         self.assertLess(estimated["error"], blocks["error"])
         self.assertEqual(estimated["seen_keys"], blocks["seen_keys"])
         self.assertGreater(estimated["index_bytes"], blocks["index_bytes"])
+        for policy in result["policies"]:
+            for share in ("recall_64", "weight", "error"):
+                heads = [head[share] for head in policy["heads"]]
+                self.assertAlmostEqual(sum(heads) / len(heads), policy[share], places=9)
 
     # Chunks, threads and other policies beside it change nothing.
     def test_the_same_however_it_is_read(self):

@@ -157,7 +157,7 @@ TEST_P(SameBitsOnIsas, InAStepOfPromptsAndDecodesAndTrees) {
 }
 
 // Long enough for several stretches of attention, which the cores share when decoding.
-TEST_P(SameBits, OverALongContext) {
+TEST_P(SameBits, RELEASE_OverALongContext) {
   const auto text = RandomText(Longest(2500), runner_.spec().vocab_size, 9);
   RunOptions options = Options("");
   options.chunk = 512;

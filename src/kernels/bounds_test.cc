@@ -79,6 +79,14 @@ TEST_P(BoundsTest, HadamardAndCentreScores) {
   }
 }
 
+TEST_P(BoundsTest, WidenNibbles) {
+  AtPageEnd<uint8_t> levels(16);
+  for (const int64_t bytes : {kTileTokens, 2 * kTileTokens, 9 * kTileTokens}) {
+    AtPageEnd<uint8_t> nibbles(bytes), out(2 * bytes);
+    table().widen_nibbles({nibbles.data(), bytes, levels.data(), out.data()});
+  }
+}
+
 TEST_P(BoundsTest, Conversions) {
   for (const int64_t n : kOddSizes) {
     AtPageEnd<float> wide(n);

@@ -1,5 +1,5 @@
 # godwit::godwit: the rooms up to the engine as one static library, with the headers of include/godwit
-# and none of src/. README.md tells how to use it.
+# and none of src/. docs/cpp.md tells how to use it.
 get_property(rooms GLOBAL PROPERTY GODWIT_ROOMS)
 add_library(godwit_library STATIC)
 add_library(godwit::godwit ALIAS godwit_library)

@@ -3,10 +3,11 @@
 
     docs_test.py GODWIT EXAMPLE
 
-Links between files lead somewhere. In a ```console block every line "$ command" is run in the
-repository's root, with ./godwit standing for the binary GODWIT, and must print the lines that follow
-it ("..." stands for any lines). README's ```cpp block is tests/docs/readme_example.cc, whose binary
-EXAMPLE must run.
+Links between files lead to a file, and to a heading of it where they name one. In a ```console block
+every line "$ command" is run in the repository's root, with ./godwit standing for the binary GODWIT,
+and must print the lines that follow it ("..." stands for any lines). docs/commands.md lists every verb.
+The ```cpp block of docs/cpp.md is tests/docs/readme_example.cc, whose binary EXAMPLE must run, and
+README's is a part of it.
 """
 
 import os
@@ -15,9 +16,10 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]*)#?([^)]*)\)")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,10 +28,20 @@ def pages():
     return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 
+def anchors(page):
+    """The names that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    texts = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts}
+
+
 def dead_links(page):
-    for link in LINK.findall(BLOCK.sub("", page.read_text())):
-        if not (page.parent / link).exists():
-            yield f"{page.relative_to(ROOT)}: no such file: {link}"
+    for file, anchor in LINK.findall(BLOCK.sub("", page.read_text())):
+        target = page.parent / file if file else page
+        if not target.exists():
+            yield f"{page.relative_to(ROOT)}: no such file: {file}"
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+            yield f"{page.relative_to(ROOT)}: no such heading: {file}#{anchor}"
 
 
 def commands(block):
@@ -66,11 +78,17 @@ def wrong_transcripts(page, godwit):
                    + "\n".join(lines) + f"\n  printed (exit {run.returncode})\n{run.stdout}")
 
 
+def cpp_blocks(page):
+    return [block for kind, block in BLOCK.findall((ROOT / page).read_text()) if kind == "cpp"]
+
+
 def wrong_example(example):
-    blocks = [block for kind, block in BLOCK.findall((ROOT / "README.md").read_text())
-              if kind == "cpp"]
-    if blocks != [(ROOT / "tests/docs/readme_example.cc").read_text()]:
-        yield "README.md: its ```cpp block is not tests/docs/readme_example.cc"
+    source = (ROOT / "tests/docs/readme_example.cc").read_text()
+    if cpp_blocks("docs/cpp.md") != [source]:
+        yield "docs/cpp.md: its ```cpp block is not tests/docs/readme_example.cc"
+    part = [textwrap.indent(block, "    ") in source for block in cpp_blocks("README.md")]
+    if part != [True]:
+        yield "README.md: its ```cpp block is no part of tests/docs/readme_example.cc"
     run = subprocess.run([example, "tests/data/tiny-llama", "Once upon a time"], cwd=ROOT,
                          text=True, capture_output=True)
     if run.returncode != 0 or not run.stdout.strip():
@@ -78,16 +96,16 @@ def wrong_example(example):
 
 
 def wrong_verbs(godwit):
-    """README's block of commands has each verb and evaluation of the program, and no other."""
+    """docs/commands.md lists each verb and evaluation of the program once, and no other."""
     def listed(*arguments):
         text = subprocess.run([godwit, *arguments, "--help"], text=True, capture_output=True).stdout
         return re.findall(r"^  ([a-z-]+)  ", text, re.MULTILINE)
 
     verbs = [verb for verb in listed() if verb != "eval"] + [f"eval {kind}" for kind in listed("eval")]
-    block = (ROOT / "README.md").read_text().split("\n## Use\n")[1].lstrip("\n").split("\n\n")[0]
-    shown = re.findall(r"^    \./godwit (eval [a-z-]+|[a-z-]+)", block, re.MULTILINE)
+    page = (ROOT / "docs/commands.md").read_text()
+    shown = re.findall(r"^\| `godwit (eval [a-z-]+|[a-z-]+)[ `]", page, re.MULTILINE)
     if sorted(shown) != sorted(verbs):
-        yield f"README.md: Use shows {shown}, and the verbs are {verbs}"
+        yield f"docs/commands.md shows {shown}, and the verbs are {verbs}"
 
 
 def main():

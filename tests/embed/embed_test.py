@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Builds what README's section "From C++" tells to build, and runs it on a tiny model.
+"""Builds what docs/cpp.md tells to build, and runs it on a tiny model.
 
     embed_test.py Installed|InstallTree|Subdirectory BUILD_FOLDER [CMAKE_ARGUMENT...]
 
-The blocks of that section are taken as they stand, but for the folders. The CMake arguments go to
+The blocks of that page are taken as they stand, but for the folders. The CMake arguments go to
 every configuration: they make it compile as BUILD_FOLDER does, a build with everything, which is only
 read. What compiles as it did there is taken from there (same_object.py). Build folders are its siblings.
 """
@@ -19,8 +19,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECTION = (ROOT / "README.md").read_text().split("\n## From C++\n")[1].split("\n## ")[0]
-BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL))
+PAGE = (ROOT / "docs" / "cpp.md").read_text()
+BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 FIND, TARGETS = BLOCKS["cmake"].split("\n", 1)
 PROJECT = "cmake_minimum_required(VERSION 3.25)\nproject(storyteller LANGUAGES CXX)\n"
 MODEL = ROOT / "tests" / "data" / "tiny-llama"
@@ -57,7 +57,7 @@ class Embedding(unittest.TestCase):
         return done.stdout
 
     def project(self, godwit, more=""):
-        """A folder with README's example; `godwit` is the line that brings the library."""
+        """A folder with the page's example; `godwit` is the line that brings the library."""
         folder = self.build_folder()
         major, minor, patch = map(int, VERSION.split("."))
         (folder / "CMakeLists.txt").write_text(f"{PROJECT}{godwit}\n{TARGETS}{more}")

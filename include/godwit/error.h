@@ -17,35 +17,35 @@ enum class ErrorKind {
   kCancelled,    // the caller asked to stop
 };
 
-// Errors that a program can add something to: which of its own settings would help.
+// Errors to which a program can add which of its own settings would help.
 enum class ErrorCode {
   kOther,
   kWindowTooLong,  // found, limit: tokens of a window of a text, and of the context;
                    // fits: the longest window
-  kTextTooLong,    // likewise, of a text that is read whole
+  kTextTooLong,    // the same, for a text that is read whole
   kPromptTooLong,  // found, limit: tokens of a prompt, and of the context; fits: those that the
                    // model was made for
   kStreamTooLong,  // found, limit: tokens that a stream may grow to, and of the context
   kNeedsInt8Kv,    // int8 attention with keys and values that are stored otherwise
   kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
   kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
-  kNoDraftHeads,        // guesses by heads that the model has not
+  kNoDraftHeads,        // draft heads that the model does not have
   kOtherRank,           // another rank has ended, and told why itself
 };
 
-// What the numbers of the message are. They count `unit`.
+// The numbers of the message, which count `unit`.
 struct ErrorData {
   ErrorCode code = ErrorCode::kOther;
   int64_t found = 0;
   int64_t limit = 0;
   int64_t fits = 0;
-  int64_t learned_positions = 0;  // of the model, as Session::learned_positions
-  int ranks = 1;                  // that share the text
+  int64_t learned_positions = 0;  // the model's, as Session::learned_positions
+  int ranks = 1;                  // ranks that share the text
   const char* unit = "tokens";
 };
 
-// The message names the thing, what was expected and what was found. It stands alone: how a setting
-// is called is known to the program that has it.
+// An error with a message that names the thing, what was expected and what was found. The message
+// stands alone: only the program knows how its settings are called.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const ErrorData& data = {})

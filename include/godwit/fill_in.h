@@ -1,4 +1,4 @@
-// FillIn: a text with a hole, which a model that was trained to can fill.
+// FillIn: a text with a hole, for models that were trained to fill it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace godwit {
 struct FillIn {
   std::string before;
   std::string behind;
-  // Others that the text belongs to, such as those of a program.
+  // The other files that the text belongs with, such as those of a program.
   struct File {
     std::string name;
     std::string text;
   };
   std::vector<File> files = {};
-  std::string begun = {};  // what stands in the hole already
+  std::string begun = {};  // text that stands in the hole already
 };
 
 struct FillPrompt {
-  std::vector<int32_t> tokens;    // what the model is to continue
-  std::vector<std::string> ends;  // tokens that end what it fills in, as the vocabulary spells them
+  std::vector<int32_t> tokens;    // the prompt that the model continues
+  std::vector<std::string> ends;  // tokens that end the filling, as the vocabulary spells them
 };
 
 }  // namespace godwit

@@ -17,9 +17,9 @@ enum class SamplerStep { kPenalties, kTopK, kTopP, kMinP, kEta, kTemperature };
 struct SamplerOptions {
   std::map<int32_t, float> logit_bias;  // token -> added to its logit, first of all; -inf bans it
 
-  // What follows the bias, in this order, up to the draw; a step that is not listed does not run.
-  // Penalties, which look at all logits, stand first or nowhere. Eta, which llama.cpp has not, is
-  // the last of the filters.
+  // The steps after the bias, in this order, up to the draw; a step that is not listed does not
+  // run. Penalties, which look at all logits, stand first or nowhere. Eta, which llama.cpp does not
+  // have, is the last of the filters.
   std::vector<SamplerStep> steps = {SamplerStep::kPenalties, SamplerStep::kTopK,
                                     SamplerStep::kTopP,      SamplerStep::kMinP,
                                     SamplerStep::kEta,       SamplerStep::kTemperature};
@@ -39,7 +39,7 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
-// Some of these, as a model or a user chooses them; without a value: no choice.
+// Some of the sampler options, as a model or a user chooses them; without a value: no choice.
 struct SamplerChoices {
   std::optional<int> repeat_last_n;
   std::optional<float> repeat_penalty;
@@ -50,12 +50,12 @@ struct SamplerChoices {
   std::optional<float> eta;
 };
 
-// What the generation_config.json of a model recommends.
+// The recommendations of a model's generation_config.json.
 struct SamplerDefaults {
   SamplerChoices choices;
-  // Of recommended values that make no sense: field of SamplerChoices -> an error message.
+  // Errors in recommended values that make no sense: field of SamplerChoices -> an error message.
   std::map<std::string, std::string, std::less<>> problems;
-  // What it recommends beside these and the engine has not, such as beam search: a sentence each.
+  // Recommendations that the engine cannot follow, such as beam search: a sentence each.
   std::vector<std::string> not_followed;
 };
 

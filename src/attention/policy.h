@@ -1,8 +1,9 @@
-// AttentionPolicy: what a query may see of its text, and at which positions.
+// AttentionPolicy: which keys of its text a query sees, and at which positions.
 //
-// It owns no keys and no values: those lie in the text's KvCache, rotated at their positions in the
-// text, and several policies may look at one. What a policy keeps beside is derived from them. It
-// never learns which model it serves. tests/laws holds every policy to the same laws.
+// A policy owns no keys and no values. They lie in the text's KvCache, rotated at their positions
+// in the text, and several policies may look at one cache. The data that a policy keeps is derived
+// from keys. A policy never learns which model it serves. tests/laws holds every policy to the same
+// laws.
 #pragma once
 
 #include <array>
@@ -21,24 +22,26 @@
 
 namespace godwit {
 
-// What the rows of a step are for.
+// The purpose of a step's rows.
 enum class Phase {
-  kPrompt,  // the text is being read
-  kQuery,   // its end: the question, which is answered from here on
-  kDecode,  // it is being continued
+  kPrompt,  // a prompt is being read
+  kQuery,   // the end of a prompt: the question, which is answered from here on
+  kDecode,  // decode: the text is being continued
 };
 
-// Rows of one text that follow each other, and the cache in which their own keys lie, too.
+// Consecutive rows of one text, and the cache in which their own keys lie, too.
 struct RowRun {
-  int64_t position;  // of the first, in the text
+  int64_t position;  // of the first row, in the text
   int64_t rows;
   Phase phase;
   const KvCache* cache;
-  // Rows of the step that continue the text: those before its branch, and from there on.
+  // Rows of the step between the cached text and this run, in order. The path of a tree:
+  // `ancestors` before the branch, then rows from first_row on.
   std::span<const int64_t> ancestors = {};
   int64_t first_row = 0;
 
-  // The row of the step at a position behind what is cached, this run's or before it.
+  // The row of the step at a position behind the cached text: a row of this run or of its
+  // ancestors.
   int64_t RowAt(int64_t at) const {
     const int64_t place = at - cache->length();
     return place < std::ssize(ancestors) ? ancestors[static_cast<size_t>(place)]
@@ -46,28 +49,28 @@ struct RowRun {
   }
 };
 
-// A way in which the rows of a run look at their cache, for one layer: ops::AttentionSource without
+// One rule by which the rows of a run see their cache in one layer: ops::AttentionSource without
 // the memory behind it.
 struct Look {
   ops::Visible visible;
   std::span<const std::span<const ops::TilePart>> parts = {};
-  // Where the queries stand instead of at their places in the text. The keys stay where they are in
-  // the text, and the queries are rotated at this place; or they are moved with the query.
+  // The position at which queries are rotated, instead of their own positions in the text. Keys
+  // stay at their positions in the text, or with keys_move they move with the query.
   std::optional<int64_t> query_place = {};
   bool keys_move = false;
 };
 
-// The looks at a layer, which together show a row each key once.
+// The looks at a layer. Together they show a row each key once.
 class Looks {
  public:
   static constexpr size_t kMost = 6;
   void Add(const Look& look) { looks_[count_++] = look; }
   std::span<const Look> span() const { return std::span(looks_).first(count_); }
-  // What the policy read of its own to choose them.
+  // Counts the bytes of its own data that the policy read to choose the looks.
   void AddRead(int64_t bytes) { read_bytes_ += bytes; }
   int64_t read_bytes() const { return read_bytes_; }
-  // Of a row that selects alone: what it gets of keys that it is not shown (ops::AttentionRows has
-  // it), in its queries' workspace.
+  // The attention state over keys that the row is not shown (AttentionRows::before of
+  // ops/attention.h), for a row that selects alone. It lies in the workspace of the row's queries.
   void SetBefore(const float* states) { before_ = states; }
   const float* before() const { return before_; }
 
@@ -80,15 +83,15 @@ class Looks {
 
 // The queries of a run in one layer.
 struct RunQueries {
-  // What is taken of its workspace is valid until the step has attended to the layer.
+  // Memory from its workspace is valid until the step has attended to the layer.
   const Exec& exec;
   // [rows * heads, head_dim], rotated at their places in the text, in head-major order
   // (ops/attention.h).
   MatrixView<const float> q;
 };
 
-// What is derived from the keys of a text: memory held, and what of it one of so many tokens reads
-// in all layers.
+// The size of the index that a policy derives from a text's keys, in all layers: bytes held, and
+// bytes that one token in read_every_tokens reads.
 struct IndexSize {
   int64_t held_bytes = 0;
   int64_t read_bytes = 0;
@@ -99,88 +102,91 @@ class AttentionPolicy {
  public:
   virtual ~AttentionPolicy() = default;
 
-  // As --kv spells it.
+  // The policy as --kv spells it.
   virtual std::string name() const = 0;
-  // Likewise, how it reads a context: policies that say the same make the same of it.
+  // The way in which a context is read. Policies with the same answer compute the same keys and
+  // values from it.
   virtual std::string reading() const { return name(); }
-  // What of the text is kept and what a token sees of it, in sentences for people.
+  // The part of the text that is kept and what a token sees of it, in sentences for people.
   virtual std::string Explain() const = 0;
   // The length that a text may reach; INT64_MAX: any.
   virtual int64_t limit_tokens() const = 0;
-  // Tokens that the next one sees at most, however many there will be.
+  // The most tokens that the next token sees, for any length of the text.
   virtual int64_t most_kept() const = 0;
 
-  // What a text of `length` tokens has forgotten: no token from there on sees these positions. The
+  // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;
 
-  // Of a token of an answer, before there is one (kv_cost.h): keys of each KV head that it sees in
-  // a layer, at most and with its own, and what is derived from keys by then, in pages of `layout`.
+  // The cost of one answer token, computed before there is a text (kv_cost.h). SeenKeys: the most
+  // keys of each KV head that the token sees in a layer, itself included. IndexAt: the data derived
+  // from keys up to `position`, in pages of `layout`.
   virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;
   virtual IndexSize IndexAt(const KvLayout& /*layout*/, int64_t /*position*/) const { return {}; }
 
-  // Before a text is read, or read on: the tokens before `position` are its context, those from
-  // there on ask about it, and those from `answer` on go on. Read tokens stay on the side on which
-  // they were. A policy that shows all the same does not care.
+  // Sets where the question and the answer begin, before a text is read or read on. Tokens before
+  // `position` are the context; tokens from there on ask about it; tokens from `answer` on are the
+  // answer. Tokens that were read stay on their side. A policy that shows every token the same
+  // ignores it.
   virtual void AskFrom(int64_t /*position*/, int64_t /*answer*/) {}
 
-  // Before AskFrom, of a text that nobody has begun: others hold all but these positions, and this
-  // one shows a row no key that is not among them. A policy whose looks are ranges of positions
-  // does not care: what else they show is cut off.
+  // Limits the keys that a row may see to these positions, because other hosts hold the rest of the
+  // text. To be called on a new text, before AskFrom. A policy whose looks are ranges of positions
+  // ignores it: the caller cuts the looks off.
   virtual void ShowOnly(ops::KvRange /*positions*/) {}
 
-  // Whether it shows the question other things than the context.
+  // Whether the question is shown other keys than the context is.
   virtual bool tells_question() const { return false; }
-  // Of the context, the last tokens before the question, which it shows other things than those
-  // before them: with another question they are others.
+  // The number of last context tokens that are shown other keys than those before them. With
+  // another question they would see other keys.
   virtual int64_t tail_tokens() const { return 0; }
-  // In a layer whose rows select by their queries: from this position on they come to Select one at
-  // a time.
+  // The position from which rows come to Select one at a time, in a layer whose rows select by
+  // their queries.
   virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }
 
-  // What of the text is read next where it has `length` tokens: the positions before `begin`, which
-  // others read, it skips; and no step goes beyond `end`.
+  // The positions that this host reads next in a text of `length` tokens. Positions before `begin`
+  // are skipped, because other hosts read them. No step goes beyond `end`.
   virtual ops::KvRange Reads(int64_t length) const { return {length, INT64_MAX}; }
-  // From this position on a row sees only what lies here: what it gets is that of all hosts merged.
+  // The position from which a row sees only the keys of this host. The attention results of all
+  // hosts are then merged.
   virtual int64_t merged_from() const { return INT64_MAX; }
-  // Where the tokens lie, at the text's beginning, that this host reads together with others, a
-  // chunk at once, seeing what they hold, too; null: it reads alone. Select then gives ranges of
-  // positions, of all.
+  // The layout of the tokens at the text's beginning that several hosts read together, a chunk each
+  // at once. Each host's rows also see the keys of the others, so Select gives ranges over all
+  // positions. Null: this host reads alone.
   virtual const RingLayout* ring() const { return nullptr; }
-  // Tokens at the text's beginning that are read so and kept by all.
+  // The number of tokens at the text's beginning that are read by ring() and kept by every host.
   int64_t kept_by_all() const { return ring() != nullptr && ring()->kept ? ring()->context : 0; }
 
-  // For every run of a step, before layer 0, and for a run that may follow; throws Error and
-  // changes nothing if it cannot.
+  // Prepares a run, before layer 0 of its step. Called for every run, also for one that may follow.
+  // Throws Error and changes nothing if it cannot.
   virtual void Plan(const RowRun& /*run*/) {}
-  // What the run's rows see in `layer`, whose keys and values are written. Spans are valid until
-  // the next call of Plan, or as long as the queries' workspace. Also of rows to which a policy
-  // around it shows other things: it may learn from their queries.
+  // The looks of the run's rows in `layer`, whose keys and values are written. Spans are valid
+  // until the next call of Plan, or as long as the queries' workspace. Also called for rows to
+  // which an enclosing policy shows other keys: this policy may learn from their queries.
   virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
 
-  // The rows of the last step, a tree, that the text goes on with from `length` on, which are on
-  // one path (RowRun::RowAt); what is derived from others goes.
+  // Keeps one path of the last step's tree of draft tokens, with which the text goes on from
+  // `length`: step rows as RowRun::RowAt has them. Data derived from other rows is dropped.
   virtual void Accept(int64_t /*length*/, std::span<const int64_t> /*path*/) {}
-  // The text has so many tokens now, maybe fewer than were shown: what is derived from the keys of
-  // others, and the room for it, goes.
+  // Shortens the text to `length` tokens, maybe fewer than were shown. Data derived from the other
+  // keys is dropped, and its memory given back.
   virtual void Truncate(int64_t /*length*/) {}
-  // The most tokens, of the first `length`, with which the text can go on as if no others had come:
-  // fewer where what was derived from them is not remembered. answer: as it will be asked there,
-  // where its question begins as it does now.
+  // The most tokens, up to `length`, from which the text can go on as if no others had come. It is
+  // less than `length` where data derived from those tokens is no longer remembered. answer: where
+  // the answer will begin then; the question begins where it does now.
   virtual int64_t GoesBackTo(int64_t length, int64_t /*answer*/) const { return length; }
-  // Whether all that it derives comes from keys, so that a text goes on from them alone, in a new
-  // policy.
+  // Whether all derived data comes from keys, so that a new policy can go on from the keys alone.
   virtual bool keys_suffice() const { return true; }
-  // Of that, what is worth saving beside them: its kind, however much there is, and all of it,
-  // valid until anything changes.
+  // The derived data that is worth saving beside the keys, with its kind and its number of tokens.
+  // Valid until anything changes.
   virtual TextIndex index() const { return {}; }
-  // Of a new one, whose text was taken up: what there is of that kind, from the same first tokens.
-  // Throws Error(kMemory).
+  // Gives a new policy the saved index of a text that was taken up: data of the kind of index(),
+  // from the same first tokens. Throws Error(kMemory).
   virtual void TakeUp(const KvCache& /*cache*/, const TextIndex& /*index*/) {}
-  // Memory held by what is derived from keys.
+  // The bytes of memory that derived data holds.
   virtual int64_t bytes() const { return 0; }
 
-  // With the same derived data, for a text that goes on from the same tokens.
+  // A policy with the same derived data, for a text that goes on from the same tokens.
   virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
 };
 

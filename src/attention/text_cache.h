@@ -1,4 +1,4 @@
-// TextCache: one text as attention knows it, its cached keys and values and the policy by which it
+// TextCache: one text as attention knows it: its cached keys and values, and the policy by which it
 // looks back at them. A step over several texts is attention/step.h. Not thread-safe.
 #pragma once
 
@@ -21,20 +21,21 @@ namespace godwit {
 struct KvStats {
   std::string policy;  // as --kv spells it
   int64_t seen = 0;    // tokens of the text
-  int64_t kept = 0;    // of those, the ones that the next token may see
-  // The positions of the others.
+  int64_t kept = 0;    // tokens of the text that the next token may see
+  // Positions of the tokens that are not kept.
   std::vector<ops::KvRange> dropped;
-  int64_t most_kept = 0;  // tokens, however many there will be
+  int64_t most_kept = 0;  // the most tokens kept, for any length of the text
   int64_t bytes = 0;      // held in memory or a file, shared with other texts or not
-  // Of keys and values that the last step looked at, and of what it read to choose them, in all
-  // layers; bytes that several of its rows saw together count once.
+  // Bytes of keys and values that the last step looked at, and bytes that it read to choose them,
+  // in all layers. Bytes that several rows saw together count once.
   int64_t read_bytes = 0;
-  // Keys that its rows met, once for every row and KV head, in all layers.
+  // Keys that the last step's rows met, once for every row and KV head, in all layers.
   int64_t met_keys = 0;
-  int64_t file_read_bytes = 0;  // that came from a file (KvCache::WillRead), since the text began
+  // Bytes that came from a file since the text began (KvCache::WillRead)
+  int64_t file_read_bytes = 0;
 };
 
-// What a step read of a text, as KvStats has it.
+// The reads of a step in a text, as KvStats counts them.
 struct KvReads {
   int64_t bytes = 0;
   int64_t met_keys = 0;
@@ -48,66 +49,70 @@ struct KvReads {
 
 class TextCache {
  public:
-  // What has been forgotten stays for so many tokens more: an answer that does not stay in the text
-  // can be taken back, where reading an endless text again would take forever.
+  // The number of tokens for which forgotten positions stay longer. An answer that does not stay in
+  // the text can then be taken back, where reading an endless text again would take forever.
   static constexpr int64_t kTokensToGoBack = kernels::kTileTokens;
 
   // context: the longest that the text will be, on which dynamic rotary frequencies depend.
-  // int8_products: as ops::AttentionSource has it. ranks: that share the text; null: nobody.
+  // int8_products: as ops::AttentionSource has it. ranks: the ranks that share the text; null:
+  // none.
   TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
             std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
             std::shared_ptr<Communicator> ranks = nullptr);
 
-  // The same text, sharing its pages; what is appended to one, the other does not see.
+  // A fork: the same text, which shares its pages. Tokens appended to one are not seen by the
+  // other.
   std::unique_ptr<TextCache> Fork() const;
-  // Likewise, and seen as another policy of the model sees it, such as a draft that looks at a
-  // part. Throws Error(kUnsupported) if what that one sees has been dropped.
+  // A fork that sees the text by another policy of the model, such as a draft that looks at a part.
+  // Throws Error(kUnsupported) if positions that this policy sees have been dropped.
   std::unique_ptr<TextCache> Fork(std::unique_ptr<AttentionPolicy> policy) const;
-  // Of a fork: forgets what it read itself and goes on as `text`, which has dropped nothing. What
-  // its policy derived from the tokens that both had stays, so that it takes time in proportion to
-  // the others.
+  // Makes a fork forget the tokens that it read itself and go on as `text`, which has dropped
+  // nothing. Data that its policy derived from common tokens stays, so that the time is
+  // proportional to the others.
   void GoOnAs(const TextCache& text);
 
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }
   const KvCache& cache() const { return cache_; }
 
-  // Tokens that went through, the next token's position in the text.
+  // The tokens that went through, which is the next token's position in the text.
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
-  // A step may bring so many tokens at most.
+  // The most tokens that a step may bring.
   int64_t MostNext() const { return policy_->Reads(length()).end - length(); }
-  // Whether it brings them all, since other ranks wait for them.
+  // Whether a step must bring MostNext() tokens, since other ranks wait for them.
   bool TakesAllNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }
-  // Whether it keeps what they read in that step, too.
+  // Whether the cache also keeps the tokens that other ranks read in that step.
   bool KeepsAllNext() const { return TakesAllNext() && policy_->ring()->kept; }
 
-  // As AttentionPolicy has it; 0 in the beginning, and no answer.
+  // Sets where the question and the answer begin, as AttentionPolicy::AskFrom; at first 0, and no
+  // answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);
 
-  // Of a text that nobody has begun, and that nobody else shares: it goes on from a chain of a
-  // folder, of a text that was read in the same way (AttentionPolicy::reading), as far as it can be
-  // opened. Returns up to where: less than the chain's end, or 0, where the policy needs to have
-  // seen more than keys. Throws Error(kMemory).
+  // Makes a new text, which nothing else shares, go on from a chain of snapshots in a folder, as
+  // far as they can be opened. The chain's text was read in the same way
+  // (AttentionPolicy::reading). Returns the position reached: less than the chain's end, or 0,
+  // where the policy needs to have seen more than keys. Throws Error(kMemory).
   int64_t TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                  int64_t answer);
 
-  // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
-  // so itself: this is for who wants to know before.
+  // Reserves memory for a step of `tokens`, which a step otherwise does itself. Throws
+  // Error(kMemory) with everything as it was.
   void Reserve(int64_t tokens);
 
   // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
-  // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.
+  // Error(kUnsupported) where CanTruncate is false: positions that were seen at that length have
+  // been dropped.
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
-  // The most tokens, of the first `length`, to which it can be truncated and asked for an answer
-  // from there on (AttentionPolicy::GoesBackTo); 0 if to none.
+  // The most tokens, up to `length`, to which the text can be truncated and asked for an answer
+  // from there on (AttentionPolicy::GoesBackTo). 0: to none.
   int64_t GoesBackTo(int64_t length, int64_t answer) const;
 
-  // Of the last step, whose rows had parents (Segment::parents): the path that ends with `row` is
-  // how the text goes on, all else never was. To be called before the next step, or none was kept.
+  // Keeps the path of the last step's tree (Segment::parents) that ends with `row`, and drops all
+  // other rows. To be called before the next step; without it no row is kept.
   void Accept(int64_t row);
 
   KvStats Stats() const;
@@ -115,10 +120,10 @@ class TextCache {
  private:
   friend class AttentionStep;
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
-  // Whether what has been dropped is forgotten at that length, too.
+  // Whether the dropped positions are also forgotten by `policy` at that length.
   bool HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const;
 
-  // A path of a tree: where its own rows begin, and a cache of its own. The first one writes where
+  // A path of a tree: where its own rows begin, and a cache of its own. The first path writes where
   // the text itself would go on, so that a single path costs no fork.
   struct Branch {
     int64_t first_row;
@@ -128,10 +133,11 @@ class TextCache {
     std::optional<KvCache> cache;
   };
 
-  // For what a step of `tokens` brings, and others in the same one if it keeps that.
+  // Reserves memory for a step of `tokens`, and for tokens of other ranks in the same step if the
+  // cache keeps them.
   void ReserveNext(int64_t tokens);
   void Append(int64_t tokens);
-  // What other ranks read.
+  // Skips the positions that other ranks read.
   void SkipOthers();
 
   AttentionGeometry geometry_;
@@ -143,10 +149,10 @@ class TextCache {
   int64_t answer_ = INT64_MAX;
   KvReads reads_;
 
-  // Of the step in progress, or the tree that waits for Accept.
-  std::array<RotaryStep, 2> positions_;  // of the rows, in the text; by rotaries_
-  std::array<RotaryStep, 2> tiles_;      // of the tiles that it writes into, with KvLayout::centred
-  std::array<RotaryStep, 2> place_;      // Look::query_place, likewise
+  // Data of the step in progress, or of the tree that waits for Accept.
+  std::array<RotaryStep, 2> positions_;  // of the rows, in the text; indexed as rotaries_
+  std::array<RotaryStep, 2> tiles_;      // of the tiles that are written, with KvLayout::centred
+  std::array<RotaryStep, 2> place_;      // at Look::query_place, indexed as rotaries_
   int64_t placed_at_ = -1;
   std::vector<Branch> branches_;
 };

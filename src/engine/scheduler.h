@@ -1,16 +1,17 @@
-// The thread that computes: it gathers the rows of all requests on their way, runs the model once
-// for all of them, and hands every request its own.
+// Scheduler: the thread that computes. It gathers the rows of all requests in progress, runs the
+// model once for all rows, and hands every request its own results.
 //
-// A step has at most step_tokens rows: first one of every text that is being continued, then, in
-// half of what is left, guesses of what follows (GenerateOptions::draft), then chunks of prompts,
-// the oldest with half of what is left, so that a short prompt behind a long one waits for steps
-// and not for the long one's end; more where other ranks wait for a whole chunk. When memory for
-// caches runs out, the newest request is paused: its pages are given back, its text is kept and
-// read again later. So the oldest always goes on, and all finish.
+// A step has at most step_tokens rows. First comes one row of every text that is being continued.
+// Half of the remaining rows may be draft tokens (GenerateOptions::draft). Chunks of prompts
+// follow. The oldest prompt gets half of the rows that are left, or more where other ranks wait for
+// a whole chunk. A short prompt behind a long one therefore waits for steps, and not for the long
+// one's end. When memory for caches runs out, the newest request is paused: its pages are given
+// back, its text is kept and read again later. The oldest request therefore always goes on, and all
+// finish.
 //
-// Ranks that share their texts go through one request at a time, in the order of rank 0, which
-// tells the others of each. So whatever they say to each other comes in one order, and what was
-// reserved for the caches is that request's alone: whether it fits they find out together.
+// Ranks that share their texts run one request at a time, in the order of rank 0, which tells the
+// others of each. Their messages therefore come in one order, and all reserved cache memory belongs
+// to that request. The ranks find out together whether it fits.
 #pragma once
 
 #include <condition_variable>
@@ -40,22 +41,22 @@ namespace godwit {
 
 class Scheduler {
  public:
-  // All borrowed. saved: null where nothing is. now_ms: by which steps are measured.
-  // prompt_slowdown: as LoadOptions has it.
+  // Borrows all arguments. saved: null if no texts are saved. now_ms: the clock that measures
+  // steps. prompt_slowdown: as LoadOptions has it.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
             int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms);
-  // Ends the requests that are still on their way as cancelled.
+  // Cancels the requests that are still in progress.
   ~Scheduler();
 
-  // Lets the thread stay on that CPU, as the pool's own do (base/numa.h).
+  // Pins the computing thread to that CPU, as the pool pins its own (base/numa.h).
   void PinTo(int cpu);
 
   void Submit(std::shared_ptr<Request> request);
-  // A request that was held up by its reader can go on.
+  // Wakes the thread, because a request that waited for its reader can go on.
   void Wake();
-  // What a session has read others can go on from.
+  // Takes a text that a session has read, so that other requests can go on from it.
   void Leave(ReadText text);
-  // Nothing is kept in memory by that name any more.
+  // Frees the text that is kept in memory under that name.
   void LetGo(const std::string& name);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
@@ -71,8 +72,8 @@ class Scheduler {
     bool done = false;
     std::exception_ptr error = nullptr;
   };
-  // In which a request looked for a beginning and memory. One that found too little need not look
-  // again before there is more.
+  // The memory in use when a waiting request last found too little. That request need not try again
+  // before less memory is in use.
   struct Room {
     const Request* request = nullptr;
     size_t running = 0;
@@ -90,7 +91,7 @@ class Scheduler {
   };
 
   void Loop();
-  // False: it is to stop.
+  // Returns false when the thread is to stop.
   bool WaitForWork();
   bool CanStep() const;
   Exec MakeExec(const CancelToken* cancel);
@@ -123,7 +124,7 @@ class Scheduler {
   SavedTexts* saved_;
   NowMs now_ms_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members up to stop_
   std::condition_variable changed_;
   Requests inbox_;
   std::vector<ReadText> left_;
@@ -132,15 +133,15 @@ class Scheduler {
   bool woken_ = false;
   bool stop_ = false;
 
-  // The thread's own. Both lists in the order of tickets.
+  // Members of the computing thread alone. Both lists of requests are in the order of tickets.
   Requests waiting_;
   Requests running_;
   ParkedTexts parked_;
   Room no_room_;
   std::vector<Part> parts_;
   PromptShare prompt_share_;
-  int64_t prompt_rows_ = 0;         // of the step
-  int64_t guess_room_ = INT64_MAX;  // guesses for which all ranks have memory
+  int64_t prompt_rows_ = 0;         // of the current step
+  int64_t guess_room_ = INT64_MAX;  // draft tokens for which all ranks have memory
   std::vector<Participant> participants_;
   Workspace workspace_;
   CancelToken step_cancel_;

@@ -1,8 +1,8 @@
-// Memory for cached keys and values: pages of one size with counted references, carved from large
-// slabs on large pages, or from a file (kv_file.h), within a budget of bytes. The one place that
-// says no to a growing cache, and that knows where a page is.
+// KvPool: memory for cached keys and values, within a budget of bytes. It has pages of one size
+// with counted references, carved from large slabs on large pages, or from a file (kv_file.h). It
+// is the one place that refuses a growing cache, and that knows where a page is.
 //
-// Thread-safe. A slab takes memory as its pages are first written, and gives all of it back when
+// Thread-safe. A slab takes memory as its pages are first written. It gives all of it back when
 // none of its pages is in use and another slab stands empty.
 #pragma once
 
@@ -23,59 +23,61 @@ namespace godwit {
 class KvPool {
  public:
   using PageId = uint32_t;
-  // In a list of pages: a place without one.
+  // The id of a place without a page in a list of pages.
   static constexpr PageId kNoPage = UINT32_MAX;
   struct Page {
     PageId id;
-    std::byte* data;  // 64-byte aligned, page_bytes() of what was there before
+    std::byte* data;  // 64-byte aligned, page_bytes() of old contents
   };
 
   // budget: null for one that ends where the machine's memory does. Throws Error(kUnsupported) for
   // heads larger than kernels::kMaxHeadDim.
   explicit KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget = nullptr);
-  // Pages in a file, within its budget.
+  // Makes a pool of pages in a file, within the file's budget.
   KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file);
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
 
   const KvLayout& layout() const { return layout_; }
   const KvBudget& budget() const { return *budget_; }
-  // Null: all is in memory.
+  // The file of the pages; null: all are in memory.
   KvFile* file() const { return file_.get(); }
-  // Of a file: for what is derived from its pages and read so often that it is to stay in memory.
+  // The pool in memory of a pool in a file. It holds data that is derived from pages and read so
+  // often that it must stay in memory.
   const std::shared_ptr<KvPool>& in_memory() const { return in_memory_; }
 
-  // Pages with one reference each: ids, and as many pointers to the memory, 64-byte aligned,
-  // page_bytes() of what was there before. Throws Error(kMemory) with the numbers, and takes none,
-  // if the budget or the machine has no room for all of them.
+  // Takes pages with one reference each. data: a pointer to each page, 64-byte aligned,
+  // page_bytes() of old contents. Throws Error(kMemory) with the numbers, and takes none, if the
+  // budget or the machine has no memory for all of them.
   void Take(std::span<PageId> ids, std::span<std::byte*> data);
-  // Pages that lie in a snapshot, and stay there: tiles [begin, end) of those that it holds, of all
-  // layers, [tiles, layers]. Nobody is to write into them (IsShared). Throws as Take does.
+  // Takes pages that lie in a snapshot, and stay there: its tiles [begin, end), of all layers,
+  // [tiles, layers]. They must not be written (IsShared). Throws as Take does.
   void TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
               std::span<PageId> ids, std::span<std::byte*> data);
-  // Throws what Take would throw now for so many.
+  // Throws what Take would throw now for so many pages.
   void Require(int64_t pages) const;
-  // Another reference to each.
+  // Adds a reference to each page.
   void Share(std::span<const PageId> ids);
-  // A reference less; the last one frees the page.
+  // Removes a reference from each page; the last one frees the page.
   void Release(std::span<const PageId> ids) noexcept;
-  // Whether somebody else holds the page, too, or it lies in a snapshot.
+  // Whether the page has another reference, or lies in a snapshot.
   bool IsShared(PageId id) const;
 
   int64_t pages_in_use() const;
 
-  // What is read together begins; bytes [begin, end) of pages are to be read, and so many come from
-  // the file. Throws DamagedSnapshot for pages of one that are not what they were.
+  // Reads from the file. BeginTurn: the reads after it belong together. WillRead: bytes [begin,
+  // end) of these pages are to be read; returns how many come from the file. Throws DamagedSnapshot
+  // for pages of a snapshot that changed.
   void BeginTurn() const {
     if (file_) file_->BeginTurn();
   }
   int64_t WillRead(std::span<const PageId> ids, int64_t begin, int64_t end) const;
-  // Of the pages, those that need not come from a disk.
+  // The bytes of these pages that need not come from a disk.
   int64_t BytesInMemory(std::span<const PageId> ids) const;
 
  private:
   struct Slab {
-    // One of them, or none: given back.
+    // The slab's memory: one of these three, or none if it was given back.
     Buffer memory;
     std::unique_ptr<FilePages> file;
     std::shared_ptr<const Snapshot> snapshot;
@@ -91,7 +93,7 @@ class KvPool {
     std::vector<int64_t> pages;
   };
 
-  // All under the mutex.
+  // Functions that need the mutex.
   void RequireSlabs(int64_t pages) const;
   PageId TakeOne();
   void FreeSlot(PageId id) noexcept;
@@ -112,9 +114,9 @@ class KvPool {
   mutable std::mutex mutex_;
   std::vector<Slab> slabs_;
   size_t first_with_room_ = 0;  // no slab before it has a free page
-  size_t empty_slabs_ = 0;      // that hold memory and no page in use
-  int64_t in_use_ = 0;          // but those in snapshots
-  int64_t taken_up_ = 0;        // those
+  size_t empty_slabs_ = 0;      // slabs that hold memory and no page in use
+  int64_t in_use_ = 0;          // pages in use, except those in snapshots
+  int64_t taken_up_ = 0;        // pages in use in snapshots
 };
 
 }  // namespace godwit

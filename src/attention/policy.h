@@ -90,8 +90,8 @@ struct RunQueries {
   MatrixView<const float> q;
 };
 
-// The size of the index that a policy derives from a text's keys, in all layers: bytes held, and
-// bytes that one token in read_every_tokens reads.
+// The size of the index that a policy derives from keys, in all layers: bytes held, and bytes that
+// one token in read_every_tokens reads.
 struct IndexSize {
   int64_t held_bytes = 0;
   int64_t read_bytes = 0;

@@ -1,5 +1,5 @@
-// Strategy: how a text is continued. It proposes the rows of the next step and accepts tokens from
-// their logits; whoever calls it runs the model, for many texts at once.
+// Strategy: how a text is continued. A strategy proposes the rows of the next step and accepts
+// tokens from their logits. Its caller runs the model, for many texts at once.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,34 @@
 
 namespace godwit {
 
-// What a text brings to a step.
+// The rows that a text brings to a step.
 struct Proposal {
   Segment segment;  // views of the sequence or of the strategy, until the next call of either
-  // The last rows of the segment whose logits Accept wants to see; none while a prompt is read.
+  // The number of last rows of the segment whose logits Accept wants to see; 0 while a prompt is
+  // read.
   int64_t logit_rows = 0;
 };
 
-// What came of it.
+// The results of a step for one text.
 struct Outcome {
   MatrixView<const float> hidden;  // [logit_rows, hidden], before the final norm
   MatrixView<float> logits;        // [logit_rows, vocab]
   // Sees the logits [vocab] from which a token is about to be chosen; may be null.
   const std::function<void(std::span<const float>)>* on_choice = nullptr;
-  int64_t step_rows = 0;  // of all texts
-  double step_ms = 0;     // that the model took for them
-  // What computed it, for who goes on from the states.
+  int64_t step_rows = 0;  // rows of all texts
+  double step_ms = 0;     // time that the model took for them
+  // The model and the execution of the step, for strategies that compute on from the hidden states.
   const LanguageModel* model = nullptr;
   const Exec* exec = nullptr;
-  // Of what goes on from them and need not: a wish to stop, or null. The text has advanced, and
-  // what throws kCancelled then is not to leave Accept.
+  // A wish to stop, or null, for work that goes on from the hidden states and is not necessary. The
+  // text has advanced by then, so kCancelled must not leave Accept.
   const CancelToken* cancel = nullptr;
 };
 
-// A chunk of what is pending, at most max_tokens >= 1 of it. Needs sequence.pending() > 0.
+// A chunk of the pending tokens, at most max_tokens >= 1 of them. Needs sequence.pending() > 0.
 Segment NextSegment(const Sequence& sequence, int64_t max_tokens);
 
-// The token after what the row read, which is appended to the sequence. Throws what the sampler
+// Chooses the token that follows the row's, and appends it to the sequence. Throws what the sampler
 // throws.
 int32_t Choose(Sequence& sequence, const Outcome& outcome, int64_t row);
 
@@ -46,24 +47,25 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // A bounded piece of work of at most max_tokens >= 1 rows: a chunk of what is pending, or what
-  // continues the text. Needs sequence.pending() > 0. If the step then fails, nothing has happened.
+  // Proposes at most max_tokens >= 1 rows: a chunk of the pending tokens, or rows that continue the
+  // text. Needs sequence.pending() > 0. If the step then fails, nothing has happened.
   virtual Proposal Propose(const Sequence& sequence, int64_t max_tokens) = 0;
 
-  // After the step. The accepted tokens are appended to sequence.tokens and returned (a view of its
-  // end, until the tokens next change); none without logits. Throws what the sampler throws; then
-  // the text has been read and nothing is pending: it has ended.
+  // Accepts tokens after the step. They are appended to sequence.tokens and returned (a view of its
+  // end, valid until the tokens next change); none without logits. Throws what the sampler throws.
+  // The text then has ended: it has been read, and nothing is pending.
   virtual std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) = 0;
 
-  // After Accept of all texts of the step, for what is computed for several of them at once. The
-  // texts have advanced: what it throws ends the one that is asked. exec: without a wish to stop.
+  // Computes what serves several texts at once, after Accept of all texts of the step. The texts
+  // have advanced: an error ends only the text whose strategy is asked. exec: without a wish to
+  // stop.
   virtual void EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) {}
 
-  // Rows that it can make use of in a step that continues the text.
+  // The most rows that the strategy can use in a decode step.
   virtual int64_t MostRows() const { return 1; }
 
-  // Memory that it took of the pool of caches is needed elsewhere, or the text has ended: it gives
-  // that back and takes no more. False: it had none. Between steps.
+  // Gives back memory that the strategy took from the pool of caches, and takes no more. Called
+  // between steps, when the memory is needed elsewhere or the text has ended. False: it had none.
   virtual bool GiveBack() { return false; }
 };
 

@@ -3,13 +3,13 @@
 // A kernel runs on one core, on raw pointers, and neither allocates nor throws. Each instruction
 // set fills one KernelTable (dispatch.h chooses); the scalar table is the definition that the
 // others are tested against. Within one table the value of an output element depends on its own
-// inputs only: never on how many rows or columns are computed with it, nor on their place in the
-// call. That is what lets ops/ split work freely and still give the same bits (ARCHITECTURE.md,
-// "Same bits").
+// inputs only. It never depends on how many rows or columns are computed with it, nor on their
+// place in the call. Therefore ops/ can split work freely and still give the same bits
+// (ARCHITECTURE.md, "Same bits").
 //
 // Unless a line says otherwise: pointers are not null, counts may be any non-negative number,
 // alignment is that of the element type. The norms and the elementwise kernels may write over an
-// input (`out` equal to it, not overlapping it in part); other outputs overlap no input.
+// input (`out` equal to it, not overlapping it in part). Other outputs overlap no input.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace godwit::kernels {
 // Output columns of one panel of a packed weight (packing.h has the layout).
 inline constexpr int64_t kPanelColumns = 64;
 
-// Keys of one KV tile. Tiles are cut by text position, so the partial sums of a query never depend
-// on how its prompt was chunked.
+// The keys of one KV tile. Tiles are cut by text position, so the partial sums of a query never
+// depend on how its prompt was chunked.
 inline constexpr int64_t kTileTokens = 64;
 
 // Head dimensions are padded to this many floats wherever a kernel writes whole vectors.
@@ -42,15 +42,16 @@ constexpr int64_t PadToLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
 }
 
-// out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k].
-// Additions run over k in ascending order in one chain per element (of bf16, two instruction sets
-// have an order of theirs: gemm/pairs_native-inl.h, tiles_amx-inl.h); the bias is added last.
+// Computes out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k]. Additions run over k in ascending
+// order in one chain per element; the bias is added last. For bf16, two instruction sets have an
+// order of their own (gemm/pairs_native-inl.h, tiles_amx-inl.h).
 //
 // I8 weights: with dot = sum over k of a[i, k] * w[j, k], exact in int32,
 //   out[i, j] = (float(dot) * w_scales[j]) * a_scales[i] + bias[j]
-// where the conversion and each of the operations rounds to nearest even on its own (none is
-// fused; without a bias nothing is added): the same bits on every instruction set. The weight's
-// scale comes first since float(dot) * w_scales[j] is a sum of real weights: it cannot overflow
+//
+// where the conversion and each operation rounds to nearest even on its own. No operations are
+// fused, and without a bias nothing is added: the same bits on every instruction set. The weight's
+// scale comes first since float(dot) * w_scales[j] is a sum of real weights. It cannot overflow
 // where the result does not. a and w lie in [-128, 127], k <= kMaxDepthI8.
 struct GemmArgs {
   const void* a;      // [rows, k]: f32 if the weights are F32 or F16, bf16 if BF16, int8 if I8
@@ -70,8 +71,9 @@ struct GemmArgs {
   const float* w_scales = nullptr;  // [columns]
 };
 
-// The same product with grouped weights (tensor/group_format.h). A row of activations is quantized
-// in the blocks of the weight, each with a scale of its own. Of a group, with exact integers
+// Computes the same product as GemmArgs with grouped weights (tensor/group_format.h). A row of
+// activations is quantized in the blocks of the weight, each with a scale of its own. For each
+// group, with exact integers
 //   dot = sum over its k of a[i, k] * (c[j, k] - centre), or of a[i, k] * table[c[j, k]]
 //   sum = of its a[i, k]
 // and over the groups of a block, in ascending order, a chain s from 0 of
@@ -82,7 +84,7 @@ struct GemmArgs {
 // then over the blocks, in ascending order, a chain x from 0 of
 //   x = fma(s, a_scales[i], x), of nested ones fma(s * d[j], a_scales[i], x)
 //   kNestedMins  and behind it x = fma(-(float(sum of min_part[j] * sum) * m[j]), a_scales[i], x)
-// and out[i, j] = x * factors[j] + bias[j], without factors x, without a bias nothing added. An fma
+// and out[i, j] = x * factors[j] + bias[j]; without factors x, without a bias nothing added. An fma
 // rounds once, every other operation on its own: the same bits on every instruction set. a lies in
 // [-127, 127].
 struct GroupGemmArgs {
@@ -105,7 +107,7 @@ struct GroupGemmArgs {
   const float* factors = nullptr;  // [columns] or null
 };
 
-// What quantize finds out about a row.
+// The results of quantizing a row.
 struct QuantizedSum {
   int32_t sum;  // of the integers
   bool finite;  // whether all of x is; if not, the integers are any
@@ -118,26 +120,28 @@ struct TileSpan {
   int32_t end;
 };
 
-// Keys and values of a tile lie in the order in which a product reads them: as many numbers side by
-// side as one step of it adds up, which of keys are dimensions and of values tokens.
+// The order in which keys and values of a tile lie is that in which a product reads them. `depth`
+// numbers that one step of it adds up lie side by side: dimensions of keys, tokens of values.
 //   keys    [ceil(head_dim / depth), kTileTokens, depth], zeros behind head_dim
 //   values  [kTileTokens / depth, PadToLanes(value_dim), depth]
+//
 // The depth is 1 for F32 and F16, 2 for BF16 and kQuad for I8, whose keys are k + 128 as uint8.
 constexpr int64_t KvDepth(DType dtype) {
   return dtype == DType::kI8 ? kQuad : dtype == DType::kBF16 ? 2 : 1;
 }
-// Keys and values of 4 bits lie in the order of int8 ones, the codes of the first half of a tile's
-// numbers in the lower halves of its bytes, those of the second half in the upper ones. They are
-// widened (KernelTable::widen_nibbles) and computed with as int8, by the scale of their row.
+// Keys and values of 4 bits lie in the order of int8 ones. The lower halves of a tile's bytes hold
+// the codes of its first half, the upper halves those of the second. They are widened
+// (KernelTable::widen_nibbles) and then computed with as int8, by the scale of their row.
 constexpr bool HasNarrowKeys(DType dtype) { return dtype == DType::kI4; }
 constexpr bool HasNarrowValues(DType dtype) { return dtype == DType::kI4 || dtype == DType::kI8I4; }
 constexpr DType WidenedType(DType dtype) { return HasNarrowValues(dtype) ? DType::kI8 : dtype; }
 
-// The integers that codes of 4 bits stand for: the levels by which normal numbers are told apart
-// with the least squared error (Max 1960, table I, N = 16), 2.733 of the deviation as 127.
+// The integers that codes of 4 bits stand for. They are the levels that quantize normal numbers
+// with the least squared error (Max 1960, table I, N = 16), scaled so that 2.733 standard
+// deviations are 127.
 inline constexpr int8_t kNibbleLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6,
                                              6,    18,  31,  44,  58,  75,  96,  127};
-// Where the code of number i of `count` lies: the byte, and by how many bits it is shifted.
+// The place of the code of number i of `count`: the byte, and by how many bits it is shifted.
 struct NibblePlace {
   int64_t byte;
   int shift;
@@ -146,7 +150,7 @@ constexpr NibblePlace NibbleAt(int64_t count, int64_t i) {
   return i < count / 2 ? NibblePlace{i, 0} : NibblePlace{i - count / 2, 4};
 }
 
-// Codes of 4 bits as the integers they stand for:
+// Widens codes of 4 bits to the integers that they stand for:
 //   out[i] = table[low half of nibbles[i]], out[bytes + i] = table[high half of nibbles[i]]
 struct WidenNibblesArgs {
   const uint8_t* nibbles;  // [bytes], 64-byte aligned
@@ -154,7 +158,7 @@ struct WidenNibblesArgs {
   const uint8_t* table;    // [16]
   uint8_t* out;            // [2 * bytes], 64-byte aligned
 };
-// Elements of a tile's keys; the place of dimension d of token j among them and among its values.
+// Elements of a tile's keys, and the place of dimension d of token j among its keys and values.
 constexpr int64_t KeyElements(int64_t depth, int64_t head_dim) {
   return (head_dim + depth - 1) / depth * depth * kTileTokens;
 }
@@ -165,36 +169,41 @@ constexpr int64_t ValueAt(int64_t depth, int64_t value_dim, int64_t j, int64_t d
   return (j / depth * PadToLanes(value_dim) + d) * depth + j % depth;
 }
 
-// Attention state of one query row over the keys it has seen, in powers of two: float [0] is an
-// integer m, with which 2^(log2(e) score - m) was about one or less for every score; the
-// kLaneFloats from [kStateLanes] on add up to the sum of these weights; those from [kStateHeader]
-// on are the sum of weight * value, padded to kLaneFloats. The rest of the header is neither read
-// nor written. Empty: m = -infinity, all sums 0; it is their total that tells, as the score that m
-// was made for adds more than a half. m rises in whole steps, so to rescale the sums is exact (but
-// where they vanish).
+// Attention state of one query row over the keys it has seen, in powers of two. Float [0] is an
+// integer m, such that 2^(log2(e) score - m) was about one or less for every score. The kLaneFloats
+// from [kStateLanes] on add up to the sum of these weights. Those from [kStateHeader] on are the
+// sum of weight * value, padded to kLaneFloats. The rest of the header is neither read nor written.
+//
+// An empty state has m = -infinity and all sums 0. The total of the lanes tells it, as the score
+// for which m was made adds more than a half. m rises in whole steps, so rescaling the sums is
+// exact, unless they vanish.
 inline constexpr int64_t kStateLanes = kLaneFloats;
 inline constexpr int64_t kStateHeader = 2 * kLaneFloats;
 
 // Folds one KV tile into the states of query rows that share a KV head:
 //   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
-// where with a score_cap c what stands before the bias is s = c * tanh(s / c) instead
+// where with a score_cap c the term before the bias is s = c * tanh(s / c) instead
 //   m' = m, or if a score is beyond it the ceiling of the largest log2(e) score
 //   w[j] = 2^(log2(e) score[j] - m'); the sums are rescaled by 2^(m - m'), and
 //   lanes += w[j], values += w[j] * v[j], j ascending in one chain per element
-// BF16: q holds numbers of bf16, and every w is rounded to bf16, so both products are of bf16 and
-// every instruction set multiplies the same numbers; each adds up pairs as its gemm_bf16 does.
+//
+// BF16: q holds bf16 numbers, and every w is rounded to bf16. Both products are therefore of bf16,
+// and every instruction set multiplies the same numbers; each adds up pairs as its gemm_bf16 does.
+//
 // I8: keys and values have a scale for each token, k[d, j] and v[j] above being the integers:
 //   score[j] = (scale * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
-// and values adds bf16(w[j] * v_scales[j]) * v[j]; q holds numbers of bf16 and lanes adds w[j].
-// I8 with integers in q (attend_tile_i8_i8), which stand for q_scales[row] each: the weights of a
-// tile become integers of their own largest, too, and both sums are exact:
+// and values adds bf16(w[j] * v_scales[j]) * v[j]; q holds bf16 numbers and lanes adds w[j].
+//
+// I8 with integers in q (attend_tile_i8_i8), each times q_scales[row]. The weights of a tile become
+// integers, scaled by their own largest, and both sums are exact:
 //   score[j] = ((scale * q_scales[row]) * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
 //   u[j] = w[j] * v_scales[j], U the largest of the tile's that the row sees
 //   values += (U / 127) * sum over j of round(u[j] * (127 / U)) * v[j], ties to even
 // A tile with U < 2^-120 adds no values.
-// Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
-// read, or multiplied by zero if they are integers. A NaN score, or scale, inside it makes the
-// finished row NaN; a row whose scores are all -infinity stays empty.
+//
+// Keys outside the row's span contribute exact zeros, whatever they hold. Their values are not
+// read, or multiplied by zero if they are integers. A NaN score, or scale, inside the span makes
+// the finished row NaN. A row whose scores are all -infinity stays empty.
 struct AttendTileArgs {
   const void* q;  // [rows, q_stride] position-encoded queries: f32, or int8 in [-127, 127]
   int64_t
@@ -204,14 +213,14 @@ struct AttendTileArgs {
   const void* k;  // 64-byte aligned, as are the values
   const void* v;
   int64_t head_dim;   // of queries and keys, at most kMaxHeadDim
-  int64_t value_dim;  // likewise of values
+  int64_t value_dim;  // of values, at most kMaxHeadDim
   float scale;
   float score_cap = 0;   // positive, or 0: none
   const float* bias;     // [rows, kTileTokens], where a row sees finite or -infinity, or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(value_dim)
-  // The tile that comes next, whose memory is fetched while this one is computed; null: none, or
-  // no values beside its keys.
+  // The next tile, whose memory is fetched while this one is computed. Null: no next tile, or no
+  // values beside its keys.
   const void* next_k = nullptr;
   const void* next_v = nullptr;
   // Only if k and v are int8, [kTileTokens] each:
@@ -222,8 +231,8 @@ struct AttendTileArgs {
   const int32_t* q_sums = nullptr;  // of the row's integers: the keys are k + 128
 };
 
-// Values that are numbers of their keys, [first, head_dim), in the order in which a product reads
-// values, with zeros behind them:
+// Copies values that are numbers of their keys, [first, head_dim), into the order in which a
+// product reads values, with zeros behind them:
 //   v[j, d] = k[first + d, j]
 struct ValuesOfKeysArgs {
   DType dtype;    // F32, F16, BF16 or I8
@@ -233,10 +242,10 @@ struct ValuesOfKeysArgs {
   void* v;        // [kTileTokens / depth, PadToLanes(head_dim - first), depth], 64-byte aligned
 };
 
-// Scores of int8 queries and the keys of an int8 tile, as attend_tile_i8_i8 has them:
+// Computes the scores of int8 queries and the keys of an int8 tile, as attend_tile_i8_i8 has them:
 //   scores[j] = log2(e) * (((scale * q_scale) * sum over d of q[d] * k[d, j]) * k_scales[j] +
 //   bias[j])
-// Behind the first `keys` of the tile scores are -infinity.
+// Scores behind the first `keys` of the tile are -infinity.
 struct ScoreTileArgs {
   const int8_t* q;        // [rows, q_stride] in [-127, 127]
   int64_t q_stride;       // elements; readable (and zero) to kQuad
@@ -251,27 +260,29 @@ struct ScoreTileArgs {
   const float* bias;      // [rows, kTileTokens], or null: none
   float* scores;          // [rows, scores_stride], 64-byte aligned
   int64_t scores_stride;  // elements, at least kTileTokens
-  // The keys that come next, which are fetched meanwhile; null: none.
+  // The next tile's keys, which are fetched meanwhile; null: none.
   const uint8_t* next_k = nullptr;
 };
 
-// What a softmax of base 2 divides by: the sum of 2^(x - maximum), for an integer maximum.
+// The divisor of a softmax of base 2: the sum of 2^(x - maximum), for an integer maximum.
 struct PowerSum {
   float maximum;
   float sum;
 };
 
-// The largest score of queries over the keys of each tile of which only signs are known, a bit for
-// every number, four dimensions to a table: what they add up to for each of their 16 patterns.
+// Computes the largest score of queries over the keys of each tile, from the signs of the keys
+// alone, one bit for each number. A table covers a group of four dimensions: the sum of the query's
+// four numbers for each of the 16 patterns of signs.
 //   scores[row, t] = the largest over keys j of tile t of
 //                    sum over groups g of table[row, g][pattern(t, g, j)] - offset[row]
-// Of two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile of
-// signs are padded to kSignGroups with zeros.
+//
+// With two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile
+// of signs are padded to kSignGroups with zeros.
 inline constexpr int64_t kSignGroups = 8;
 inline constexpr int32_t kSignFine = 128;
 struct ScoreSignsArgs {
   const uint8_t* tables;   // [rows, groups, 16], at most 127, 64-byte aligned
-  const uint8_t* fine;     // likewise, or null: there is one table
+  const uint8_t* fine;     // [rows, groups, 16], 64-byte aligned, or null: there is one table
   const int32_t* offsets;  // [rows]
   int64_t rows;
   int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4
@@ -279,10 +290,11 @@ struct ScoreSignsArgs {
   int64_t tiles;
   float* scores;  // [rows, tiles]
   int64_t scores_stride;
-  // As many tiles that come later, which are fetched meanwhile; null: none.
+  // Tiles that come later, as many, which are fetched meanwhile; null: none.
   const uint8_t* next = nullptr;
 };
-// Where the four signs of key j in a group lie, bit i that of dimension i, 1 for a positive number.
+// The place of the four signs of key j in a group: bit i is that of dimension i, 1 for a positive
+// number.
 struct SignPlace {
   int64_t byte;
   int shift;
@@ -292,7 +304,7 @@ constexpr SignPlace SignAt(int64_t group, int64_t j) {
   return {.byte = (group / 8 * kTileTokens + j) * 4 + group % 4, .shift = group % 8 < 4 ? 0 : 4};
 }
 
-// What queries make of the centre of a tile's keys, which those are stored without:
+// Adds the scores of queries with the centre of a tile's keys, without which the keys are stored:
 //   bias[row, j] += scale * sum over d of q[row, d] * centre[d], for every key j of the tile
 struct CentreScoresArgs {
   const float* q;    // [rows, q_stride]
@@ -305,7 +317,7 @@ struct CentreScoresArgs {
   int64_t bias_stride;  // elements
 };
 
-// Numbers that a Hadamard rotation mixes: the largest power of two that divides n.
+// The size of the blocks that a Hadamard rotation mixes: the largest power of two that divides n.
 constexpr int64_t HadamardBlock(int64_t n) { return n & -n; }
 // The factor that keeps lengths: 1 / sqrt(block).
 constexpr float HadamardFactor(int64_t block) {
@@ -330,7 +342,7 @@ struct KernelTable {
   // negative quantize alike.
   QuantizedSum (*quantize)(const float* x, float factor, int64_t n, int8_t* out) noexcept;
 
-  // Attention, by storage of the keys and values; the last one of int8 queries.
+  // Attention, by storage of the keys and values; the last attend_tile is for int8 queries.
   void (*attend_tile_f32)(const AttendTileArgs&) noexcept;
   void (*attend_tile_f16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
@@ -340,7 +352,7 @@ struct KernelTable {
   void (*widen_nibbles)(const WidenNibblesArgs&) noexcept;
   void (*score_tile_i8)(const ScoreTileArgs&) noexcept;
   void (*score_signs)(const ScoreSignsArgs&) noexcept;
-  // Of the n numbers, with the ceiling of the largest; 0 and 0 if all are -infinity.
+  // The power sum of n numbers, with the ceiling of the largest; 0 and 0 if all are -infinity.
   PowerSum (*sum_powers)(const float* x, int64_t n) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
@@ -348,8 +360,9 @@ struct KernelTable {
   // out[d] = values[d] / total of the lanes; zeros for an empty state. out [value_dim].
   void (*finish_state)(const float* state, int64_t value_dim, float* out) noexcept;
 
-  // Norms over one row: out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], and
-  // out[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i]; bias may be null.
+  // Norms over one row; bias may be null:
+  //   rms_norm    out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]
+  //   layer_norm  out[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i]
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out) noexcept;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
                      float* out) noexcept;
@@ -360,8 +373,8 @@ struct KernelTable {
 
   // Multiplies each block of HadamardBlock(n) numbers by the Hadamard matrix of that size, which is
   // symmetric and its own inverse. For strides s = 1, 2, 4, ..., block / 2 the pairs (x[i], x[i +
-  // s]) become their sum and their difference; then all is multiplied by HadamardFactor. The same
-  // bits on every instruction set.
+  // s]) become their sum and their difference. Then all numbers are multiplied by HadamardFactor.
+  // The same bits on every instruction set.
   void (*hadamard)(int64_t n, float* x) noexcept;
   void (*centre_scores)(const CentreScoresArgs&) noexcept;
 
@@ -381,8 +394,8 @@ struct KernelTable {
   void (*f32_to_bf16)(const float* x, int64_t n, BF16* out) noexcept;
   void (*f32_to_f16)(const float* x, int64_t n, F16* out) noexcept;
 
-  // Bytes of rows and of two panels that a core should multiply at a time, in bf16 or int8. 0: it
-  // is as fast with small blocks of rows, and the first of them fetches each panel.
+  // Bytes of rows and of two panels that a core should multiply at a time, in bf16 or int8. 0:
+  // small blocks of rows are as fast, and the first of them fetches each panel.
   int64_t product_bytes = 0;
 };
 

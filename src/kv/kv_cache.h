@@ -3,10 +3,10 @@
 // which key.
 //
 // Keys lie rotated at their position in the text, so that all readers of a text can share its
-// pages. Position p lies in tile p / kTileTokens at slot p % kTileTokens, whatever came with it. A
-// row is rounded or quantized once, on its own, when it is written. Pages are never moved. A fork
-// shares them; the page that a fork is about to write into is copied first. Not thread-safe, except
-// Fork and the destructor, which other caches need not know of.
+// pages. Position p lies in tile p / kTileTokens at slot p % kTileTokens, whatever tokens came with
+// it. A row is rounded or quantized once, on its own, when it is written. Pages are never moved. A
+// fork shares them; the page that a fork is about to write into is copied first. Not thread-safe,
+// except Fork and the destructor, which other caches need not know of.
 #pragma once
 
 #include <cstdint>
@@ -79,9 +79,10 @@ class KvCache {
   // Moves the text's end to `position`. Other hosts hold the positions between, and no query looks
   // at them here. Whole tiles of them take no pages. Not for a text that has dropped any.
   void Skip(int64_t position);
-  // Extends the text, from the end of a whole tile of its own, by the tiles of a snapshot up to
-  // `end`, the end of one of those. All caches that take up a snapshot share its pages. They may be
-  // looked at only once WillRead has proved them. Throws Error(kMemory) with everything as it was.
+  // Extends the text by the tiles of a snapshot up to `end`, the end of one of those. The text ends
+  // with a whole tile of its own before. All caches that take up a snapshot share its pages. They
+  // may be looked at only once WillRead has proved them. Throws Error(kMemory) with everything as
+  // it was.
   void TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t end);
   // Forgets the positions >= length, which does not lie within dropped().
   void Truncate(int64_t length);
@@ -125,7 +126,7 @@ class KvCache {
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;
-  // The state of pages in snapshots: tiles before taken_up_tiles_ may lie in some; proved_tiles_
+  // The state of pages in snapshots. Tiles before taken_up_tiles_ may lie in some; proved_tiles_
   // counts, for each layer, the first tiles that are proved.
   int64_t taken_up_tiles_ = 0;
   mutable std::vector<int64_t> proved_tiles_;

@@ -65,9 +65,9 @@ class KvPool {
 
   int64_t pages_in_use() const;
 
-  // Reads from the file. BeginTurn: the reads after it belong together. WillRead: bytes [begin,
-  // end) of these pages are to be read; returns how many come from the file. Throws DamagedSnapshot
-  // for pages of a snapshot that changed.
+  // Reads pages. BeginTurn: pages read after it stay in memory until the next turn. WillRead: bytes
+  // [begin, end) of these pages are to be read; returns how many come from the file. Throws
+  // DamagedSnapshot for pages of a snapshot that changed.
   void BeginTurn() const {
     if (file_) file_->BeginTurn();
   }

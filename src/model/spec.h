@@ -1,4 +1,4 @@
-// DecoderSpec: everything in which one decoder-only family differs from another, as plain data.
+// DecoderSpec: all differences between decoder-only families, as plain data.
 //
 // An architecture file (archs/*.cc) declares a spec from a config.json; the loader reads tensors by
 // it; the decoder follows it. Nothing is inferred from which tensors happen to exist, and nothing
@@ -33,41 +33,41 @@ enum class QkvLayout {
   kFused,     // one tensor: all q, then all k, then all v
 };
 
-// Which numbers of q and k are normalised together, before position encoding.
+// The numbers of q and k that are normalised together, before position encoding.
 enum class QkNorm {
   kNone,
   kHeads,     // those of a head; all heads have one gain
   kEachHead,  // those of a head, each head with a gain of its own
   kAllHeads,  // those of all heads
-  // Those of a head, without a gain, in the layers in which positions turn it. In Llama 4 that
-  // comes behind the rotation, which keeps lengths.
+  // Numbers of a head, without a gain, in the layers in which positions rotate it. In Llama 4 the
+  // norm comes after the rotation, which keeps lengths.
   kTurnedHeads,
 };
 
-// What the softmax of attention has beside the keys.
+// The extra term of attention's softmax, beside the keys.
 enum class AttentionSink {
   kNone,
   kSoftmax1,  // one more term, exp(0), in the denominator: the "zero sink"
-  kLearned,   // likewise, and of each head and layer a number of its own in the place of 0
+  kLearned,   // one more term, exp(a learned number for each head and layer)
 };
 
-// Multi-head latent attention (DeepSeek-V2, section 2.1): the keys and values of all heads are made
-// of one vector of a token, the latent one, and of a rotated key that all heads share. What makes
-// them goes into the queries and the results instead, so that these two alone are cached: as one KV
-// head whose keys are the rotated key, then the latent vector, and whose values are the latter, as
-// it lies in the keys.
+// Multi-head latent attention (DeepSeek-V2, section 2.1). The keys and values of all heads are made
+// of two vectors of a token: the latent vector and a common rotated key. The matrices that would
+// make keys and values are applied to the queries and the results instead. Only these two vectors
+// are cached then, as one KV head. Its keys are the rotated key, then the latent vector. Its values
+// are the latent vector, as it lies in the keys.
 struct LatentAttention {
   int64_t query_rank = 0;  // width of a vector of which all queries are made; 0: the hidden state
-  int64_t kv_rank = 0;     // of the latent one
-  int64_t plain_dim = 0;   // of a head's queries and keys, without positions
-  int64_t rotary_dim = 0;  // with them
+  int64_t kv_rank = 0;     // width of the latent vector
+  int64_t plain_dim = 0;   // dimensions of a head's queries and keys without positions
+  int64_t rotary_dim = 0;  // dimensions with positions
   int64_t value_dim = 0;
-  float norm_epsilon = 1e-6f;  // of the norms of the two vectors
+  float norm_epsilon = 1e-6f;  // of the norms of the query vector and the latent vector
 
   int64_t query_dim() const { return plain_dim + rotary_dim; }
   int64_t cached_dim() const { return rotary_dim + kv_rank; }
-  // AttentionShape::values_from, in whose steps of 4 there may be rotated numbers before the latent
-  // ones.
+  // The value of AttentionShape::values_from, a multiple of 4: rotated numbers may stand before the
+  // latent vector's.
   int64_t values_from() const { return rotary_dim / 4 * 4; }
 };
 
@@ -80,25 +80,27 @@ struct MlpSpec {
   bool alternating = false;                   // fused: a row of gate, a row of up, and so on
   std::optional<ops::ClampedSwiglu> clamped;  // in the place of the activation
 
-  // Beyond 0: there are so many MLPs, all gated, and a token goes through some of them (ops/moe.h).
+  // The number of experts: MLPs, all gated, of which a token goes through some (ops/moe.h). 0: one
+  // MLP.
   int64_t experts = 0;
   int64_t experts_per_token = 0;
   bool stacked = false;     // a matrix of all experts is one tensor, [experts, ...]
   bool transposed = false;  // the matrices of experts are stored as [inputs, outputs]
   bool router_bias = false;
-  // An expert's share is its part of the softmax over the chosen ones, else over all.
+  // Whether an expert's share is its part of the softmax over the chosen experts, else over all.
   bool shares_among_chosen = true;
-  ops::ExpertChoice choice;  // and what else a router does
+  ops::ExpertChoice choice;  // the other options of the router
   bool choice_bias = false;  // ops::MoeWeights
 };
 
-// Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer, a
-// second one the expert, or the head. Which of them are read follows from the spec.
+// Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" stands for the
+// layer; a second "{}" for the expert or the head. The spec decides which of them are read.
 struct ModuleNames {
-  // How all names but the head's begin. Checkpoints of the model without a head leave it out.
+  // The beginning of all names but the head's. Checkpoints of the model without a head leave it
+  // out.
   std::string prefix;
-  // Other beginnings that checkpoints have, where they have those of the embedding: {here, there},
-  // of which the first that fits counts.
+  // Other beginnings of names, {here, there}, in checkpoints whose embedding has one of them. The
+  // first that fits counts.
   std::vector<std::pair<std::string, std::string>> renamed;
 
   std::string embedding;
@@ -111,7 +113,7 @@ struct ModuleNames {
   std::string attention_norm;
   std::string q, k, v;  // QkvLayout::kSeparate
   std::string qkv;      // QkvLayout::kGrouped, kFused
-  // DecoderSpec::latent; q is what makes queries.
+  // Modules of DecoderSpec::latent, in which q makes the queries.
   std::string query_down, query_down_norm, kv_down, kv_down_norm, kv_up;
   std::string q_norm, k_norm;
   std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
@@ -124,21 +126,22 @@ struct ModuleNames {
   std::string gate, up, down;                       // MlpSpec::fused: up is both
   std::string dense_gate, dense_up, dense_down;     // DecoderSpec::dense_layers
   std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
-  // MlpSpec::stacked, in checkpoints where the matrices of each expert are tensors of their own.
+  // Modules for MlpSpec::stacked in checkpoints where the matrices of each expert are tensors of
+  // their own.
   std::string apart_gate, apart_up, apart_down;
-  std::string expert_weight = ".weight";  // how names of experts' tensors end
+  std::string expert_weight = ".weight";  // ending of the names of experts' tensors
   std::string expert_bias = ".bias";
   std::string mlp_out_norm;
 
-  // Endings of tensor names that checkpoints carry and nobody needs.
+  // Endings of tensor names that checkpoints have and the engine does not need.
   std::vector<std::string> harmless;
-  // Beginnings of the names of other models' tensors, such as of one that sees pictures.
+  // Beginnings of the names of other models' tensors, such as those of a vision model.
   std::vector<std::string> others;
 };
 
 struct DecoderSpec {
   std::string family;                        // model_type, for messages
-  std::string described_by = "config.json";  // likewise
+  std::string described_by = "config.json";  // the file that describes the model, for messages
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t layers = 0;
@@ -153,22 +156,22 @@ struct DecoderSpec {
   Topology topology = Topology::kSequential;
   bool input_norms = true;    // else attention and the MLP read the residual stream as it is
   bool output_norms = false;  // attention's and the MLP's results normalised, then added
-  float residual_scale = 1;   // of these results
+  float residual_scale = 1;   // a factor on these results
   bool final_norm = true;
 
-  // Width of the token embeddings, hidden_size unless given: then projected in and, before the
-  // output head, out.
+  // The width of the token embeddings, hidden_size unless given. Given, embeddings are projected in
+  // and, before the output head, out.
   std::optional<int64_t> embedding_size;
-  float embedding_scale = 1;  // of token embeddings
+  float embedding_scale = 1;  // a factor on token embeddings
   bool embedding_norm = false;
-  // The first row of a table of learned positions, of which row first + p is added to the embedding
-  // of the token at position p; the table has first + max_context rows.
+  // The first row of a table of learned positions. Row first + p is added to the embedding of the
+  // token at position p. The table has first + max_context rows.
   std::optional<int64_t> first_learned_position;
 
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
-  // Then kv_heads is 1 and head_dim is its cached_dim().
+  // Latent attention. With it, kv_heads is 1 and head_dim is cached_dim().
   std::optional<LatentAttention> latent;
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
@@ -183,34 +186,34 @@ struct DecoderSpec {
   // The token that the model was trained to find at the start of every text, if there is one.
   std::optional<int32_t> sink_token;
 
-  RotarySpec rotary;  // and others: see AttentionGeometry
+  RotarySpec rotary;  // with other_rotary: see AttentionGeometry
   RotarySpec other_rotary;
   std::vector<bool> turns_otherwise;
-  // The checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k into the
-  // engine's order, (i, i + rotary_dim / 2), which no score notices.
+  // Whether the checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k
+  // into the engine's order, (i, i + rotary_dim / 2), which changes no score.
   bool interleaved_rotary = false;
   ops::Alibi alibi;
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry
-  bool chunked = false;          // likewise
+  bool chunked = false;          // see AttentionGeometry
 
   MlpSpec mlp;
-  MlpSpec dense_mlp;               // of some layers, in the place of experts
+  MlpSpec dense_mlp;               // the MLP of dense_layers, in the place of experts
   std::vector<bool> dense_layers;  // [layers], or empty: none
-  // What every token goes through besides, where there are experts; of no width: nothing.
+  // The MLP that every token goes through beside the experts; width 0: none.
   MlpSpec shared_mlp;
 
   bool tied_head = false;  // the output head is the embedding
   float logit_scale = 1;
   std::optional<float> logit_cap;  // a logit l becomes cap * tanh(l / cap)
 
-  // The matrices of layers are stored as [inputs, outputs]. The loader turns them.
+  // Whether the matrices of layers are stored as [inputs, outputs]. The loader transposes them.
   bool transposed = false;
 
   QuantizationConfig quantization;  // which linear layers the checkpoint holds quantized
 
   ModuleNames names;
 
-  // What the user should know: keys of the config.json that this description leaves out.
+  // Warnings for the user: keys of the config.json that this spec leaves out.
   std::vector<std::string> warnings;
 };
 
@@ -220,15 +223,15 @@ const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer);
 // The first `layers` layers of the model.
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);
 
-// Whether the bias that makes keys is the mean of them all, as far as the model tells
-// (AttentionInput::key_means): nothing comes between it and their positions.
+// Whether the bias of the key projection is the mean of all keys, as far as the model tells
+// (AttentionInput::key_means). Nothing may come between it and the keys' positions.
 bool BiasIsKeyMean(const DecoderSpec& spec);
 
-// What a cache policy needs to know.
+// The facts about a model that a cache policy needs.
 AttentionGeometry Geometry(const DecoderSpec& spec);
 
-// The context that a sequence gets unless the user asks for another: the longest that changes
-// nothing in the model. Only rope scaling that follows it, dynamic or longrope, makes it shorter
+// The context of a sequence unless the user asks for another: the longest that changes nothing in
+// the model. Only rope scaling that depends on the context, dynamic or longrope, makes it shorter
 // than max_context.
 int64_t DefaultContext(const DecoderSpec& spec);
 

@@ -1,11 +1,11 @@
-// Attention of query rows over cached keys and values, whoever cached them.
+// Attention of query rows over cached keys and values.
 //
-// A policy says which cached positions each row sees; this file does the arithmetic, for the rows
+// A policy says which cached positions each row sees. This file does the arithmetic, for the rows
 // of all texts of a step at once. Keys come in tiles of kernels::kTileTokens, cut by text position.
 // A query folds the tiles of one *stretch* (kStretchTiles tiles, cut by position too) in ascending
-// order, and the states (attention_state.h) of the stretches in ascending order again. The two
-// levels let many cores share one query over a long context and still add in one order, so neither
-// the threads nor the chunks of a prompt nor the other texts show in the result.
+// order. It then folds the states (attention_state.h) of the stretches in ascending order. The two
+// levels let many cores share one query over a long context and still add in one order. The result
+// therefore depends neither on threads, nor on the chunks of a prompt, nor on other texts.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace godwit::ops {
 
 inline constexpr int64_t kStretchTiles = 16;
 inline constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;  // positions
-// Query rows of a KV head that go through a tile one after the other; and up to which cores share
-// the stretches of a long context.
+// The number of query rows of a KV head that go through a tile one after the other. Up to
+// kMostSharedRows rows, cores share the stretches of a long context.
 inline constexpr int64_t kBlockRows = 64;
 inline constexpr int64_t kMostSharedRows = 4 * kBlockRows;
 
@@ -38,23 +38,24 @@ struct KvRange {
 // The keys and values of one layer of one text: position p lies in tile p / kTileTokens.
 struct KvView {
   DType dtype;                    // F32, F16, BF16 or I8
-  const std::byte* const* pages;  // of this layer: that in slot i is pages[i * page_stride]
+  const std::byte* const* pages;  // pages of this layer; slot i has pages[i * page_stride]
   int64_t page_stride;
   int64_t slots;
-  // Tiles that were never there have a null page.
-  // Tiles that are no longer there; those behind follow those before in the slots.
+  // Tiles that were dropped; in the slots, tiles behind them directly follow those before. Tiles
+  // that were never there have a null page.
   int64_t dropped_begin = 0;
   int64_t dropped_end = 0;
   int64_t head_bytes;        // bytes from one KV head to the next
   int64_t value_offset;      // bytes from a head's keys to its values, if it has some
-  int64_t scale_offset = 0;  // I8: and to the f32 scales of the tile's keys
-  // Keys are multiplied by a Hadamard matrix (KernelTable::hadamard), so queries have to be.
+  int64_t scale_offset = 0;  // I8: bytes from a head's keys to the f32 scales of the tile's keys
+  // Whether keys are multiplied by a Hadamard matrix (KernelTable::hadamard), so that queries have
+  // to be, too.
   bool hadamard = false;
-  // Codes of 4 bits, which are widened to I8.
+  // Whether keys and values are codes of 4 bits, which are widened to I8.
   bool narrow_keys = false;
   bool narrow_values = false;
-  // Bytes from a head's keys to the centre of the tile's keys [head_dim], which they are stored
-  // without; 0: none.
+  // Bytes from a head's keys to the centre of the tile's keys [head_dim], without which they are
+  // stored; 0: no centre.
   int64_t centre_offset = 0;
 
   int64_t Slot(int64_t tile) const {
@@ -71,20 +72,20 @@ struct KvView {
   const std::byte* Values(int64_t head, int64_t tile) const {
     return Keys(head, tile) + value_offset;
   }
-  // Or null.
+  // The centre of a tile's keys, or null.
   const BF16* Centre(int64_t head, int64_t tile) const {
     return centre_offset == 0 ? nullptr
                               : reinterpret_cast<const BF16*>(Keys(head, tile) + centre_offset);
   }
-  // Of I8: those of the keys [kTileTokens], then those of the values, if there are some.
+  // The scales of I8: those of the keys [kTileTokens], then those of the values, if there are some.
   const float* Scales(int64_t head, int64_t tile) const {
     return reinterpret_cast<const float*>(Keys(head, tile) + scale_offset);
   }
 };
 
-// Which keys a row sees, by its own position p in the text: of [begin, end) the last `window` up to
-// itself, of its own `block` of so many positions and the `overlap` before that. Rows outside
-// [from, until) see none.
+// The keys that a row sees, by its own position p in the text. They lie in [begin, end), up to p
+// itself, and are among the last `window` positions. They also lie in p's own block of `block`
+// positions or the `overlap` before it. Rows outside [from, until) see none.
 struct Visible {
   int64_t begin = 0;
   int64_t end = INT64_MAX;
@@ -113,22 +114,23 @@ struct AttentionSource {
   KvView kv;
   MatrixView<const float> q;  // queries encoded for this source, in head-major order (below)
   Visible visible;
-  // What of that is looked at: for every KV head a list of parts, in ascending order and each in a
-  // tile of its own, the same for all rows. Empty: all of it. A stretch is then kStretchTiles
-  // parts.
+  // The parts of the visible positions that are looked at: for every KV head a list, the same for
+  // all rows. A list is in ascending order, with each part in a tile of its own. With parts, a
+  // stretch is kStretchTiles parts. Empty: all visible positions.
   std::span<const std::span<const TilePart>> parts = {};
-  // ALiBi: where the queries stand in the cache; none: each at its place in the text. The keys
-  // stand at theirs, or are moved with the query, so that their distance is that in the text.
+  // The position of the queries in the cache, for ALiBi; none: each at its place in the text. The
+  // keys stand at their own positions, or are moved with the query, so that distances are those in
+  // the text.
   std::optional<int64_t> query_place = {};
   bool keys_move = false;
-  // Only if kv is I8: each query and, tile by tile, the weights of the values are quantized, too,
-  // and both products are those of int8 (SmoothQuant, figure 3.3). The softmax stays in float. The
-  // weights of a tile have the scale of their largest: with 1/127 for all, as the paper's code has
-  // it, a token that sees many would see none.
+  // Whether both products are those of int8, if kv is I8 (SmoothQuant, figure 3.3). Each query, and
+  // tile by tile the weights of the values, are then quantized, too. The softmax stays in float.
+  // The weights of a tile have the scale of their largest. With 1/127 for all, as the paper's code
+  // has it, a token that sees many would see none.
   bool int8_products = false;
-  // No rows, or what is added to the scores instead of ALiBi's bias, for all tokens alike: of head
-  // h row h * biases.rows / heads, a number for every position up to the end of its tile. -infinity
-  // hides a key.
+  // Numbers that are added to the scores instead of ALiBi's bias, the same for all tokens; no rows:
+  // none. Head h has row h * biases.rows / heads, a number for every position up to the end of its
+  // tile. -infinity hides a key.
   MatrixView<const float> biases = {};
 
   AlibiPlace PlaceOf(int64_t p) const {
@@ -137,18 +139,19 @@ struct AttentionSource {
   }
 };
 
-// Rows of one text that follow each other.
+// Consecutive rows of one text.
 struct AttentionRows {
   int64_t first_row;  // in `out`
   int64_t rows;
-  int64_t position;  // of the first, in the text
+  int64_t position;  // of the first row, in the text
   std::span<const AttentionSource> sources;
-  // Null, or where the rows' states (attention_state.h) go instead of to `out`, for who merges them
-  // with those over other keys: [rows * heads, StateStride(value_dim)], in head-major order.
+  // Where the rows' states (attention_state.h) go instead of to `out`, for callers that merge them
+  // with states over other keys; or null. [rows * heads, StateStride(value_dim)], in head-major
+  // order.
   float* states = nullptr;
-  // Null, or the rows' states over other keys, likewise, with which their sums begin: the bits are
-  // those of one call over all keys, where the stretches of these follow those of the others. May
-  // be the memory of `states`.
+  // The rows' states over other keys, with which their sums begin, in the form of `states`; or
+  // null. The bits are those of one call over all keys, where the stretches of this call's keys
+  // follow those of the others. May be the memory of `states`.
   const float* before = nullptr;
 };
 
@@ -158,30 +161,31 @@ struct AttentionShape {
   int64_t head_dim;     // of queries and keys, at most kMaxHeadDim (kernel_table.h)
   float scale;          // of the scores
   float score_cap = 0;  // a score s becomes cap * tanh(s / cap), before a bias; 0: none
-  // The values are the keys' numbers from this one on, as they are stored, and not cached besides:
-  // latent attention (DeepSeek-V2, section 2.1). A multiple of kernels::kQuad, so that numbers
-  // which lie side by side are all of them or none. None: values of their own, as wide as keys.
+  // The first number of the keys that is also one of the values, as they are stored; such values
+  // are not cached besides. Latent attention has it (DeepSeek-V2, section 2.1). A multiple of
+  // kernels::kQuad, so that numbers which lie side by side are all of them values or none. None:
+  // values of their own, as wide as keys.
   std::optional<int64_t> values_from = {};
 
   int64_t value_dim() const { return head_dim - values_from.value_or(0); }
 };
 
 // Head-major order: the rows of all tokens that share a KV head lie together, so that one pass over
-// its keys serves them all. Row index of (token, head) among tokens * heads rows:
+// its keys serves them all. Returns the row index of (token, head) among tokens * heads rows.
 inline int64_t HeadMajorRow(const AttentionShape& shape, int64_t tokens, int64_t token,
                             int64_t head) {
   const int64_t group = shape.heads / shape.kv_heads;
   return (head / group * tokens + token) * group + head % group;
 }
 
-// out [rows, heads * value_dim]: for each row of each text the softmax over the keys of all of the
-// text's sources together. A row that sees nothing gets zeros. The keys of a row in different
-// sources must be different keys. Rows of `out` that belong to no text are left alone.
+// Computes out [rows, heads * value_dim]: for each row of each text the softmax over the keys of
+// all of the text's sources together. A row that sees nothing gets zeros. The keys of a row in
+// different sources must be different keys. Rows of `out` that belong to no text are left alone.
 //
 // alibi: a bias on every score; empty slopes: none.
 //
-// sink_logits [heads], or empty: in head h the softmax has one more term, exp(sink_logits[h]), that
-// no value belongs to. Zeros make it SoftMax_1, the "zero sink" of StreamingLLM (section 3.3).
+// sink_logits [heads], or empty: in head h the softmax has one more term, exp(sink_logits[h]), to
+// which no value belongs. Zeros make it SoftMax_1, the "zero sink" of StreamingLLM (section 3.3).
 void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
                std::span<const AttentionRows> texts, std::span<const float> sink_logits,
                MatrixView<float> out);

@@ -1,5 +1,5 @@
-// What the tests of policies and steps share: a random text, runners, and attention written down in
-// double from the paper's point of view: every key is rotated anew at the position at which the
+// Shared parts of the tests of policies and steps: a random text, runners, and attention in double
+// from the paper's point of view. There every key is rotated anew at the position at which the
 // query is said to see it. Only *_test.cc files include it.
 #pragma once
 
@@ -34,7 +34,7 @@ inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t h
   return geometry;
 }
 
-// The same where odd layers have another base, or do not rotate for theta 0.
+// The geometry with another base in odd layers, or without rotation there for theta 0.
 inline AttentionGeometry WithOtherRotary(AttentionGeometry geometry, double theta) {
   geometry.other_rotary = {.rotary_dim = theta == 0 ? 0 : geometry.rotary.rotary_dim,
                            .theta = theta == 0 ? 1 : theta};
@@ -42,8 +42,8 @@ inline AttentionGeometry WithOtherRotary(AttentionGeometry geometry, double thet
   return geometry;
 }
 
-// The same without rotation and with ALiBi. A slope is enough that even a far token's place shows,
-// and no bf16 number.
+// The geometry without rotation and with ALiBi. A slope is large enough that even a far token's
+// place shows, and is no bf16 number.
 inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
   geometry.rotary.rotary_dim = 0;
   geometry.alibi.scale = 0.7f;
@@ -54,20 +54,20 @@ inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
   return geometry;
 }
 
-// The same where what would be windows are chunks.
+// The geometry with chunks in the place of windows.
 inline AttentionGeometry InChunks(AttentionGeometry geometry) {
   geometry.chunked = true;
   return geometry;
 }
 
-// The same with temperatures of queries that rise by a lot within a short text.
+// The geometry with temperatures of queries that rise by a lot within a short text.
 inline AttentionGeometry WithTemperatures(AttentionGeometry geometry) {
   geometry.rotary.temperature = {.growth = 0.5, .tokens = 20};
   geometry.other_rotary.temperature = {.growth = 0.7, .tokens = 7, .first = 1};
   return geometry;
 }
 
-// What the layer of the model shows a query of a text that is all kept.
+// Whether the layer of the model shows a query a key of a text that is all kept.
 inline bool ModelShows(const AttentionGeometry& geometry, int64_t layer, int64_t query,
                        int64_t key) {
   const int64_t window = geometry.windows[static_cast<size_t>(layer)];
@@ -75,13 +75,13 @@ inline bool ModelShows(const AttentionGeometry& geometry, int64_t layer, int64_t
   return geometry.chunked ? key / window == query / window : query - key < window;
 }
 
-// The same where keys have a mean that the model tells.
+// The geometry of a model that tells the mean of its keys.
 inline AttentionGeometry WithKeyMeans(AttentionGeometry geometry) {
   geometry.key_means = true;
   return geometry;
 }
 
-// The same where values are the keys' numbers behind those that turn.
+// The geometry with values that are the keys' numbers behind those that rotate.
 inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
   geometry.shape.values_from = geometry.rotary.rotary_dim;
   return geometry;
@@ -90,7 +90,7 @@ inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
 // A key as a query sees it.
 struct SeenKey {
   int64_t token;     // position in the text
-  int64_t position;  // in the cache: at which it is rotated, from which ALiBi counts
+  int64_t position;  // in the cache: the key is rotated there, and ALiBi counts from there
 };
 
 // Random rows of a text. Odd layers have sink logits, so that every test of a policy sees both
@@ -139,7 +139,7 @@ class TestText {
             .key_means = key_means_[static_cast<size_t>(layer)]};
   }
 
-  // How the head's query of `token`, standing at `position`, scores the keys.
+  // The scores of the keys for the head's query of `token`, standing at `position`.
   std::vector<double> Scores(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
@@ -157,8 +157,8 @@ class TestText {
     return scores;
   }
 
-  // What it gets from them, and from each of `groups` of others by the mean of their keys and that
-  // of their values, as often as there are keys.
+  // The attention result over the keys. Each of `groups` counts by the mean of its keys and that of
+  // its values, as often as it has keys.
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys,
                              const std::vector<std::vector<SeenKey>>& groups = {}) const {
@@ -244,7 +244,7 @@ class TestText {
   std::vector<std::vector<float>> key_means_;
 };
 
-// An empty text as a spec of --kv says. In pages that have held something else: NaN in every type.
+// An empty text by a spec of --kv. Its pages have held something else: NaN in every type.
 inline std::unique_ptr<TextCache> NewText(const AttentionGeometry& geometry,
                                           const PolicyOptions& options,
                                           std::shared_ptr<KvPool> pool = nullptr) {
@@ -263,7 +263,7 @@ inline std::unique_ptr<TextCache> NewText(const AttentionGeometry& geometry,
 struct StepRows {
   TextCache* cache;
   const TestText* text;
-  std::vector<int64_t> rows;          // of `text`: at their places in it, or drafts from anywhere
+  std::vector<int64_t> rows;  // rows of `text`, at their places in it, or drafts from anywhere
   std::vector<int32_t> parents = {};  // Segment::parents
 };
 
@@ -273,7 +273,7 @@ inline std::vector<int64_t> RowRange(int64_t begin, int64_t end) {
   return rows;
 }
 
-// Chosen once: a test may make many runners.
+// The best kernels, chosen once: a test may make many runners.
 inline const kernels::KernelTable& BestKernels() {
   static const kernels::KernelTable& best = *kernels::SelectIsa("").table;
   return best;
@@ -362,12 +362,12 @@ class StepRunner {
   const kernels::KernelTable& kernels_;
 };
 
-// Lets it read tokens [cache.length(), end) of the text. Result: [tokens, layers * heads *
+// Lets the cache read tokens [cache.length(), end) of the text. Result: [tokens, layers * heads *
 // value_dim].
 inline std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end,
                                    int64_t chunk, int threads = 1,
                                    const kernels::KernelTable& kernels = BestKernels()) {
-  // Kept: threads and scratch memory take longer to make than most texts to read.
+  // Runners are kept: threads and scratch memory take longer to make than most texts to read.
   thread_local std::map<std::pair<int, const kernels::KernelTable*>, StepRunner> runners;
   StepRunner& runner = runners.try_emplace({threads, &kernels}, threads, kernels).first->second;
   return runner.Read(cache, text, RowRange(cache.length(), end), chunk);

@@ -1,4 +1,4 @@
-// From what --kv says to a policy. make_policy.cc holds the only list of policies.
+// Making policies from --kv. make_policy.cc holds the only list of policies.
 #pragma once
 
 #include <array>
@@ -24,12 +24,12 @@ struct PolicyOptions {
   DType kv_type = DType::kBF16;  // one of kKvTypes (kv/kv_layout.h)
   bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
   int64_t context = 0;           // tokens that a policy which keeps everything may hold
-  // Empty, or how the context of a text is read (policies/prefill_spec.h), whatever `spec` shows to
-  // what asks about it; "auto": as policies/choose_prefill.h has it
-  // for a context that fills this one.
+  // The way in which the context of a text is read (policies/prefill_spec.h), whatever `spec` shows
+  // to question and answer; empty: by `spec`. "auto": as policies/choose_prefill.h has it for a
+  // context that fills this one.
   std::string prefill;
-  // The ranks that share every text, of which this is one; null or one: nobody else. They borrow
-  // nothing of a text, and all make the same steps behind its context.
+  // The ranks that share every text, of which this is one; null or one: no other. They share no
+  // memory, and all make the same steps behind a text's context.
   std::shared_ptr<Communicator> ranks = {};
   std::vector<RankSpeed> rank_speeds = {};  // the same on all of them; empty: unknown
 };
@@ -38,10 +38,11 @@ struct PolicyKind {
   std::string_view name;
   std::string_view usage;        // "sinks:S+W"
   std::string_view description;  // one line for people
-  // For tests that hold for every policy: the smallest and a roomy spec, as it spells its name.
+  // Examples for tests that hold for every policy: the smallest and a roomy spec, as the policy
+  // spells its name.
   std::string_view tight_example;
   std::string_view roomy_example;
-  std::array<std::string_view, 9> other_examples = {};  // of other ways to work
+  std::array<std::string_view, 9> other_examples = {};  // of other modes
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,
                                            std::string_view arguments);
@@ -49,15 +50,16 @@ struct PolicyKind {
 
 std::span<const PolicyKind> AllPolicies();
 
-// Throws Error(kInput) with the usages when the spec is not understood, or for int8 products of
-// what is not stored as int8, Error(kUnsupported) when the policy cannot serve this model.
+// Makes a policy. Throws Error(kInput) with the usages when the spec is not understood, or for int8
+// products of keys that are not stored as int8. Throws Error(kUnsupported) when the policy cannot
+// serve this model.
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);
 
-// Whether a model's keys and values can be stored so: values that are numbers of keys (latent
-// attention) have no 4 bits.
+// Whether a model's keys and values can be stored in that type: values that are numbers of keys
+// (latent attention) have no 4 bits.
 bool CanBeStored(const AttentionGeometry& geometry, DType kv_type);
-// Throws Error(kUnsupported) where they cannot.
+// The layout of a model's cache. Throws Error(kUnsupported) unless CanBeStored.
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type);
 
 // An empty text, in pages of `pool`, whose layout is that of the geometry and options.kv_type;

@@ -1,4 +1,4 @@
-// Where a query or a key stands, as the model was taught to see it.
+// Positions of queries and keys, as the model was taught to see them.
 //
 // RotarySpec is pure data that an architecture declares; RotaryEncoding turns it into cosines and
 // sines. Angles are computed in double: at position 4 million a float angle is off by a quarter.
@@ -14,7 +14,7 @@
 
 namespace godwit {
 
-// How a model was stretched beyond the context that it was first trained with.
+// The scaling that stretched a model beyond the context with which it was first trained.
 struct RotaryScaling {
   enum class Kind {
     kNone,
@@ -40,8 +40,8 @@ struct RotaryScaling {
   std::vector<double> short_factors, long_factors;  // kLongRope: [rotary_dim / 2]
 };
 
-// A factor on queries, 1 + growth * log(1 + floor((position + first) / tokens)), so that over a
-// long text attention stays as sharp (Scalable-Softmax, arXiv 2501.19399; Llama 4, Ministral 3).
+// A factor on queries, 1 + growth * log(1 + floor((position + first) / tokens)). It keeps attention
+// as sharp over a long text (Scalable-Softmax, arXiv 2501.19399; Llama 4, Ministral 3).
 struct QueryTemperature {
   double growth = 0;  // 0: none
   int64_t tokens = 1;
@@ -54,17 +54,17 @@ struct RotarySpec {
   int64_t rotary_dim = 0;  // leading dimensions of a head that rotate, even; 0: none
   double theta = 10000;
   RotaryScaling scaling;
-  QueryTemperature temperature;  // of the queries that turn so
+  QueryTemperature temperature;  // of the queries with this rotation
 };
 
-// Whether its frequencies are others for another context (RotaryEncoding).
+// Whether the frequencies depend on the context (RotaryEncoding).
 bool DependsOnContext(const RotarySpec& spec);
 
 class RotaryEncoding {
  public:
-  // `context`: the most tokens that the sequence will hold. kDynamic and kLongRope depend on it:
-  // base or factors are settled once for a sequence, so that no cached key ever needs another
-  // rotation and the chunks of a prompt do not matter. At context <= original_context kDynamic is
+  // context: the most tokens that the sequence will hold. kDynamic and kLongRope depend on it. Base
+  // or factors are settled once for a sequence. No cached key therefore ever needs another
+  // rotation, and the chunks of a prompt do not matter. At context <= original_context kDynamic is
   // the plain encoding, and kLongRope has its short factors.
   RotaryEncoding(const RotarySpec& spec, int64_t context);
 
@@ -74,7 +74,7 @@ class RotaryEncoding {
 
   // Row i: the angles of position first + i. cos, sin [n, rotary_dim / 2].
   void Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const;
-  // Row i: the mean over `tokens` positions from first + i * tokens on. Pairs that turn fast in
+  // Row i: the mean over `tokens` positions from first + i * tokens on. Pairs that rotate fast in
   // them leave little.
   void FillMeans(int64_t first, int64_t tokens, MatrixView<float> cos, MatrixView<float> sin) const;
 

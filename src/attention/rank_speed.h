@@ -1,4 +1,4 @@
-// How fast the ranks are that share a text, measured before they begin.
+// The speeds of the ranks that share a text, measured before they begin.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 namespace godwit {
 
 struct RankSpeed {
-  // Bytes a second to and from another rank, at once: that it reaches best, and worst.
+  // The bytes a second to and from another rank at once, with the best and the worst of them.
   double best_link;
   double worst_link;
-  // That a layer takes for a row and a key which it sees, where many rows see it.
+  // The seconds of a layer for a row and a key that it sees, where many rows see the key.
   double key_seconds;
-  int64_t kv_bytes = 0;  // that it has for KV caches
+  int64_t kv_bytes = 0;  // its bytes for KV caches
 };
 
-// [ranks], the same on all, which call this together. None for one alone. In some milliseconds for
-// each rank, by keys of that type. kv_bytes: of this rank.
+// Measures the ranks, in some milliseconds for each, by keys of that type. All ranks call it
+// together and get the same [ranks] speeds; one alone gets none. kv_bytes: of this rank.
 std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
                                     const AttentionGeometry& geometry, DType kv_type,
                                     int64_t kv_bytes);
 
-// A sentence for each rank, by its name, that all others wait for: it takes three times as long as
+// A sentence for each rank for which all others wait, by its name: it takes three times as long as
 // half of them.
 std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const RankSpeed> speeds);
 

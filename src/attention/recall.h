@@ -1,5 +1,5 @@
-// What policies show of what matters: beside a text that is read densely, how much of each token's
-// attention other policies would have seen. To measure with: it computes every weight anew.
+// Recall: the share of each token's dense attention that other policies would have seen, beside a
+// text that is read densely. It is for measurements only: it computes every weight anew.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace godwit {
 
-// Of one policy, sums over tokens, layers and heads.
+// The sums of one policy over tokens, layers and heads.
 struct Recall {
-  // Sums over the heads of a layer that share a KV head, `heads` of which were added; `held` is the
-  // share of the kNamed heaviest tokens that is seen, the others are as below.
+  // Sums over the heads of a layer that share a KV head, `heads` in number. `held` is the share of
+  // the kNamed heaviest tokens that is seen; the others are as below.
   struct Group {
     double held = 0;
     double weight = 0;
@@ -28,23 +28,24 @@ struct Recall {
     double held, weight, error;
   };
 
-  // By the weights of dense attention; of a text with fewer tokens, all of them.
+  // The numbers of heaviest tokens, by the weights of dense attention; all tokens of a shorter
+  // text.
   static constexpr std::array<int64_t, 3> kHeaviest = {10, 64, 1024};
-  static constexpr size_t kNamed = 1;              // of kHeaviest: that by which heads are named
-  std::array<double, kHeaviest.size()> held = {};  // the share of those tokens that is seen
+  static constexpr size_t kNamed = 1;              // index in kHeaviest by which heads are named
+  std::array<double, kHeaviest.size()> held = {};  // the share of the heaviest tokens that is seen
   double weight = 0;                               // the share of all weight
-  // How far what a head gets lies from what it gets by dense attention, as a share of its length.
+  // The distance of a head's result from that of dense attention, as a share of its length.
   double error = 0;
-  int64_t heads = 0;  // how many were added
+  int64_t heads = 0;  // the number of heads added
   int64_t seen_keys = 0;
-  // What was read to choose, and of how many tokens, in all layers.
+  // The bytes read to choose, and the number of tokens for it, in all layers.
   int64_t index_bytes = 0;
   int64_t tokens = 0;
-  std::vector<Group> groups;  // [layers, KV heads]; of layers that are not measured without heads
+  std::vector<Group> groups;  // [layers, KV heads]; layers that are not measured have 0 heads
 
   // All groups that were measured, by layer and KV head.
   std::vector<Named> Groups(int64_t kv_heads) const;
-  // Those that hold least, the worst first, at most `most`; the earlier of equals.
+  // The groups that hold least, the worst first, at most `most`; the earlier of equals.
   std::vector<Named> Worst(int64_t kv_heads, size_t most) const;
 };
 
@@ -53,9 +54,9 @@ struct Watched {
   Recall* recall;  // borrowed
 };
 
-// Shows all that `dense` shows. The tokens from AskFrom on are those that are measured, in layers
-// that have no window of the model's own; a sink logit takes no weight. Every watched policy sees
-// the queries, and keys, of a dense text.
+// A policy that shows all that `dense` shows, and measures the tokens from AskFrom on. It measures
+// layers that have no window of the model's own; a sink logit takes no weight. Every watched policy
+// sees the queries and keys of a dense text.
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
                                                   std::vector<Watched> watched);

@@ -18,11 +18,11 @@ class RotaryStep {
   void FillMeans(const RotaryEncoding& encoding, int64_t first_tile, int64_t tiles);
 
   ops::RotaryTable table() const { return Table(rows_, /*stride=*/1); }
-  // Of one position, as if `rows` tokens stood there.
+  // The table of one position, as if `rows` tokens stood there.
   ops::RotaryTable TableForAll(int64_t rows) const;
 
  private:
-  // Room for so many rows: cosines, then sines [2 * rows, pairs].
+  // Memory for so many rows: cosines, then sines [2 * rows, pairs].
   MatrixView<float> Resize(const RotaryEncoding& encoding, int64_t rows);
   // stride: from one row to the next, in rows.
   ops::RotaryTable Table(int64_t rows, int64_t stride) const;

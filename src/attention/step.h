@@ -1,8 +1,9 @@
-// A step of attention: the rows of several texts, from position encoding to the softmax.
+// AttentionStep: the attention of the rows of several texts, from position encoding to the softmax.
 //
-// A model that has the tokens of a step makes an AttentionStep, hands it q, k and v of every layer
-// in order, *before* position encoding, and ends it. A step that is not ended did not happen: every
-// text is as the last End left it, whatever went wrong in between, and gives the step's room back.
+// A model that has the tokens of a step makes an AttentionStep. It hands it q, k and v of every
+// layer in order, *before* position encoding, and ends it. A step that is not ended did not happen.
+// Every text is then as the last End left it, whatever went wrong in between, and the step's memory
+// is given back.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct Segment {
   std::span<const int32_t> tokens;
   TextCache* text;  // borrowed
   Phase phase = Phase::kPrompt;
-  // Empty: a chain, each token follows the one before it. Else a tree of drafts, of which
-  // TextCache::Accept keeps one path: the row of the token that each one follows, within the
-  // segment and before it, or -1 for the text itself. Every path gets the bits of a chain: in a
-  // copy of the text's last page of its own, each of its tokens lies at its position. Rows that
-  // follow their parent directly share a copy, so list a tree depth first.
+  // The tree of draft tokens; empty: a chain, each token follows the one before it. Each entry is
+  // the row of the token before, within the segment and earlier in it, or -1 for the text itself.
+  // TextCache::Accept keeps one path. Every path gets the bits of a chain: its tokens lie at their
+  // positions, in its own copy of the text's last page. Rows that follow their parent directly
+  // share a copy, so list a tree depth first.
   std::span<const int32_t> parents = {};
 };
 
@@ -36,23 +37,23 @@ struct AttentionInput {
   MatrixView<const float> v;
   // [heads] constants, or empty: see ops::Attention.
   std::span<const float> sink_logits = {};
-  // [kv_heads * head_dim], or empty: the mean of all keys, as far as the model tells, such as the
-  // bias that makes them. With AttentionGeometry::key_means.
+  // The mean of all keys [kv_heads * head_dim], as far as the model tells, such as the bias that
+  // makes them; or empty. With AttentionGeometry::key_means.
   std::span<const float> key_means = {};
 };
 
 class AttentionStep {
  public:
-  // Makes room in every text and plans what its rows see. Throws Error and changes nothing if it
-  // cannot: kInput when a text would outgrow its limit_tokens(), kMemory when a cache cannot grow.
-  // The texts, one at least, are different ones of one model; their spans of `segments` must
+  // Reserves memory in every text and plans what its rows see. Throws Error and changes nothing if
+  // it cannot: kInput when a text would outgrow its limit_tokens(), kMemory when a cache cannot
+  // grow. The texts, one at least, are different ones of one model; their spans of `segments` must
   // outlive this. Takes scratch memory from the workspace for as long as it lives.
   AttentionStep(const Exec& exec, std::span<const Segment> segments);
   ~AttentionStep();
   AttentionStep(const AttentionStep&) = delete;
   AttentionStep& operator=(const AttentionStep&) = delete;
 
-  // Where the row stands in its text.
+  // The position of the row in its text.
   int64_t PositionOf(int64_t row) const;
 
   // Caches k and v of `layer` and attends: out [tokens, heads * value_dim], or no rows as q. On all
@@ -62,19 +63,19 @@ class AttentionStep {
   void End();
 
  private:
-  // Rows of one text that follow each other, and the cache that holds their path.
+  // Consecutive rows of one text, and the cache that holds their path.
   struct Run {
     TextCache* text;
     const KvCache* cache;
     RowRun rows;
-    int64_t first_write;  // among all tasks that write: one for each tile and KV head
+    int64_t first_write;  // among all writing tasks, one for each tile and KV head
     bool chain;           // the only run of its segment
     KvReads reads;
   };
 
   void Plan(const Segment& segment, int64_t first_row);
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
-  // The run that has that row of the step, or that task of those that write.
+  // The run that has that row of the step, or that writing task.
   const Run& RunWithRow(int64_t row) const;
   const Run& RunWithTask(int64_t task) const;
   int64_t WriteTasks(const Run& run) const;

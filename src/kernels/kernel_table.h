@@ -136,9 +136,9 @@ constexpr bool HasNarrowKeys(DType dtype) { return dtype == DType::kI4; }
 constexpr bool HasNarrowValues(DType dtype) { return dtype == DType::kI4 || dtype == DType::kI8I4; }
 constexpr DType WidenedType(DType dtype) { return HasNarrowValues(dtype) ? DType::kI8 : dtype; }
 
-// The integers that codes of 4 bits stand for. They are the levels that quantize normal numbers
-// with the least squared error (Max 1960, table I, N = 16), scaled so that 2.733 standard
-// deviations are 127.
+// The integers that codes of 4 bits stand for, in units in which 2.733 standard deviations are 127.
+// They are the levels that quantize normal numbers with the least squared error (Max 1960, table I,
+// N = 16).
 inline constexpr int8_t kNibbleLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6,
                                              6,    18,  31,  44,  58,  75,  96,  127};
 // The place of the code of number i of `count`: the byte, and by how many bits it is shifted.

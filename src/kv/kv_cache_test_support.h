@@ -1,4 +1,5 @@
-// For tests: caches whose every number tells where it was written. Only *_test.cc files include it.
+// Caches for tests, in which every number tells where it was written. Only *_test.cc files include
+// it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ inline KvLayout Layout(int64_t layers, int64_t kv_heads, int64_t head_dim, DType
   return {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim, .dtype = dtype};
 }
 
-// The same where values lie in keys.
+// The layout with values that lie in keys.
 inline KvLayout KeysAlone(KvLayout layout) {
   layout.values_in_keys = true;
   return layout;
@@ -70,7 +71,7 @@ inline void Read(KvCache& cache, int64_t text, int64_t tokens) {
   cache.Append(tokens);
 }
 
-// That the position is what the text wrote there.
+// Expects the position to hold what the text wrote there.
 inline void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
   const KvLayout& kv = cache.layout();
   const int64_t tile = position / kernels::kTileTokens, slot = position % kernels::kTileTokens;

@@ -1,11 +1,11 @@
-// Snapshot: cached keys and values of a text in a file, whole tiles of it, as they lie in the pages
-// of a KvPool, with the tokens for which they stand and what else their numbers depend on.
+// Snapshot: cached keys and values of a text in a file. It has whole tiles, as they lie in the
+// pages of a KvPool, with their tokens and the other facts on which their numbers depend.
 //
-// A long text is a chain of them, each of which goes on from a place in the one before, and texts
+// A long text is a chain of snapshots, each of which goes on from a place in the one before. Texts
 // that begin alike share those of their beginning. A file is mapped, and a page comes from the disk
-// when somebody looks at it first; before that it is held against its checksum (Prove), so that
-// what the disk has made of it is found out and never computed with. Immutable but for what has
-// been proved; thread-safe. Whoever removes the file leaves the mapping as it is.
+// when it is first looked at. Before that it is compared with its checksum (Prove), so that a page
+// that the disk has changed is never computed with. Immutable except for the marks of proved pages;
+// thread-safe. Removing the file leaves the mapping as it is.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace godwit {
 class KvCache;
 class NewFile;
 
-// A page of a snapshot is not what was written.
+// The error for a page of a snapshot that is not what was written.
 class DamagedSnapshot : public Error {
  public:
   DamagedSnapshot(std::string path, const std::string& message)
@@ -44,11 +44,11 @@ class Snapshot {
   const SnapshotInfo& info() const { return header_.info; }
   const std::string& path() const { return file_.path(); }
 
-  // tile: among those that are held. 64-byte aligned, and never written into.
+  // The memory of a page, 64-byte aligned, never to be written. tile: among those that are held.
   std::byte* Page(int64_t layer, int64_t tile) const;
 
-  // Of pages [held_tiles, layers], best in the order of the file: reads those that were not proved
-  // yet, and throws DamagedSnapshot for one that is not what was written.
+  // Reads those of pages [held_tiles, layers] that were not proved yet, best in the order of the
+  // file. Throws DamagedSnapshot for a page that is not what was written.
   void Prove(std::span<const int64_t> pages) const;
   void ProveAll() const;
 
@@ -71,8 +71,8 @@ class Snapshot {
   mutable std::vector<std::atomic<bool>> proved_;  // [held_tiles, layers]
 };
 
-// Writes that of `cache` which `info` says. Throws Error(kIo), and DamagedSnapshot if pages of it
-// are another snapshot's and damaged.
+// Writes the part of `cache` that `info` describes. Throws Error(kIo), and DamagedSnapshot if pages
+// of it are another snapshot's and damaged.
 void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache);
 
 }  // namespace godwit

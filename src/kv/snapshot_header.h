@@ -1,11 +1,11 @@
-// What stands at the beginning of a snapshot (snapshot.h), and where its pages lie.
+// SnapshotHeader: the beginning of a snapshot (snapshot.h), and the places of its pages.
 //
 //   "godwitkv", version u32, bytes of JSON u32, tokens u64, pages u64, checksum u64 of all of the
 //   header but itself; JSON; tokens i32 each; a checksum u64 for each page; zeros to a multiple of
 //   kAlignment; for every layer its pages, in order, and zeros likewise. Little-endian.
 //
-// The JSON says what the numbers depend on besides the tokens (facts), which snapshot it goes on
-// from and where, and how a page lies.
+// The JSON has what the numbers depend on besides the tokens (facts), the snapshot from which it
+// goes on and where, and the layout of a page.
 #pragma once
 
 #include <cstddef>
@@ -23,25 +23,26 @@ namespace godwit {
 
 // Names and values, in an order of their maker.
 using SnapshotFacts = std::vector<std::pair<std::string, std::string>>;
-// Empty: there is none of that name.
+// The value of a name; empty: there is none.
 std::string FactNamed(const SnapshotFacts& facts, std::string_view name);
 
 struct SnapshotInfo {
   std::string label;  // for people
   SnapshotFacts facts;
-  // The name of the snapshot from whose first `begin` tokens it goes on; empty: it begins a text.
+  // The name of the snapshot from whose first `begin` tokens this one goes on; empty: it begins a
+  // text.
   std::string parent;
   int64_t begin = 0;            // whole tiles, as all positions here
-  std::vector<int32_t> tokens;  // from there on
-  // Positions without pages: that of a text which has forgotten them, and has no parent.
+  std::vector<int32_t> tokens;  // from `begin` on
+  // Positions without pages, in a snapshot without a parent of a text that has forgotten them.
   ops::KvRange dropped{0, 0};
   KvLayout layout;
 
   int64_t end() const { return begin + std::ssize(tokens); }
   int64_t held_tiles() const;
-  // Of a page in the file.
+  // The bytes of a page in the file.
   int64_t page_bytes() const { return (layout.tile_bytes() + 63) / 64 * 64; }
-  // By what it says, so that who saves it twice has it once.
+  // A name made from the content, so that a snapshot that is saved twice exists once.
   std::string Name() const;
 };
 
@@ -52,7 +53,7 @@ struct SnapshotHeader {
   std::vector<uint64_t> checksums;  // [held_tiles, layers]
   int64_t data_begin = 0;           // of the first layer, in the file
 
-  // Of a page, in the file. tile: among those that are held.
+  // The place of a page in the file. tile: among those that are held.
   int64_t OffsetOf(int64_t layer, int64_t tile) const;
   int64_t file_bytes() const { return OffsetOf(info.layout.layers, 0); }
 };
@@ -61,8 +62,8 @@ struct SnapshotHeader {
 std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
                                           std::span<const uint64_t> checksums);
 
-// Of a whole file. Throws Error(kFormat) that says what of it is wrong, and begins with file_name;
-// Error(kUnsupported) for one of another version.
+// Parses the header of a whole file. Throws Error(kFormat) that begins with file_name and says what
+// is wrong; Error(kUnsupported) for another version.
 SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::string& file_name);
 
 }  // namespace godwit

@@ -79,7 +79,7 @@ class CheckProse(unittest.TestCase):
         wide = "word " * 24 + "w"
         self.assertEqual(self.findings(wide + "\n", "docs/x.md"),
                          ["1: a line of 121 columns, at most 120 are allowed"])
-        for good in (wide[:120], "| " + wide + " |", "```\n" + wide + "\n```", "    " + wide,
+        for good in (wide[:120], "| " + wide + " |", "  | " + wide + " |", "```\n" + wide + "\n```", "    " + wide,
                      "[text](" + wide + ")", "[text]: " + wide):
             self.assertEqual(self.findings(good + "\n", "docs/x.md"), [], good)
         self.write("docs/results/x.md", wide + "\n")

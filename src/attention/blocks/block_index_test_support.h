@@ -1,4 +1,4 @@
-// What the tests of blocks share: caches of random keys, and representatives as an index holds
+// Shared parts of the tests of blocks: caches of random keys, and representatives as an index holds
 // them. Only *_test.cc files include it.
 #pragma once
 
@@ -43,7 +43,7 @@ inline void ReadRandomKeys(KvCache& cache, int64_t tokens, uint64_t seed) {
   });
 }
 
-// A part's representative, with what is behind its end to kQuad.
+// A part's representative, with the numbers behind its end up to kQuad.
 struct PartVector {
   std::vector<int> integers;
   float scale;

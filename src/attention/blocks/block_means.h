@@ -1,9 +1,9 @@
-// The mean key and the mean value of every block of a text, for every KV head: what stands for a
-// block of which a token reads nothing. A block's are a function of its keys and values alone, made
-// when somebody asks for them.
+// BlockMeans: the mean key and the mean value of every block of a text, for every KV head. They
+// stand for a block of which a token reads nothing. A block's means are a function of its keys and
+// values alone, computed on demand.
 //
-// They lie as keys and values of a cache do, one position for each block, in pages of its size:
-// forks share them, and attention reads them as it reads keys. Not thread-safe.
+// They lie as keys and values of a cache do, one position for each block, in pages of its size.
+// Forks share them, and attention reads them as it reads keys. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace godwit {
 
 class BlockMeans {
  public:
-  // block_tokens: of a block, whole tiles. layers: those that have means. The others take their
-  // share of memory, too, which is little.
+  // block_tokens: tokens of a block, whole tiles. layers: the layers that have means. Other layers
+  // take their share of memory, too, which is little.
   BlockMeans(std::shared_ptr<KvPool> pool, int64_t block_tokens, std::vector<int64_t> layers);
-  // Of a text that goes on from the same tokens.
+  // Copies the means for a text that goes on from the same tokens.
   BlockMeans(const BlockMeans& other);
   BlockMeans& operator=(const BlockMeans&) = delete;
 
@@ -30,9 +30,10 @@ class BlockMeans {
   int64_t filled(int64_t layer) const { return filled_[static_cast<size_t>(layer)]; }
   ops::KvView View(int64_t layer) const { return means_.View(layer); }
 
-  // As BlockIndex has them: forgets the blocks from there on; makes room for so many, or throws
-  // Error(kMemory) with everything as it was; and makes what is missing of the first `blocks` of a
-  // layer, of which those from `lasting` on do not belong to the text yet, on all cores.
+  // Work as the functions of BlockIndex. Truncate forgets the blocks from `blocks` on. Reserve
+  // takes memory for so many blocks, or throws Error(kMemory) with everything as it was. Fill
+  // computes the missing ones of the first `blocks` of a layer, on all cores. Blocks from `lasting`
+  // on do not belong to the text yet.
   void Truncate(int64_t blocks);
   void Reserve(int64_t blocks);
   void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,

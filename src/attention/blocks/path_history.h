@@ -1,7 +1,7 @@
-// What was found for some of the last tokens of a text, for those that come after them.
+// PathHistory: results for some of the last tokens of a text, for use by later tokens.
 //
 // The rows of a step are remembered as they come, and belong to the text when it has grown over
-// them: a step that did not end, or the drafts of another path, leave nothing.
+// them. A step that did not end, or the drafts of another path, leave nothing.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace godwit {
 template <class T>
 class PathHistory {
  public:
-  // Of the row of a step (RowRun::RowAt) at that position; takes the place of what was there.
+  // Remembers a value for the row of a step (RowRun::RowAt) at that position; an older one is
+  // replaced.
   void Put(int64_t position, int64_t row, T value) {
     for (Entry& entry : entries_) {
       if (entry.position != position || entry.row != row) continue;
@@ -25,7 +26,7 @@ class PathHistory {
     entries_.push_back({position, row, std::move(value)});
   }
 
-  // Null: nothing is remembered. row: kOfText, or one of the step in progress.
+  // Finds a value. Null: nothing is remembered. row: kOfText, or one of the step in progress.
   static constexpr int64_t kOfText = -1;
   const T* Find(int64_t position, int64_t row) const {
     const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
@@ -34,7 +35,8 @@ class PathHistory {
     return found == entries_.end() ? nullptr : &found->value;
   }
 
-  // Of the rows of the last step, a tree, the text goes on from `length` with those of `path`.
+  // Keeps the rows of `path` among those of the last step, a tree. The text goes on from `length`
+  // with them.
   void Accept(int64_t length, std::span<const int64_t> path) {
     std::erase_if(entries_, [&](const Entry& entry) {
       const int64_t place = entry.position - length;

@@ -1,9 +1,12 @@
-// What stands for a part, some neighbouring keys of a text, when a query looks for the parts that
-// matter to it: a centre c and, of some kinds, a spread s, so that the part's score is
+// The representative of a part, some neighbouring keys of a text. By it a query looks for the parts
+// that matter to it. Some kinds have a centre c and, maybe, a spread s, so that the part's score is
 //   scale * (q . c + |q| . s)
+//
 // That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score parts, too.
-// Or an offset of a tile of keys, and of each of them the signs of how it differs, a bit for a
-// number: a part is one token, and takes little more than the bytes that mean and spread of 16 do.
+//
+// Signs are the other kind: an offset of a tile of keys, and for each number of each key the sign
+// of its difference from that. A part is then one token, and takes little more than the bytes of
+// the mean and spread of 16.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +19,17 @@ namespace godwit {
 
 enum class RepresentativeType {
   kMean,   // the mean of the keys
-  kMax,    // their largest number in every dimension
+  kMax,    // the largest number of the keys in every dimension
   kQuest,  // Quest (arXiv 2406.10774): centre and half-width of the box that holds them, so that no
            // key scores higher than its part
-  kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
-  kFixed,    // the first one
-  kDynamic,  // of a block the keys of the tokens that get most attention: as kFixed of each of them
-  kSign,     // an offset of every tile, and the sign of every number of every key less that
+  kMeanStd,  // UNIQUE (arXiv 2605.27740): the mean of the keys, and half a standard deviation
+  kFixed,    // the first key
+  kDynamic,  // the keys of a block's tokens that get most attention, each as kFixed
+  kSign,     // an offset of every tile, and the sign of every number of every key less the offset
 };
 
-// A kind as --kv spells it, the vectors that it keeps of a part, and what they are, for people.
+// A kind of representative: as --kv spells it, the vectors that it keeps of a part, and a
+// description for people.
 struct RepresentativeKind {
   std::string_view name;
   RepresentativeType type;
@@ -51,18 +55,18 @@ constexpr const RepresentativeKind& KindOf(RepresentativeType type) {
 
 constexpr int64_t VectorsOf(RepresentativeType type) { return KindOf(type).vectors; }
 
-// The representative of `tokens` keys [head_dim, stride], dimension by dimension, in int8 with one
-// scale, which is returned: representative [VectorsOf(type) * head_dim], and zeros to kQuad. A
-// function of these keys alone. Of Quest the bound holds for every query in int8 as it is scored:
-// the spread takes up what rounding did to the centre. scratch: as large as the representative.
-// Numbers that are not finite make the scale NaN; FIX and DYNAMIC see those of their
-// key. Not of kSign.
+// Computes the representative of `tokens` keys [head_dim, stride], dimension by dimension, in int8
+// with one scale, which is returned. representative: [VectorsOf(type) * head_dim], and zeros to
+// kQuad. It is a function of these keys alone. For Quest the bound holds for every query in int8 as
+// it is scored: the spread takes up what rounding did to the centre. scratch: as large as the
+// representative. Numbers that are not finite make the scale NaN; FIX and DYNAMIC see those of
+// their key. Not for kSign.
 float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
                 int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
                 int8_t* representative);
 
-// The last steps of that: of kMeanStd, means and standard deviations [2 * head_dim], which it takes
-// its share of; of kQuest, boxes [low, high].
+// The last steps of Represent. For kMeanStd: means and standard deviations [2 * head_dim], of which
+// it takes kStdShare. For kQuest: boxes [low, high].
 float QuantizeMeanStd(const kernels::KernelTable& kernels, int64_t head_dim, float* mean_std,
                       int8_t* representative);
 float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* representative);
@@ -75,38 +79,40 @@ constexpr int64_t SignGroups(int64_t head_dim) {
   return (head_dim + kPad - 1) / kPad * kernels::kSignGroups;
 }
 
-// What the signs of the keys of a head say, a dimension at a time [head_dim]: how far off the mean
-// of its tile a number lies, of two levels the nearer one. Dimensions differ much in that, and in
-// some a few keys lie far on one side.
+// The levels that the signs of a head's keys stand for, in each dimension [head_dim]. They say how
+// far a number lies from the mean of its tile: the nearer one of two levels. Dimensions differ much
+// in that, and in some a few keys lie far on one side.
 struct SignLevels {
-  const float* centre;  // of the first keys: what all keys have in common
+  const float* centre;  // of the first keys: the common part of all keys
   const float* above;
   const float* below;
 
-  // The step of a dimension in the offsets of tiles: one for all would leave nothing of those that
-  // differ little, which a query may weigh most.
+  // The step of a dimension in the offsets of tiles. One step for all would leave nothing of
+  // dimensions that differ little, which a query may weigh most.
   float Unit(int64_t d) const { return (above[d] - below[d]) / 2; }
-  // Half way between the levels: beyond it above the mean of its tile, a number has the sign 1.
+  // The middle between the levels. A number further above the mean of its tile has the sign 1.
   float Middle(int64_t d) const { return (above[d] + below[d]) / 2; }
 };
 
-// levels [3, head_dim], in the order of SignLevels, of so many tiles of keys; of none: 0, 1 and -1.
-// read(i): tile i, [head_dim, kTileTokens], dimension by dimension, valid until the next call.
+// Learns levels [3, head_dim], in the order of SignLevels, from so many tiles of keys; from none:
+// 0, 1 and -1. read(i): tile i, [head_dim, kTileTokens], dimension by dimension, valid until the
+// next call.
 void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
                  float* levels);
 inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
   return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: the signs of each key less
-// their mean and what lies between the levels, half a byte for each of SignGroups(head_dim) groups,
-// as kernels::SignAt has it; and the offset of the tile, [head_dim] and zeros to kQuad, in units of
-// the levels, in int8 with the scale that is returned. The offset and the levels of a key's signs
-// stand for the key, less the centre, and in the mean of the tile are right. What a query makes of
-// the centre is the same for all keys, so no softmax notices. Trained models have keys that lie far
-// from 0, and where that is turns with the position: the mean of a tile turns, too. A key has no
-// scale of its own: that would stretch what all keys have in common, too, which a query may weigh
-// more than all in which they differ.
+// Computes the signs and the offset of a tile of keys [head_dim, kTileTokens], dimension by
+// dimension. signs: those of each key less their mean and the middle of the levels. Each of
+// SignGroups(head_dim) groups takes half a byte, as kernels::SignAt has it. offset: [head_dim] and
+// zeros to kQuad, in units of the levels, in int8. Returns the scale of the offset.
+//
+// The offset and the levels of a key's signs stand for the key, less the centre, and are right in
+// the mean of the tile. The centre adds the same to all scores of a query, so no softmax notices.
+// Trained models have keys that lie far from 0, in a direction that rotates with the position: the
+// mean of a tile rotates, too. A key has no scale of its own. It would also stretch the common part
+// of all keys, which a query may weigh more than all their differences.
 float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
                      const SignLevels& levels, int64_t head_dim, int8_t* offset, uint8_t* signs);
 

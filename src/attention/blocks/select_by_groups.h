@@ -1,5 +1,5 @@
-// The blocks of a long text that matter to a query, without a look at most of its representatives:
-// those of groups of neighbouring blocks say where to look.
+// Selection of the blocks of a long text that matter to a query, without reading most
+// representatives. Those of groups of neighbouring blocks say where to look.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace godwit {
 
-// As SelectBlocks, of the blocks of some groups: of the `most` that get the largest shares by what
-// stands for them (represent_group.h), and of those behind the last whole group. `groups` holds
-// the whole groups before choice.last; there are more than `most`, which hold choice.count blocks
-// and another group's. Result: bytes read of both.
+// Selects as SelectBlocks does, among the blocks of some groups and those behind the last whole
+// group. The groups are the `most` that get the largest shares by their representatives
+// (represent_group.h). `groups` holds the whole groups before choice.last. There are more than
+// `most`, which hold choice.count blocks and another group's. Returns the bytes read of both
+// indexes.
 //
-// Where groups are bounds (QUEST), `most` is where it begins: it opens groups until none that is
-// left could hold a block of those to be chosen, so that it chooses as if all were open. A head's
-// shares are then those of the bounds of all groups, and otherwise of what is open.
+// Where groups are bounds (QUEST), the selection begins with `most` groups. It opens more until
+// none of the others could hold a block to be chosen, so that it chooses as if all were open. A
+// head's shares are then those of the bounds of all groups, and otherwise those of open groups.
 int64_t SelectByGroups(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
                        const BlockIndex& groups, int64_t most, int64_t layer,
                        MatrixView<const float> q, int64_t position, const BlockChoice& choice,

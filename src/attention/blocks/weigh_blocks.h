@@ -1,5 +1,5 @@
-// How much of a token's attention whole blocks get, by the keys themselves: a second look at what
-// an index has named.
+// The attention that a token gives whole blocks, by the keys themselves: a second look at blocks
+// that an index has named.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace godwit {
 
-// For the query of one token, q [heads, head_dim] at `position`, and blocks [rows, blocks], which
-// the heads of a row look at together, each of `block_tokens` tokens, whole tiles that kv holds:
-// masses [heads, blocks], log2 of the sum over a block's keys of e^score. Keys are as they are
-// stored, and queries float, bf16 or two int8, each a 127th of the other's step, beside them. Sums
-// are in a fixed order. On all cores.
+// Weighs blocks [rows, blocks] for the query of one token, q [heads, head_dim] at `position`. The
+// heads of a row look at its blocks together. Each block has `block_tokens` tokens, whole tiles
+// that kv holds. masses [heads, blocks]: log2 of the sum over a block's keys of e^score. Keys are
+// as they are stored. Queries are float, bf16 or two int8 beside them, each a 127th of the other's
+// step. Sums are in a fixed order. On all cores.
 void WeighBlocks(const Exec& exec, const AttentionGeometry& geometry, const ops::KvView& kv,
                  int64_t block_tokens, MatrixView<const float> q, int64_t position,
                  MatrixView<const int32_t> blocks, MatrixView<float> masses);

@@ -1,4 +1,4 @@
-// Choosing among a few blocks by their keys (choose_by_keys.h), beside those that a row sees
+// The choice among a few blocks by their keys (choose_by_keys.h), beside those that a row sees
 // anyway.
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace godwit {
 
-// Of the row of a run: of blocks [choices, blocks] between the beginning and its window, all
-// different, to chosen [choices, second_block_count] those that `top_p` leaves, -1 behind the last.
-// Result: bytes read, none where all may be seen.
+// Chooses for the row of a run among blocks [choices, blocks] between the beginning and its window,
+// all different. chosen [choices, second_block_count] gets those that `top_p` leaves, -1 behind the
+// last. Returns the bytes read, none where all may be seen.
 int64_t ChooseNamedByKeys(const BlocksGeometry& geometry, const RowRun& run, int64_t layer,
                           const RunQueries& queries, MatrixView<const int32_t> blocks,
                           MatrixView<int32_t> chosen);
 
-// The keys of so many blocks of all heads.
+// The bytes of the keys of so many blocks of all heads.
 int64_t KeyBytes(const BlocksGeometry& geometry, const RowRun& run, int64_t blocks);
 
 }  // namespace godwit

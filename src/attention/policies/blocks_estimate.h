@@ -1,6 +1,6 @@
-// What a token does not read of its text, estimated: of every block before its window that it does
-// not see, the mean key counts as often as the block has tokens, with the mean value
-// (block_means.h). A mean's score never says more than there is, as e^x is convex.
+// BlocksEstimate: an estimate of the blocks before its window that a token does not see. The mean
+// key and the mean value of each count as often as the block has tokens (block_means.h). A mean's
+// score never overstates the block, as e^x is convex.
 //
 // RetroInfer (arXiv 2505.02922) does so for clusters of keys. The spread of the keys as another
 // term was measured and left out (docs/results/block-sparse.md).
@@ -18,40 +18,42 @@
 
 namespace godwit {
 
-// A copy is of a text that goes on from the same tokens.
+// A copy is for a text that goes on from the same tokens.
 class BlocksEstimate {
  public:
   explicit BlocksEstimate(std::shared_ptr<const BlocksGeometry> geometry)
       : geometry_(std::move(geometry)) {}
 
-  // Before there is any: it is of these blocks alone.
+  // Limits the estimate to these blocks, before there is any.
   void HoldOnly(const BlockRange& here) { here_ = here; }
 
   int64_t bytes() const { return means_ ? means_->bytes() : 0; }
-  // As AttentionPolicy::IndexAt; read by every token.
+  // The size of the means, as AttentionPolicy::IndexAt. Every token reads them.
   IndexSize SizeAt(const KvLayout& layout, int64_t position) const;
 
-  // Room for what the rows of a run see. Throws Error(kMemory).
+  // Reserves memory for the means that the rows of a run see. Throws Error(kMemory).
   void Reserve(const RowRun& run);
   void Truncate(int64_t length);
 
-  // For the row of the run, which has room and a window from block `local` on: to states [heads,
-  // ops::StateStride] those over the blocks between the beginning and the window that are not
-  // chosen. chosen: as BlocksGeometry::ListParts has it, for each that chooses. Result: bytes read.
+  // Estimates for the row of the run, after Reserve, with a window from block `local` on. states
+  // [heads, ops::StateStride] get those over the blocks between the beginning and the window that
+  // are not chosen. chosen: as BlocksGeometry::ListParts has it, a list for each choice. Returns
+  // the bytes read.
   int64_t Estimate(const RowRun& run, int64_t layer, const RunQueries& queries,
                    std::span<const std::span<const int32_t>> chosen, int64_t local,
                    MatrixView<float> states);
 
  private:
   const BlocksSpec& spec() const { return geometry_->spec; }
-  // [1, KV heads or heads, blocks to the end of a tile], as ops::AttentionSource has them.
+  // The biases [1, KV heads or heads, blocks to the end of a tile], as ops::AttentionSource has
+  // them.
   MatrixView<const float> Biases(const Exec& exec, int64_t position,
                                  std::span<const std::span<const int32_t>> chosen,
                                  int64_t blocks) const;
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   BlockRange here_;
-  // Their first block is the first that is held.
+  // The means. Their first block is the first that is held.
   std::optional<BlockMeans> means_;
 };
 

@@ -1,11 +1,12 @@
-// Which tokens stand for the blocks of a text with representative_type=DYNAMIC: those that get most
-// attention.
+// BlocksImportance: the tokens that stand for the blocks of a text with
+// representative_type=DYNAMIC, those that get most attention.
 //
 // A text is cut into stretches as long as the window (BlocksSpec::stretch). The last
-// observation_window tokens of a stretch share their attention among its tokens up to themselves,
-// and each block keeps for each KV head those that get most of it. So what stands for a block is
-// settled by tokens of the text alone, in context, question and answer alike, and before any token
-// is too far behind it to see it in its window.
+// observation_window tokens of a stretch share their attention among its tokens up to themselves.
+// Each block keeps for each KV head the tokens that get most of it. Tokens of the text alone thus
+// settle the representatives, in context, question and answer alike. It happens before any token is
+// too far behind the block to see it in its window. With another representative_type the class does
+// nothing, and takes no memory.
 #pragma once
 
 #include <cstdint>
@@ -28,24 +29,25 @@ class BlocksImportance {
   explicit BlocksImportance(std::shared_ptr<const BlocksGeometry> geometry)
       : geometry_(std::move(geometry)), queries_(geometry_), found_(geometry_->leaders.size()) {}
 
-  // Remembers the queries of a run that observe, and finds what matters in stretches that end in
-  // it.
+  // Remembers the queries of a run that observe, and finds the important tokens of stretches that
+  // end in it.
   void Observe(const RowRun& run, int64_t layer, const RunQueries& queries);
 
-  // In blocks [first, last), which have left the window of the run's row; valid until the next
-  // call that is not const. Of a stretch that somebody else read, such as a draft's, some tokens at
-  // equal distances.
+  // The important tokens of blocks [first, last), which have left the window of the run's row.
+  // Valid until the next call that is not const. For a stretch whose observers this policy did not
+  // see, such as a draft's, they are tokens at equal distances.
   ImportantTokens Of(const RowRun& run, int64_t layer, int64_t first, int64_t last) const;
 
-  // Forgets all from `length` on, and what is not needed to go back to `back` or less far.
+  // Forgets everything from `length` on, and what is not needed to go back to `back` or less far.
   void Keep(int64_t back, int64_t length);
   void Accept(int64_t length, std::span<const int64_t> path);
-  // As AttentionPolicy::GoesBackTo: not into the middle of observers that are not remembered.
+  // The length as AttentionPolicy::GoesBackTo: not in the middle of observers that are not
+  // remembered.
   int64_t GoesBackTo(int64_t length) const;
 
   bool learns() const { return dynamic(); }
   int64_t bytes() const;
-  // The same, once the token at `position` has been read alone.
+  // The bytes once the token at `position` has been read alone.
   int64_t BytesAt(int64_t position) const;
 
  private:
@@ -56,14 +58,14 @@ class BlocksImportance {
   }
   int64_t representatives() const { return geometry_->Shape().parts; }
   int64_t stretch() const { return geometry_->spec.stretch(); }
-  int64_t FirstObserver(int64_t position) const;  // of the stretch that holds it
+  int64_t FirstObserver(int64_t position) const;  // of the stretch that holds the position
   int64_t places_bytes() const;
 
   void Find(const RowRun& run, int64_t layer, const Exec& exec, int64_t end);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   ObserverQueries queries_;
-  // Of each leader: what they found, at the last token of the stretch.
+  // The important tokens that observers found, for each leader, at the last token of the stretch.
   std::vector<PathHistory<std::shared_ptr<const Places>>> found_;
 };
 

@@ -1,5 +1,5 @@
-// A choice of blocks that is shared: by tokens up to the next multiple of token_step, and by
-// layer_step layers that choose.
+// SharedChoices: choices of blocks that are shared by tokens up to the next multiple of token_step,
+// and by layer_step layers that choose.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +16,23 @@
 
 namespace godwit {
 
-// Who shares a choice sees what has left the window meanwhile, too: all blocks from `local` on.
+// A row that shares a choice also sees the blocks that have left the window meanwhile: all from
+// `local` on.
 class SharedChoices {
  public:
   explicit SharedChoices(std::shared_ptr<const BlocksGeometry> geometry);
 
-  // The token that chooses for the one at that position. first_choice: the first that chooses.
+  // The token that chooses for the one at that position. first_choice: the first token that
+  // chooses.
   int64_t ChooserOf(int64_t position, int64_t first_choice) const {
     return std::max(first_choice, position - position % geometry_->spec.token_step);
   }
-  // What was chosen for the row of a run, for which `chooser` chooses. Null: it is to choose in
-  // this layer.
+  // The choice for the row of a run, for which `chooser` chooses. Null: the row must choose in this
+  // layer.
   const ChosenBlocks* Find(const RowRun& run, int64_t layer, int64_t chooser) const;
-  // Whether what `chooser` chose for a text of `length` tokens, or one after it, is remembered.
+  // Whether the choice of `chooser` for a text of `length` tokens, or one after it, is remembered.
   bool Remembers(int64_t chooser, int64_t length) const;
-  // The row of the run chose that: nothing is remembered where nobody shares it.
+  // Remembers the choice of the run's row, where another row or layer shares it.
   void Put(const RowRun& run, int64_t layer, int64_t local, MatrixView<const int32_t> chosen);
 
   void Keep(int64_t begin, int64_t end) {
@@ -42,13 +44,14 @@ class SharedChoices {
 
  private:
   bool shares() const { return geometry_->spec.token_step > 1 || geometry_->spec.layer_step > 1; }
-  // Tokens that choose alone hand their choice on to the next layers only.
+  // The place of a layer's choice. Tokens that choose alone hand their choice on to the next layers
+  // only.
   size_t PlaceOf(int64_t layer) const {
     return geometry_->spec.token_step == 1 ? 0 : geometry_->LeaderOf(layer);
   }
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  // Of each leader, or of the last one to choose.
+  // The choices of each leader, or of the last one to choose.
   std::vector<PathHistory<ChosenBlocks>> choices_;
 };
 

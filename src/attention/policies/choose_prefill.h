@@ -1,4 +1,4 @@
-// What --prefill auto comes to.
+// The choice of --prefill auto.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@ namespace godwit {
 
 inline constexpr std::string_view kAutoPrefill = "auto";
 
-// What options.prefill is where it is not kAutoPrefill, which loses nothing if it can: alone a
-// context is read as ever (empty). Ranks read it in a ring, with a chunk for which a key takes them
-// longer to attend to than to receive (docs/papers/ring-attention.md), by their speeds; where these
-// are unknown, with the usual one. Where the largest chunk is too small for that, a context of so
-// many tokens is read as a star, if it has a block for each and is not too short for a star to save
-// anything; where question and answer choose among blocks it always is.
+// Returns options.prefill unless it is kAutoPrefill. That chooses a way without loss if it can.
+// Alone a context is read as ever (empty). Ranks read it in a ring, with a chunk for which
+// attending to a key takes them longer than receiving it (docs/papers/ring-attention.md). This
+// depends on their speeds; where these are unknown, the chunk is the usual one.
+//
+// A star is chosen for a context of so many tokens where the largest chunk is too small. The
+// context must have a block for each rank and be long enough for a star to save anything. Where
+// question and answer choose among blocks, it is always a star.
 std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options,
                           int64_t context);
 

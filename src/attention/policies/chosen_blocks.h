@@ -18,10 +18,10 @@ struct ChosenBlocks {
   }
 
   int64_t local;                            // the block at which the window of that token began
-  std::vector<std::vector<int32_t>> lists;  // of each that chooses; -1 behind the last
+  std::vector<std::vector<int32_t>> lists;  // one for each choice; -1 behind the last
 };
 
-// Under what a PathHistory has the token at a position before the run's or in it.
+// The row under which a PathHistory has the token at a position before the run's or in it.
 inline int64_t HistoryRowAt(const RowRun& run, int64_t position) {
   return position < run.cache->length() ? PathHistory<ChosenBlocks>::kOfText : run.RowAt(position);
 }

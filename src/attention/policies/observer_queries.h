@@ -1,5 +1,5 @@
-// Queries of the tokens that observe (BlocksSpec::observation_window), until the last of them has
-// come and what they choose together is settled.
+// ObserverQueries: queries of the tokens that observe (BlocksSpec::observation_window), until the
+// last of them has come and their common choice is settled.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,16 @@ class ObserverQueries {
   explicit ObserverQueries(std::shared_ptr<const BlocksGeometry> geometry)
       : geometry_(std::move(geometry)), histories_(geometry_->leaders.size()) {}
 
-  // Of the run's token at `position`, in a layer that chooses for itself. q: RunQueries::q.
+  // Remembers the query of the run's token at `position`, in a layer that chooses for itself. q:
+  // RunQueries::q.
   void Put(const RowRun& run, int64_t layer, int64_t position, MatrixView<const float> q);
-  // Of tokens [begin, end) of the run's path, in ascending order; fewer where somebody else read
-  // them. Valid until the next call that is not const.
+  // The queries of tokens [begin, end) of the run's path, in ascending order; fewer where others
+  // were not seen here. Valid until the next call that is not const.
   std::vector<PlacedQuery> Find(const RowRun& run, int64_t layer, int64_t begin, int64_t end) const;
-  // Whether there is one of the text's token at `position` in all of these layers.
+  // Whether the query of the text's token at `position` is remembered in all of these layers.
   bool Remembers(int64_t position) const;
 
-  // As PathHistory.
+  // Work as those of PathHistory.
   void Keep(int64_t begin, int64_t end) {
     for (auto& history : histories_) history.Keep(begin, end);
   }
@@ -37,7 +38,7 @@ class ObserverQueries {
   }
 
   int64_t bytes() const;
-  // Of so many tokens, in all of these layers.
+  // The bytes of so many tokens, in all of these layers.
   int64_t BytesOf(int64_t tokens) const { return tokens * std::ssize(histories_) * query_bytes(); }
 
  private:

@@ -1,8 +1,8 @@
-// A text that is read in one way and asked in another: the rows of its context see a window, or
-// their block and an anchor, those behind it what another policy shows them of all that was read.
+// The policy of a text that is read in one way and asked in another. Rows of its context see a
+// window, or their block and an anchor. Rows behind the context see the text by another policy.
 //
 // Star Attention, phase 1 (arXiv 2411.17116, section 2.1): the text reads every block behind a copy
-// of the anchor. The anchor's keys are the same whoever reads behind them, so a star is a mask.
+// of the anchor. The anchor's keys are the same whatever block follows, so a star is a mask.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace godwit {
 
-// spec: as ParsePrefill takes it. `asked` shows what the rows from AskFrom on see. No position
-// moves while the context is read, so this serves every model.
+// Makes the policy. spec: as ParsePrefill takes it. `asked` shows the rows from AskFrom on what
+// they see. No position moves while the context is read, so this serves every model.
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
                                                    std::string_view spec,
                                                    std::unique_ptr<AttentionPolicy> asked);

@@ -1,10 +1,10 @@
-// A text whose context several ranks read together, and each keeps a part: what every token sees,
-// and gets, is what it would on one host.
+// The policy of a text whose context several ranks read together, and of which each keeps a part.
+// Every token sees and gets the same as on one host.
 //
 // Exact context parallelism (Ring Attention, arXiv 2310.01889; passing keys and values, arXiv
-// 2411.01783). The ranks read a chunk each of every round (attention/ring_layout.h), for which keys
-// and values go to all of them (attention/ring.h). The question and the answer go through all
-// ranks; each shows them its chunks, and the last one their own keys, too.
+// 2411.01783). In every round (attention/ring_layout.h) the ranks read a chunk each, and keys and
+// values go to all of them (attention/ring.h). The question and the answer go through all ranks.
+// Each rank shows them its chunks, and the last one their own keys, too.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,9 @@
 
 namespace godwit {
 
-// alone: how the text would be read and asked on one host, "dense"; throws Error(kUnsupported) for
-// another. The policy's AskFrom throws Error(kInput) for fewer tiles than ranks.
+// Makes the policy. alone: how the text would be read and asked on one host, "dense"; throws
+// Error(kUnsupported) for another. The policy's AskFrom throws Error(kInput) for fewer tiles than
+// ranks.
 std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
                                                 const PrefillSpec& spec,
                                                 std::unique_ptr<AttentionPolicy> alone);

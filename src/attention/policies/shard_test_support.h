@@ -23,7 +23,7 @@ inline PolicyOptions StarOf(int64_t block, int64_t anchor, DType kv_type,
           .ranks = std::move(ranks)};
 }
 
-// What the tokens at these positions got: [tokens, layers * heads * head_dim].
+// The results of the tokens at these positions: [tokens, layers * heads * head_dim].
 struct Read {
   std::vector<int64_t> positions;
   std::vector<float> out;
@@ -73,7 +73,7 @@ inline std::vector<Read> ReadWithRanks(int ranks, const AttentionGeometry& geome
   return reads;
 }
 
-// The part of it that stands at positions >= `from`.
+// The part of the results at positions >= `from`.
 inline std::vector<float> From(const Read& read, int64_t from) {
   const auto first = std::ranges::lower_bound(read.positions, from) - read.positions.begin();
   const auto cols = std::ssize(read.out) / std::ssize(read.positions);

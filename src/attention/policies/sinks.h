@@ -9,9 +9,9 @@
 
 namespace godwit {
 
-// "sinks:S+W", or "sinks:S+W,pin=N" (sinks_spec.h). Throws Error(kUnsupported) for models whose
-// rotary base depends on the length of the text, and for models that would not see the sinks, since
-// all of their layers have a window of their own.
+// Makes "sinks:S+W", or "sinks:S+W,pin=N" (sinks_spec.h). Throws Error(kUnsupported) for models
+// whose rotary base depends on the length of the text. It also throws for models that would not see
+// the sinks, since all of their layers have a window.
 std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geometry,
                                                  const PolicyOptions& options,
                                                  std::string_view arguments);

@@ -1,4 +1,4 @@
-// What "sinks:S+W,pin=N" says.
+// SinksSpec: the meaning of "sinks:S+W,pin=N".
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace godwit {
 
 // A cache of S + W tokens. Its first max(S, N) are the beginning of the text, for good; the rest is
-// the rolling window. A pinned prefix takes its room from the window, so that the positions in the
-// cache stay below those the model was trained on.
+// the rolling window. A pinned prefix takes its tokens from the window, so that positions in the
+// cache stay below those on which the model was trained.
 struct SinksSpec {
   int64_t sinks = 0;   // S >= 0
   int64_t window = 0;  // W >= 1
@@ -19,11 +19,11 @@ struct SinksSpec {
   int64_t kept_first() const { return pin > sinks ? pin : sinks; }
   int64_t rolling() const { return cache() - kept_first(); }
 
-  // As --kv spells it.
+  // The spec as --kv spells it.
   std::string ToString() const;
 };
 
-// arguments: what follows "sinks:". Throws Error(kInput) for what makes no sense.
+// Parses the text after "sinks:". Throws Error(kInput) for senseless arguments.
 SinksSpec ParseSinksSpec(std::string_view arguments);
 
 }  // namespace godwit

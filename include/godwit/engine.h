@@ -198,7 +198,7 @@ struct GenerateOptions {
   // drafts.
   std::string draft;
   // The name under which the cached text stays, in memory and in LoadOptions::cache_dir. It stays
-  // until another text takes the name, or Engine::LetGo frees it. Up to 64 letters, digits, dots,
+  // until another text takes the name, or until Engine::LetGo. Up to 64 letters, digits, dots,
   // dashes and underscores. Empty: the cached text stays until its memory is needed.
   std::string keep_as;
 
@@ -448,7 +448,8 @@ class Engine {
   std::vector<SavedText> ListSaved() const;
   // Removes a saved text and all texts that continue it. False: there was none.
   bool RemoveSaved(const std::string& id) const;
-  // Frees the text that is kept under that name. False: nothing was on the disk.
+  // Stops keeping the text under that name: it may go when its memory is needed. False: nothing was
+  // on the disk.
   bool LetGo(const std::string& name) const;
 
   // Serves the requests of rank 0, on every other rank with LoadOptions::mpi, until rank 0 gives up

@@ -1,10 +1,10 @@
 // Exact attention of a context that several ranks read together: every rank attends with its own
 // rows to the keys of all.
 //
-// The keys and values of all ranks come by as they are stored, in the order of the text, a group of
-// rounds at a time (ring_layout.h). While the cores attend to one group, a thread fetches the next.
-// Groups consist of whole stretches, and the rows' states go from one to the next. A row thus gets
-// the bits that it gets where one machine holds all (ops::AttentionRows::before).
+// The keys and values of all ranks come by as they are stored, in the order of the text, in groups
+// of rounds (ring_layout.h). While the cores attend to one group, a thread fetches the next. Groups
+// consist of whole stretches, and the rows' states go from one to the next. A row thus gets the
+// bits that it gets where one machine holds all (ops::AttentionRows::before).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an Engine and a Session own, for the files of this room.
+// The members of an Engine and a Session, for the files of this room.
 #pragma once
 
 #include <functional>
@@ -33,47 +33,48 @@
 
 namespace godwit {
 
-// Immutable after construction, but for the caches' memory and the scheduler, which see to that
-// themselves.
+// The members of an Engine. Immutable after construction, except the caches' memory and the
+// scheduler, which are thread-safe themselves.
 class Engine::Impl {
  public:
-  // ranks: that share every text; null: nobody.
+  // ranks: the ranks that share every text; null: none.
   Impl(const std::string& folder, const LoadOptions& options,
        std::shared_ptr<Communicator> ranks = nullptr);
-  // Rank 0 lets the others go.
+  // Ends the engine; rank 0 lets the others go.
   ~Impl();
-  // For tests: any model, any tokenizer (may be null), any clock by which guesses are weighed.
+  // Makes an engine for tests: any model, any tokenizer (may be null), any clock by which draft
+  // tokens are weighed.
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
        const LoadOptions& options, NowMs now_ms = SteadyMs);
 
-  // What the caches of all texts may take together.
+  // The bytes that the caches of all texts may take together.
   int64_t kv_memory_bytes() const { return kv_budget_->bytes(); }
-  // Where texts of that type are cached.
+  // The pool for texts of that type.
   std::shared_ptr<KvPool> PoolOf(DType kv_type) const;
 
-  // A request for `prompt` (TextPlan::WithSink) that is checked and still to be submitted. Throws
-  // Error(kInput) for what makes no sense.
+  // Makes a request for `prompt` (TextPlan::WithSink) that is checked and still to be submitted.
+  // Throws Error(kInput) for options that make no sense.
   std::shared_ptr<Request> NewRequest(std::shared_ptr<const TextPlan> plan,
                                       std::vector<int32_t> prompt, const GenerateOptions& options,
                                       std::shared_ptr<Interrupt> interrupt, RequestKind kind) const;
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
-  // Engine::FollowRankZero. on_result: what came of a request that was not refused by all.
+  // Engine::FollowRankZero. on_result: the result of a request that was not refused by all.
   void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
   // Throws Error(kUnsupported) if nothing is saved.
   SavedTexts& RequireSavedTexts() const;
-  // On what cached keys and values depend that this engine makes, besides how texts are read.
+  // The facts on which this engine's cached keys and values depend, besides how texts are read.
   const SnapshotFacts& facts() const { return facts_; }
-  // Null where the model has none. Read when it is first asked for: a broken one stands in the way
-  // of chats only.
+  // The chat template; null if the model has none. Read on first use: a broken one affects chats
+  // only.
   const ChatTemplate* FindChatTemplate() const;
 
   std::string folder;
-  // Where a chat template would stand, for messages.
+  // The place in which a chat template would be, for messages.
   std::string template_place = "chat_template.jinja, or chat_template in tokenizer_config.json";
   std::shared_ptr<Communicator> ranks;
   std::vector<RankSpeed> rank_speeds;
@@ -86,21 +87,21 @@ class Engine::Impl {
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;
   const kernels::Isa& isa;
-  std::vector<int> cpus;  // of the threads that compute, if they are pinned
+  std::vector<int> cpus;  // CPUs of the threads that compute, if they are pinned
   mutable ThreadPool pool;
 
  private:
-  // Null: it asks for none.
+  // The strategy for GenerateOptions::draft; null: no drafts.
   std::unique_ptr<Speculative> DraftedBy(const GenerateOptions& options,
                                          const TextPlan& plan) const;
-  // Read when they are first asked for. Throws Error(kInput) where the model has none.
+  // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
   int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
   mutable std::mutex finding_heads_;
-  mutable std::shared_ptr<HeadBatch> heads_;  // of which the scheduler asks
+  mutable std::shared_ptr<HeadBatch> heads_;  // used by the scheduler's thread
 
   std::optional<JsonGrammar> json_grammar_;  // from Start on
 
@@ -120,9 +121,9 @@ class Engine::Impl {
   mutable std::map<DType, std::shared_ptr<KvPool>> pools_;
 
  public:
-  // Null: nothing is saved.
+  // The saved texts; null: nothing is saved.
   mutable std::unique_ptr<SavedTexts> saved;
-  // Last: its thread uses all of the above.
+  // The scheduler, last, because its thread uses all members above.
   mutable std::unique_ptr<Scheduler> scheduler;
 };
 
@@ -148,15 +149,15 @@ class Session::Impl {
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
-  // A prompt's ids, of which `encode` may leave those beyond a limit away.
+  // The ids of a prompt. `encode` may leave out ids beyond the limit that it is given.
   std::vector<int32_t> WithinLimits(
       FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const;
-  // What is cached of the request's text, taken out of the session: `most` tokens or fewer.
+  // Takes the cached part of the request's text out of the session: `most` tokens or fewer.
   std::unique_ptr<TextCache> TakePrefix(const Request& request, int64_t most);
-  // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.
-  // Whatever happens, the session keeps what has been read.
+  // Submits the request and reads its events to the last one. Throws the error that ended it, or
+  // one that on_event threw. In any case the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
-  // What it has read, if texts are to be remembered.
+  // Leaves the text that the request has read to others, if texts are to be remembered.
   void LeaveToOthers(const Request& request);
 
   std::shared_ptr<const Engine::Impl> engine_;
@@ -166,7 +167,7 @@ class Session::Impl {
   mutable std::mutex mutex_;   // a call holds it to its end
   std::vector<int32_t> text_;  // the last prompt and its output
   std::unique_ptr<TextCache> cache_;
-  int64_t ask_from_ = 0;  // of that text: Request::ask_from
+  int64_t ask_from_ = 0;  // Request::ask_from of that text
 };
 
 }  // namespace godwit

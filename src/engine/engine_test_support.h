@@ -1,4 +1,4 @@
-// What tests of an engine with a small model share.
+// Shared parts of the tests of an engine with a small model.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ using Tokens = std::vector<int32_t>;
 
 inline const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
 
-// So many tokens, whatever they are.
+// Options for so many tokens, even behind an end of text.
 inline GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
   GenerateOptions options{.max_tokens = max_tokens, .query_tokens = query_tokens};
   options.sampler.temperature = 0;
@@ -21,14 +21,14 @@ inline GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
   return options;
 }
 
-// With the log-probability of every token.
+// Options with the log-probability of every token.
 inline GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
   GenerateOptions options = Greedy(max_tokens, query_tokens);
   options.top_logprobs = 0;
   return options;
 }
 
-// The output, and how likely each of its tokens was: to the bit.
+// The output and the log-probabilities of its tokens, to the bit.
 struct Answer {
   Tokens tokens;
   std::vector<float> logprobs;

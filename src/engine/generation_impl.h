@@ -1,4 +1,4 @@
-// What a Generation owns.
+// The members of a Generation.
 #pragma once
 
 #include <memory>

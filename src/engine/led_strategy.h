@@ -1,4 +1,4 @@
-// Ranks that continue one text: what one of them chooses, all take.
+// LedStrategy: ranks continue one text with the tokens that rank 0 chooses.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace godwit {
 
-// Around the strategy of rank 0. The others know its tokens and its guesses alone, so neither their
-// instruction sets nor their samplers nor their clocks show.
+// Encloses the strategy of rank 0. The other ranks know its tokens and its draft tokens alone, so
+// neither their instruction sets nor their samplers nor their clocks change the result.
 class LedStrategy : public Strategy {
  public:
   LedStrategy(std::shared_ptr<Communicator> ranks, std::unique_ptr<Strategy> leader)
@@ -25,12 +25,12 @@ class LedStrategy : public Strategy {
   int64_t MostRows() const override { return leader_->MostRows(); }
 
  private:
-  // Of the others, down the tree that they read for rank 0.
+  // Makes another rank go down the tree that it reads for rank 0.
   void Follow(Sequence& sequence, const Outcome& outcome, std::span<const int32_t> chosen);
 
   std::shared_ptr<Communicator> ranks_;
   std::unique_ptr<Strategy> leader_;
-  std::vector<int32_t> tokens_, parents_;  // of the others: the rows of the step, if it is a tree
+  std::vector<int32_t> tokens_, parents_;  // on other ranks: the rows of the step, if it is a tree
 };
 
 }  // namespace godwit

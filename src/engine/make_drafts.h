@@ -13,15 +13,15 @@
 
 namespace godwit {
 
-// Those that lie with the model (ModelFolder::draft_heads_file). folder: the model's folder or its
-// GGUF file. digest: Decoder::StatesDigest; storage: of the model's layers;
-// now_ms: as HeadBatch takes it.
-// Throws Error(kInput) where there are none (kNoDraftHeads), and what ReadDraftHeads throws.
+// Loads the draft heads that lie with the model (ModelFolder::draft_heads_file). folder: the
+// model's folder or its GGUF file. digest: Decoder::StatesDigest. storage: of the model's layers.
+// now_ms: as HeadBatch takes it. Throws Error(kInput) where there are none (kNoDraftHeads), and
+// what ReadDraftHeads throws.
 std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const LanguageModel& model,
                                           uint64_t digest, ThreadPool& pool, DType storage,
                                           NowMs now_ms);
 
-// What sources are made of, each asked for where it is named.
+// The parts of which sources are made, each asked for where its source is named.
 struct DraftParts {
   int64_t vocab;
   std::function<std::shared_ptr<HeadBatch>()> heads;

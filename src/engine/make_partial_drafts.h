@@ -1,4 +1,4 @@
-// What GenerateOptions::draft says behind "partial".
+// Draft tokens by GenerateOptions::draft "partial".
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace godwit {
 
-// arguments: what follows "partial:", or nothing. text: how the texts are cached. now_ms: as
-// PartialDrafts takes it. Throws Error(kInput) for what makes no sense, Error(kUnsupported) for
-// texts of which there is no part to look at.
+// Makes the source. arguments: the text after "partial:", or nothing. text: how the texts are
+// cached. now_ms: as PartialDrafts takes it. Throws Error(kInput) for senseless arguments,
+// Error(kUnsupported) for texts of which no part can be looked at.
 std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments,
                                                const AttentionGeometry& geometry,
                                                const PolicyOptions& text, NowMs now_ms);

@@ -1,4 +1,4 @@
-// Whether a context fits into memory, said before memory is taken.
+// Memory plans: whether a context fits into memory, before memory is taken.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace godwit {
 
-// The KV cache of `tokens` tokens that are asked about, with what the policy derives from it; null:
-// of a policy that derives nothing.
+// The bytes of the KV cache of `tokens` tokens that are asked about, with the data that the policy
+// derives from it; null: none.
 int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens);
 
 // The longest context whose KV cache fits into `free_bytes`, in tokens.
@@ -20,7 +20,8 @@ int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, in
 void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,
                  int64_t budget_bytes);
 
-// Likewise, of what the policy derives from keys that lie in a file themselves.
+// Throws Error(kMemory) as CheckKvFits, for the data that the policy derives from keys that lie in
+// a file themselves.
 void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
                     int64_t budget_bytes);
 

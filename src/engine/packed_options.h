@@ -1,4 +1,4 @@
-// What LoadOptions say of packed copies.
+// The options for packed copies in LoadOptions.
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 namespace godwit {
 
-// Throws Error(kInput) where one is to be made and none to be used.
+// Throws Error(kInput) if a copy is to be made and none to be used.
 inline PackedOptions PackedOptionsOf(const LoadOptions& options) {
   const bool none = options.packed == "none";
   if (none && options.pack) {

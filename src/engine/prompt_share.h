@@ -1,18 +1,18 @@
-// How many rows of prompts go into a step beside texts that are being written, so that what these
-// wait for is bounded: with a slowdown of 2 their tokens come on average at most twice as far apart
-// as they would without.
+// PromptShare: the number of prompt rows in a step beside texts that are being written. It bounds
+// the wait of those texts: with a slowdown of 2 their tokens come on average at most twice as far
+// apart.
 //
-// Every step of writers may take `slowdown` times what it takes alone. What it does not need is
-// saved, and rows are paid for by what a row was last measured to take. Behind a long context few
-// rows take longer than a whole step of the writers; then prompts sit out the steps that pay for
-// them. Which rows come when changes no result.
+// Every step of writers may take `slowdown` times what it takes alone. Time that it does not need
+// is saved, and rows are paid for by the time last measured for a row. Behind a long context few
+// rows take longer than a whole step of the writers. Prompts then sit out the steps that pay for
+// them. The time at which rows come changes no result.
 #pragma once
 
 #include <cstdint>
 
 namespace godwit {
 
-// Throws Error(kInput) for one that is neither 0 nor 1.1 to 100.
+// Throws Error(kInput) for a slowdown that is neither 0 nor 1.1 to 100.
 void CheckPromptSlowdown(double slowdown);
 
 class PromptShare {
@@ -20,25 +20,25 @@ class PromptShare {
   // slowdown: more than 1; 0: prompts come first.
   explicit PromptShare(double slowdown) : slowdown_(slowdown) {}
 
-  // Rows of prompts in a step that continues so many texts: up to `most`, 0 in one that they sit
-  // out.
+  // The rows of prompts in a step that continues so many texts: up to `most`, 0 in a step that they
+  // sit out.
   int64_t Rows(int64_t writers, int64_t most);
 
-  // The step that Rows was last asked about took so long, with so many rows of prompts.
+  // Records that the step of the last Rows took so long, with so many rows of prompts.
   void Took(double ms, int64_t prompt_rows);
 
  private:
-  // Than those whose step was measured.
+  // Whether the writers are others than those whose step was measured.
   bool AreOthers(int64_t writers) const;
 
   double slowdown_;
   int64_t writers_ = 0;
-  int64_t measured_writers_ = 0;  // whose step alone_ms_ is; 0: it is not known
+  int64_t measured_writers_ = 0;  // number of writers in the step of alone_ms_; 0: not known
   double alone_ms_ = 0;
-  int64_t steps_ = 0;  // since that was measured
+  int64_t steps_ = 0;  // steps since alone_ms_ was measured
   double row_ms_ = 0;  // 0: not known
   int64_t last_rows_ = 0;
-  double credit_ms_ = 0;  // that prompts have earned, beyond the step to come
+  double credit_ms_ = 0;  // time that prompts have earned, beyond the step to come
 };
 
 }  // namespace godwit

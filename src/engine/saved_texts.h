@@ -1,9 +1,9 @@
-// What was read of texts, on a disk: a new request goes on from it, in this process and in later
-// ones.
+// SavedTexts: texts that were read, saved on a disk. A new request goes on from them, in this
+// process and in later ones.
 //
-// A thread of its own saves, from pages that the caches share with it, so that nobody who computes
-// waits for a disk. Whatever goes wrong with saving or with what was saved is told once, and texts
-// are read as if there were none. Thread-safe.
+// A thread of its own saves, from pages that the caches share with it, so that no computing thread
+// waits for a disk. Any failure with saving or with saved texts is told once, and texts are then
+// read as if none were saved. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -33,34 +33,33 @@ class SavedTexts {
   // throws.
   SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64_t save_tokens,
              Notice notice);
-  // Finishes what there is to save.
+  // Finishes saving.
   ~SavedTexts();
   SavedTexts(const SavedTexts&) = delete;
   SavedTexts& operator=(const SavedTexts&) = delete;
 
-  // A text is saved again once it has so many more tokens, or is so much older.
+  // The limits after which a text is saved again: so many more tokens, or so much time.
   int64_t save_tokens() const { return save_tokens_; }
   static constexpr double kSaveMs = 20'000;
 
-  // A cache that holds the most of the first tokens of a text, if more than `known`. Null: there is
-  // none. ask_from, answer: as TextCache::AskFrom has them. Throws Error(kMemory).
+  // Makes a cache that holds the most of the first tokens of a text, if more than `known`. Null:
+  // there is none. ask_from, answer: as TextCache::AskFrom has them. Throws Error(kMemory).
   std::unique_ptr<TextCache> TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
                                     int64_t known, int64_t ask_from, int64_t answer);
 
-  // One that holds all of them, whole tiles. Null: what was there is damaged.
+  // Makes a cache that holds all tokens, whole tiles. Null: the saved text is damaged.
   std::unique_ptr<TextCache> TakeUpAll(const TextPlan& plan, std::span<const int32_t> tokens,
                                        int64_t ask_from);
 
-  // Will save what `cache` has of a text, and nobody has saved. keep_as: as GenerateOptions has it,
-  // or empty. A text that was given before and is still waiting gives way to one that goes on from
-  // it and has all that it has.
+  // Queues the part of a text that `cache` has and that is not saved yet. keep_as: as
+  // GenerateOptions has it, or empty. A text that still waits gives way to one that goes on from it
+  // and has all that it has.
   void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
             const TextCache& cache, int64_t ask_from, const std::string& keep_as);
-  // Waits until all of that is on the disk, or could not be brought there. False: nothing was
-  // waiting.
+  // Waits until all queued texts are on the disk, or could not be saved. False: none was waiting.
   bool Wait();
 
-  // A snapshot that somebody read is not what was written.
+  // Removes a snapshot that was found to be damaged.
   void Remove(const DamagedSnapshot& damage);
 
   SnapshotFolder& folder() { return folder_; }
@@ -74,12 +73,12 @@ class SavedTexts {
   };
 
   static bool GivesWayTo(const Text& text, const Text& other);
-  // Of at most these first tokens of a text, more than `known`.
+  // Makes a cache of at most these first tokens of a text, more than `known`.
   std::unique_ptr<TextCache> TakeUpFirst(const TextPlan& plan, std::span<const int32_t> tokens,
                                          int64_t known, int64_t ask_from, int64_t answer);
   void Work(std::stop_token stop);
   void SaveOne(const Text& text);
-  // Once for each cause, until it is over.
+  // Tells a cause once, until it is over.
   void Say(const std::string& cause, const std::string& message);
   void SayProblems();
   void SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens, int64_t found);
@@ -90,7 +89,7 @@ class SavedTexts {
   std::mutex saying_;
   std::set<std::string> said_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
   std::deque<Text> waiting_;
   bool busy_ = false;

@@ -56,7 +56,7 @@ class Scheduler {
   void Wake();
   // Takes a text that a session has read, so that other requests can go on from it.
   void Leave(ReadText text);
-  // Frees the text that is kept in memory under that name.
+  // Stops keeping a text in memory under that name: it may go when its memory is needed.
   void LetGo(const std::string& name);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it

@@ -1,5 +1,5 @@
-// What a new request can go on from: the texts of others that begin like its own, as far as both
-// are read in one way.
+// Shared prefixes: the texts of other requests from which a new one can go on. Their beginnings are
+// equal, as far as both are read in one way.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace godwit {
 
-// What was read of a text.
+// A text that was read, and its cache.
 struct ReadText {
   std::shared_ptr<const TextPlan> plan;
   std::vector<int32_t> tokens;
@@ -22,36 +22,36 @@ struct ReadText {
   std::string keep_as = {};  // GenerateOptions::keep_as
 };
 
-// The texts of requests that ended, for as long as nobody needs their memory, or they are to be
-// kept. One that another begins with gives way to it.
+// The texts of requests that ended. They stay until their memory is needed, or as long as they are
+// to be kept. A text gives way to another that begins with it.
 class ParkedTexts {
  public:
   void Park(ReadText text);
-  // Somebody goes on from this one.
+  // Marks a text as used: a request goes on from it.
   void Use(const TextCache* cache);
-  // Drops the one with which the least time is lost for the `bytes` that are needed. False: there
+  // Drops the text whose loss costs the least time for the `bytes` that are needed. False: there
   // was none.
   bool Drop(int64_t bytes);
   void DropAll() { texts_.clear(); }
-  // Nothing is kept by that name any more.
+  // Stops keeping a text under that name: it may go when its memory is needed.
   void LetGo(std::string_view name);
   std::span<const ReadText> texts() const { return texts_; }
 
  private:
-  std::vector<ReadText> texts_;  // the one that was used last comes last
+  std::vector<ReadText> texts_;  // the text used last comes last
 };
 
 struct SharedPrefix {
-  const TextCache* from = nullptr;  // null: nobody's text begins alike
-  int64_t tokens = 0;  // that the two have in common, at most all but the last of the request's
-  bool ready = false;  // they have been read; else they are being read now
+  const TextCache* from = nullptr;  // null: no text begins alike
+  int64_t tokens = 0;               // common tokens, at most all but the last of the request's
+  bool ready = false;               // the tokens have been read; else they are being read now
 
-  // A cache of one's own that holds them.
+  // Makes a cache of its own that holds the common tokens.
   std::unique_ptr<TextCache> Take() const;
 };
 
-// The longest beginning that `request` shares with any of the others, a page at least, and more
-// than it has already.
+// The longest beginning that `request` shares with any other text: a page at least, and more than
+// it has already.
 SharedPrefix FindSharedPrefix(const Request& request,
                               std::span<const std::shared_ptr<Request>> running,
                               std::span<const ReadText> parked);

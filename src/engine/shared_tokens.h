@@ -1,5 +1,5 @@
-// What ranks that work on one text have in common: its tokens, and whether all of them have the
-// memory for it.
+// Facts common to ranks that work on one text: its tokens, and whether all ranks have the memory
+// for it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace godwit {
 
-// What work() gives. If it throws, the other ranks are told why before it goes on; null: there are
-// none.
+// Returns the result of work(). If it throws, the other ranks are told why before it goes on; null:
+// there are none.
 template <class Work>
 auto OrLeave(Communicator* ranks, Work&& work) {
   try {
@@ -29,28 +29,29 @@ auto OrLeave(Communicator* ranks, Work&& work) {
   }
 }
 
-// On every rank what rank 0 gives.
+// Returns rank 0's value on every rank.
 int64_t NumberOfRankZero(Communicator& ranks, int64_t number);
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens);
 
-// Whether all ranks give the same.
+// Whether all ranks give the same number.
 bool AllGive(Communicator& ranks, int64_t number);
 
-// Throws Error(kInput) where the ranks differ in the version of this program, in what else matters,
-// or in the model (ModelFingerprint; no folder: they have none).
+// Throws Error(kInput) where the ranks differ in the version of this program, in `what_else`, or in
+// the model (ModelFingerprint; no folder: they have none).
 void AgreeOnModel(Communicator& ranks, const std::string& folder, Fact what_else);
 
-// What this rank lacks for its part of a prompt of `tokens`, with its name; empty: nothing.
+// The memory that this rank lacks for its part of a prompt of `tokens`, as a message with its name;
+// empty: none.
 std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
                          int64_t query_tokens);
-// What memory the ranks have.
+// The memory of all ranks.
 struct RanksRoom {
-  // Where one lacks something, the Error(kMemory) that all of them have: of the first. It ends
+  // The Error(kMemory) that all ranks have if one lacks memory, from the first of those. It ends
   // their request, and not their work.
   std::optional<Error> lack;
-  int64_t free_bytes;  // for KV caches; the least of all
+  int64_t free_bytes;  // for KV caches; the least of all ranks
 };
-// lack: of this rank, empty where it lacks nothing.
+// Compares the memory of all ranks. lack: of this rank; empty: none.
 RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_view lack);
 
 }  // namespace godwit

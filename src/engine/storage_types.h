@@ -16,13 +16,13 @@ namespace godwit {
 // "auto" means: weights as in the checkpoint, a KV cache by the weights.
 inline constexpr std::string_view kAutoType = "auto";
 
-// Nothing for "auto". Throw Error(kInput) with the list for a name that is not in it.
+// Parse a name; nothing for "auto". Throw Error(kInput) with the list for a name that is not in it.
 std::optional<DType> ParseWeightType(std::string_view name);
 std::optional<DType> ParseKvType(std::string_view name);
 
-// What keys and values are stored as: `name`, or for "auto" what holds them as well as the layers'
-// weights hold theirs: f32 if they are f32, f16 if f16 (their author computed in f16, so no key is
-// beyond its range), else bf16. Throws as ParseKvType does.
+// Returns the type of keys and values: `name`, or for "auto" the one that holds them as well as the
+// layers' weights hold theirs. It is f32 if those are f32. It is f16 if those are f16: their author
+// computed in f16, so no key is beyond its range. Else it is bf16. Throws as ParseKvType does.
 DType ChooseKvType(std::string_view name, const WeightTypes& weights);
 
 // Whether attention over keys and values of this type multiplies int8: as wished for

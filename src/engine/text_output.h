@@ -16,17 +16,17 @@ namespace godwit {
 
 class TextOutput {
  public:
-  // `tokenizer` may be null: then there is no text. `prompt`: what the output continues; some
-  // tokenizers begin a text, but not its continuation, by dropping a space. spelled_out: special
-  // tokens that are text here. `cancel` must outlive this.
+  // tokenizer: null: there is no text. prompt: the tokens before the output; some tokenizers begin
+  // a text, but not its continuation, by dropping a space. spelled_out: special tokens that are
+  // text here. cancel: must outlive this.
   TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
              std::vector<std::string> stop, std::span<const std::string> spelled_out,
              const CancelToken* cancel);
 
-  // What the token made certain of the text. Throws Error(kCancelled) where decoding takes long and
-  // is cancelled.
+  // Returns the text that the token made certain. Throws Error(kCancelled) where decoding takes
+  // long and is cancelled.
   std::string Push(int32_t token);
-  // What was held back, at the end.
+  // Returns the text that was held back, at the end.
   std::string Finish();
 
   bool stopped() const { return stops_.stopped(); }
@@ -34,7 +34,7 @@ class TextOutput {
 
  private:
   std::string Decode(int32_t token);
-  // So that the next token is none at the beginning of a text.
+  // Pushes the prompt's end, so that the next token is not at the beginning of a text.
   void PushBeginning();
 
   StopStrings stops_;

@@ -1,4 +1,5 @@
-// What SessionOptions come to for a model: how a text is cached, and which texts are not refused.
+// TextPlan: the meaning of SessionOptions for a model: how a text is cached, and which texts are
+// not refused.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,8 @@ class TextPlan {
   // cannot serve the model. The engine is borrowed.
   TextPlan(const Engine::Impl& engine, const SessionOptions& options);
 
-  // `plan`, or where it leaves open how ranks read a context (prefill "auto") one that does not,
-  // for a prompt of so many tokens whose last ones are its question.
+  // Returns `plan`, or where it leaves open how ranks read a context (prefill "auto") one that does
+  // not. The prompt has so many tokens, whose last ones are its question.
   static std::shared_ptr<const TextPlan> ForPrompt(std::shared_ptr<const TextPlan> plan,
                                                    int64_t tokens, int64_t query_tokens);
 
@@ -31,11 +32,12 @@ class TextPlan {
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   std::unique_ptr<TextCache> NewText() const;
 
-  // With the model's sink token in front, where it has one and the text has not.
+  // The text with the model's sink token in front, if the model has one and the text does not.
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
 
-  // Throws Error(kInput) for an empty prompt, an unknown token, or more than the context holds, and
-  // Error(kMemory) for more than the memory for KV caches holds (of ranks: LackOfMemory).
+  // Throws Error(kInput) for an empty prompt, an unknown token, or more tokens than the context
+  // holds. Throws Error(kMemory) for more than the memory for KV caches holds (of ranks:
+  // LackOfMemory).
   void CheckPrompt(std::span<const int32_t> prompt) const;
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
@@ -43,30 +45,30 @@ class TextPlan {
   // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
   bool SharesWith(const TextPlan& other) const;
 
-  // On what the keys and values of its texts depend besides the tokens, and what it is called by
-  // people.
+  // The facts on which the keys and values of its texts depend besides the tokens, and the plan's
+  // name for people.
   SnapshotFacts facts() const;
   std::string label() const;
 
   const PolicyOptions& options() const { return options_; }
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
 
-  // Where the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the last
-  // `query_tokens` of them; 0 where both are shown the same.
+  // The position at which the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the
+  // last `query_tokens` of them. 0 if question and context are shown the same.
   int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
-  // Of two texts that begin alike and are asked from there on: how many of their first tokens came
-  // to the same, on the same ranks.
+  // The number of first tokens for which two texts that begin alike got equal keys and values, on
+  // the same ranks. They are asked about from ask_from and from `other` on.
   int64_t ReadAlike(int64_t ask_from, int64_t other) const;
 
-  // Of a text that is asked from there on: its first tokens that come to the same whatever is
-  // asked.
+  // The number of first tokens whose keys and values do not depend on the question, in a text that
+  // is asked about from ask_from on.
   int64_t SettledTokens(int64_t ask_from) const;
 
-  // Tokens that must lie in the cache at once before a text of `tokens` goes on.
+  // The number of tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
-  // What a rank's cache takes of such a prompt with so long a question.
+  // The bytes that a rank's cache takes of such a prompt with so long a question.
   int64_t ShardBytes(int64_t tokens, int64_t query_tokens) const;
-  // What the cache of such a text takes at most, when it is asked about.
+  // The most bytes that the cache of such a text takes, when it is asked about.
   int64_t KvBytes(int64_t tokens) const;
   const KvPool& pool() const { return *pool_; }
 
@@ -78,7 +80,7 @@ class TextPlan {
   PolicyOptions options_;
   int64_t chunk_tokens_;
   std::string owner_;
-  std::shared_ptr<const AttentionPolicy> policy_;  // of a text that nobody has begun
+  std::shared_ptr<const AttentionPolicy> policy_;  // of a text that has not begun
   std::shared_ptr<KvPool> pool_;
 };
 

@@ -1,4 +1,4 @@
-// Where an output thinks, and where its answer begins, told token by token.
+// ThoughtWatch: the place of an output's thought and of its answer, token by token.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace godwit {
 
 class ThoughtWatch {
  public:
-  // `cancel` may be null, or outlives this.
+  // cancel: null, or outlives this.
   ThoughtWatch(ThoughtMarks marks, const Tokenizer& tokenizer, const CancelToken* cancel);
 
   void Push(int32_t token);
 
-  // Of the thought with its marks, so far.
+  // The tokens of the thought with its marks, so far.
   int64_t tokens() const { return thought_tokens_; }
   // Whether the next token is one of the answer.
   bool in_answer() const { return place_ == Place::kAnswer; }
@@ -27,7 +27,8 @@ class ThoughtWatch {
   enum class Place { kBefore, kThought, kBetween, kAnswer };
 
   bool Step();
-  // Behind `mark`, if the text has it: else only its end, which may be the beginning of one, stays.
+  // Moves behind `mark`, if the text has it. Otherwise only the text's end stays, which may be the
+  // beginning of a mark.
   bool Pass(const std::string& mark);
   Place BehindThought() const {
     return marks_.before_answer.empty() ? Place::kAnswer : Place::kBetween;
@@ -36,8 +37,8 @@ class ThoughtWatch {
   ThoughtMarks marks_;
   std::unique_ptr<StreamDecoder> stream_;
   Place place_;
-  std::string text_;    // that no mark was found in
-  size_t passed_ = 0;   // of marks_.before_answer
+  std::string text_;    // text without a mark so far
+  size_t passed_ = 0;   // number of marks_.before_answer passed
   int64_t tokens_ = 0;  // in all
   int64_t thought_tokens_ = 0;
 };

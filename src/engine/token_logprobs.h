@@ -9,7 +9,7 @@
 
 namespace godwit {
 
-// What one row of logits says, taken down before a sampler changes it.
+// The log-probabilities of one row of logits, taken before a sampler changes it.
 class LogprobRow {
  public:
   // logits [vocab]; top: how many of the likeliest are listed.

@@ -1,4 +1,4 @@
-// What rank 0 tells the others of a request: all that they need to go through it with rank 0, so
+// ToldRequest: a request as rank 0 tells the others. They need nothing else to go through it, so
 // that nothing they were told themselves matters.
 #pragma once
 
@@ -19,10 +19,10 @@ struct ToldRequest {
   std::vector<int32_t> tokens;
 };
 
-// Of rank 0. All throw as Communicator does.
+// Calls of rank 0. All throw as Communicator does.
 void TellRequest(Communicator& ranks, const Request& request);
 void TellEnd(Communicator& ranks);
-// Of the others. Nothing: there will be no more.
+// The call of the other ranks. Nothing: there will be no more requests.
 std::optional<ToldRequest> HearRequest(Communicator& ranks);
 
 }  // namespace godwit

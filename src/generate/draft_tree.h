@@ -1,9 +1,10 @@
-// The tree of guesses that a step verifies: of all that the sources offer, as many tokens as pay.
+// DraftTree: the tree of draft tokens that a step verifies: of all that the sources offer, as many
+// tokens as pay.
 //
-// It grows where the text is likeliest to come, and is cut where the tokens that it is expected to
-// yield, for the time that a step of so many rows takes, are most (Sequoia, arXiv 2402.12374, with
-// measured times). How likely an offer is, is learned from the model's own choices, also of offers
-// that were not taken up: a tree of no guesses costs nothing and learns.
+// It grows where the text is likeliest to come. It is cut where it yields the most expected tokens
+// for the time of a step of so many rows (Sequoia, arXiv 2402.12374, with measured times). The
+// chance of an offer is learned from the model's own choices, also of offers that were not taken. A
+// tree without draft tokens therefore costs nothing and learns.
 #pragma once
 
 #include <array>
@@ -20,25 +21,25 @@
 
 namespace godwit {
 
-// Of all trees.
+// The limits of all trees.
 struct DraftShape {
   static constexpr int64_t kMostRows = 32, kMostDepth = 24;
 
   int64_t rows = kMostRows;  // with the text's last token
   int64_t depth = kMostDepth;
-  int64_t children = INT64_MAX;  // of a node, the likeliest
-  // Not empty: so many children of a node of each depth and no more depths, whether they pay or
-  // not, as trees were published.
+  int64_t children = INT64_MAX;  // of a node, the likeliest ones
+  // The numbers of children of a node at each depth, as trees were published; no deeper nodes. They
+  // are taken whether they pay or not. Empty: the tree is cut by what pays.
   std::vector<int64_t> fixed = {};
 
   int64_t ChildrenAt(int64_t depth) const;
 };
 
-// Of one more.
+// The limits of the next tree.
 struct DraftLimits {
   int64_t rows;        // 1 or more
   int64_t depth;       // of its paths behind the text's last token
-  int64_t other_rows;  // that the step has besides
+  int64_t other_rows;  // rows of the step besides
 };
 
 class DraftTree {
@@ -52,16 +53,16 @@ class DraftTree {
   };
   std::span<Source> sources() { return sources_; }
 
-  // Behind the text, whose last token is row 0; by the sources that do not rest.
+  // Grows the tree behind the text, whose last token is row 0, by the sources that do not rest.
   void Grow(std::span<const int32_t> text, const StepCosts& costs, const DraftLimits& limits);
-  // The rows to be read, depth first: [rows] tokens, and the rows of their parents, -1 of row 0.
+  // The rows to be read, depth first: [rows] tokens, and the rows of their parents, -1 for row 0.
   std::span<const int32_t> tokens() const { return tokens_; }
   std::span<const int32_t> parents() const { return parents_; }
 
-  // After the row the model chose that token. The row that guessed it, if one did.
+  // Finds the row that guessed `token`, which the model chose after `row`; nothing if none did.
   std::optional<int64_t> Step(int64_t row, int32_t token);
-  // The source that was believed for that row, not of row 0; and of those that offered it, the one
-  // that took the least time, without which the others would have done.
+  // The source that was believed for a row other than 0. CheapestSourceOf: the source with the
+  // least time among those that offered it, which would have sufficed.
   size_t SourceOf(int64_t row) const;
   size_t CheapestSourceOf(int64_t row) const;
 
@@ -70,14 +71,14 @@ class DraftTree {
     int32_t source;
     int32_t kind;
   };
-  // What else is known of a node.
+  // The other facts about a node.
   struct Growth {
-    std::array<Claim, 4> claims;  // the best of them first
+    std::array<Claim, 4> claims;  // the best one first
     size_t claim_count = 0;
-    double chance = 0;  // after its parent
+    double chance = 0;  // probability after its parent
     int32_t first_child = 0;
     int32_t children = 0;
-    int64_t row = -1;  // in the step; -1: it was not taken up
+    int64_t row = -1;  // row in the step; -1: not taken
   };
 
   double ChanceOf(const Claim& claim) const;
@@ -89,10 +90,10 @@ class DraftTree {
   std::vector<DraftNode> nodes_;
   std::vector<Growth> growth_;                       // [nodes]
   std::vector<int32_t> taken_;                       // nodes, likeliest first
-  std::vector<std::pair<double, int32_t>> reached_;  // a heap of those that may be taken
+  std::vector<std::pair<double, int32_t>> reached_;  // a heap of nodes that may be taken
   std::vector<std::pair<double, int32_t>> children_;
   std::vector<DraftOffer> offers_;
-  std::vector<int32_t> tokens_, parents_, rows_;  // [rows]; of a row its node
+  std::vector<int32_t> tokens_, parents_, rows_;  // [rows]; rows_: the node of a row
 };
 
 }  // namespace godwit

@@ -1,6 +1,6 @@
-// Guesses by trained heads, from the state out of which the last token was chosen (draft_heads.h).
-// They know nothing of that token or of each other's guesses: what a head offers, it offers behind
-// every node of its depth.
+// HeadDrafts: draft tokens by trained heads, from the state out of which the last token was chosen
+// (draft_heads.h). Heads know nothing of that token or of each other's drafts: a head makes the
+// same offers behind every node of its depth.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,24 @@
 
 namespace godwit {
 
-// What heads say of all texts of a step, together: their matrices and the output head are read once
-// for all of them. For one thread.
+// HeadBatch: the heads' offers for all texts of a step, together. The heads' matrices and the
+// output head are read once for all of them. For one thread.
 class HeadBatch {
  public:
-  // Of one text.
+  // The offers for one text.
   struct Guesses {
     std::vector<std::vector<DraftOffer>> offers;  // [heads], likeliest first
-    size_t length = 0;                            // of the text that they continue
+    size_t length = 0;                            // length of the text that they continue
   };
 
-  // now_ms: the clock that tells what they take.
+  // now_ms: the clock that measures the heads.
   HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms);
 
   int64_t heads() const { return heads_->count(); }
-  // From the next Compute on the guesses are those from this state [hidden], before the final norm.
+  // Adds a text: the next Compute makes its offers from this state [hidden], before the final norm.
   void Add(std::shared_ptr<Guesses> guesses, std::span<const float> state);
-  // Of all that wait; for the others of a step there is nothing left. Returns one text's share of
-  // the time that it took, in ms.
+  // Computes the offers of all texts that wait; later calls in the same step find none left.
+  // Returns one text's share of the time, in ms.
   double Compute(const LanguageModel& model, const Exec& exec);
 
  private:

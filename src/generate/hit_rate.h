@@ -1,4 +1,4 @@
-// How many of the guesses of a kind come true, as they are seen to.
+// HitRate: the acceptance rate of draft tokens of one kind, from observed hits.
 #pragma once
 
 namespace godwit {
@@ -12,11 +12,11 @@ class HitRate {
     hits_ /= 2;
     tries_ /= 2;
   }
-  // assumed: before there were any; it counts as a few of them.
+  // assumed: the rate before there were any tries; it counts as a few of them.
   double Chance(double assumed) const { return (hits_ + kAssumed * assumed) / (tries_ + kAssumed); }
 
  private:
-  // Of more tries than so many the old ones fade.
+  // The weight of the assumed rate, and the number of tries after which old ones fade.
   static constexpr double kAssumed = 4, kRemembered = 512;
   double hits_ = 0, tries_ = 0;
 };

@@ -1,9 +1,10 @@
-// Guesses by the model itself: it reads its own tokens one after the other and sees a part of the
-// text's cache, as a policy shows it (TriForce, arXiv 2404.11912; in TokenSwift, arXiv 2502.18890,
-// section 3.3). What the step then reads of the cache is all of it, once for all of them.
+// PartialDrafts: draft tokens by the model itself. It reads its own tokens one after the other and
+// sees a part of the text's cache, as a policy shows it (TriForce, arXiv 2404.11912; in TokenSwift,
+// arXiv 2502.18890, section 3.3). The verifying step then reads all of the cache, once for all
+// draft tokens.
 //
-// The part is seen through a fork of the text's cache, which before each chain goes on as the text
-// has: with the keys that were verified, and the policy's index of them.
+// The part is seen through a fork of the text's cache. Before each chain the fork goes on as the
+// text has: with the verified keys, and the policy's index of them.
 #pragma once
 
 #include <array>
@@ -22,8 +23,8 @@ class PartialDrafts : public DraftSource {
  public:
   static constexpr int64_t kMostGuesses = 8;
 
-  // policy: of the text's model, which shows the part; texts shorter than least_tokens have no
-  // guesses. now_ms: the clock that tells what they take; 0: nothing.
+  // policy: of the text's model; it shows the part. least_tokens: shorter texts have no draft
+  // tokens. now_ms: the clock that measures the drafts; 0: they take nothing.
   PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens, NowMs now_ms);
 
   std::string_view name() const override { return "partial"; }
@@ -31,24 +32,24 @@ class PartialDrafts : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override;
-  // The next chain: as long as it makes the most tokens in the time that it and the step take. What
-  // goes wrong with one ends it and those behind it, and nothing else.
+  // Makes the next chain, of the length with the most tokens for the time that it and the step
+  // take. A failure ends this chain and those after it, and nothing else.
   void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   double once_ms() const override { return index_ms_.value_or(0); }
   bool GiveBack() override;
 
  private:
-  // Of a guess by its lead over the likeliest other token, which is offered, too.
+  // Kinds of draft tokens by their lead over the likeliest other token, which is offered, too.
   static constexpr std::array kLeads = {0.5f, 1.5f, 3.0f, 6.0f};
   static constexpr std::array kPriors = {0.4, 0.6, 0.75, 0.9, 0.97, 0.3, 0.2, 0.1, 0.05, 0.02};
   struct Guess {
     int32_t token, kind;
     int32_t other, other_kind;  // -1: there is none
   };
-  // What is known of chains that a step with so many rows of other texts reads.
+  // The expected value of chains for a step that has so many rows of other texts.
   struct Prospect {
     int64_t others, most;
-    double chance;         // of a guess behind those that are right
+    double chance;         // of a draft token behind right ones
     double tokens_per_ms;  // of the best length
     bool pays;
   };
@@ -66,14 +67,14 @@ class PartialDrafts : public DraftSource {
   NowMs now_ms_;
   bool given_back_ = false;
   std::optional<Sequence> draft_;  // the text, and guesses
-  int64_t text_tokens_ = 0;        // that it had when they were made
+  int64_t text_tokens_ = 0;        // tokens of the text when the drafts were made
   std::vector<Guess> guesses_;
-  std::vector<int32_t> chain_;      // their nodes in the tree
-  int64_t idle_steps_ = 0;          // in which none would have paid
-  std::optional<double> index_ms_;  // that its making took
+  std::vector<int32_t> chain_;      // nodes of guesses_ in the tree
+  int64_t idle_steps_ = 0;          // steps in which no draft token would have paid
+  std::optional<double> index_ms_;  // time that making the index took
 
   StepCosts costs_;                       // of steps
-  std::array<StepCosts, 2> draft_costs_;  // of a chain's first row, and of another
+  std::array<StepCosts, 2> draft_costs_;  // of a chain's first row, and of a later one
   HitRate all_;
   std::array<HitRate, kPriors.size()> rates_;
 };

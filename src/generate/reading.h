@@ -1,4 +1,5 @@
-// Reads a text and continues nothing: for who wants the model's states (Participant::on_states).
+// Reading: a strategy that reads a text and continues nothing, for callers that want the model's
+// hidden states (Participant::on_states).
 #pragma once
 
 #include "generate/strategy.h"

@@ -1,6 +1,6 @@
-// Guesses from what the model said last: the likeliest tokens after the last time that it read a
-// token, whatever stood before it, rows that came to nothing included (Token Recycling, arXiv
-// 2408.08696).
+// RecycledDrafts: draft tokens from earlier logits. They are the likeliest tokens after the last
+// time that the model read a token, whatever stood before it. Rows that came to nothing count, too
+// (Token Recycling, arXiv 2408.08696).
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace godwit {
 
 class RecycledDrafts : public DraftSource {
  public:
-  // 32 bytes for each token of the vocabulary.
+  // Takes 32 bytes for each token of the vocabulary.
   explicit RecycledDrafts(int64_t vocab);
   std::string_view name() const override { return "recycled"; }
   std::span<const double> Priors() const override { return priors_; }

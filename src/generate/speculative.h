@@ -1,10 +1,10 @@
-// Speculation: the model reads guesses of the next tokens together with the last one, and keeps
-// what it would have chosen itself (TokenSwift, arXiv 2502.18890).
+// Speculation: the model reads draft tokens together with the last token, and keeps those that it
+// would have chosen itself (TokenSwift, arXiv 2502.18890).
 //
-// The text is that of Autoregressive, to the token and under sampling, too: a row of the tree has
-// the bits of the same row in a chain, its token is drawn once, by the position in the text, under
-// the penalties of its own path, and the walk ends where no guess is that token. (The published
-// rule draws for every path anew, and takes the longest: guesses become likelier than they are.)
+// The text is that of Autoregressive, to the token and under sampling, too. A row of the tree has
+// the bits of the same row in a chain. Its token is drawn once, by the position in the text, under
+// the penalties of its own path. The walk ends where no draft token is that token. (The published
+// rule draws for every path anew, and takes the longest: drafts become likelier than they are.)
 #pragma once
 
 #include <memory>
@@ -17,19 +17,19 @@
 namespace godwit {
 
 struct DraftStats {
-  int64_t steps = 0;    // that continued the text
-  int64_t guesses = 0;  // that they read besides the text's last token
+  int64_t steps = 0;    // decode steps
+  int64_t guesses = 0;  // draft tokens that they read
   struct Accepted {
     std::string_view source;
     int64_t guesses;
-    int64_t rested_steps = 0;  // in which it was not asked, as it took more than it saved
+    int64_t rested_steps = 0;  // steps without this source, because it took more time than it saved
   };
   std::vector<Accepted> accepted;  // of every source
 };
 
 class Speculative : public Strategy {
  public:
-  // now_ms: the clock that tells what sources take.
+  // now_ms: the clock that measures the sources.
   explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms = SteadyMs,
                        DraftShape shape = {});
 
@@ -52,14 +52,16 @@ class Speculative : public Strategy {
   DraftTree tree_;
   StepCosts costs_;
   DraftStats stats_;
-  bool continues_ = false;     // the step in progress, and does not read a prompt
-  bool grown_ = false;         // it reads the tree
-  int64_t guessed_steps_ = 0;  // since the last one without guesses
-  int64_t plain_after_ = 4;    // of those: the first steps of a process take long
+  bool continues_ = false;     // whether the step in progress is a decode step
+  bool grown_ = false;         // whether the step reads the tree
+  int64_t guessed_steps_ = 0;  // steps since the last one without draft tokens
+  // Limit of guessed_steps_, low as the first steps of a process take long
+  int64_t plain_after_ = 4;
   NowMs now_ms_;
-  std::vector<int64_t> accepted_;  // [sources], of the last step, for which it was needed
+  // [sources], tokens of the last step for which the source was needed
+  std::vector<int64_t> accepted_;
   int64_t own_rows_ = 0;
-  int64_t other_rows_ = 0;  // of the last step
+  int64_t other_rows_ = 0;  // rows of other texts in the last step
 };
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-// What a step of the model takes, by the number of its rows, as it was measured on the way.
+// StepCosts: the time of a step of the model by its number of rows, measured during generation.
 #pragma once
 
 #include <array>
@@ -10,24 +10,25 @@ namespace godwit {
 
 class StepCosts {
  public:
-  // A step of more rows reads a prompt: what it takes is not remembered.
+  // The most rows that are measured: a larger step reads a prompt.
   static constexpr int64_t kMostRows = 64;
 
-  // As if they had been measured: of rows up to kMostRows their ms, between them straight lines.
+  // Makes costs as if they had been measured: rows up to kMostRows with their ms, straight lines
+  // between.
   static StepCosts AlongLines(const std::map<int64_t, double>& ms_of_rows);
 
-  // Counts from the second time on, when the smaller of both is known: one may have been
+  // Records a step. It counts from the second time on, with the smaller of both: one may have been
   // interrupted.
   void Record(int64_t rows, double ms);
-  // Of a number of rows that was not measured as of the next smaller that was, so that it is tried.
-  // 0: nothing is known, not of fewer rows either.
+  // The time of so many rows. An unmeasured number has the time of the next smaller measured one,
+  // so that it is tried. 0: nothing is known, not of fewer rows either.
   double Ms(int64_t rows) const;
-  // The largest that was measured.
+  // The largest number of rows that was measured.
   int64_t Largest() const;
 
  private:
   std::array<double, kMostRows + 1> ms_{};     // 0: not known
-  std::array<double, kMostRows + 1> first_{};  // what was measured first, 0: nothing
+  std::array<double, kMostRows + 1> first_{};  // the first measurement, 0: none
 };
 
 }  // namespace godwit

@@ -17,23 +17,23 @@ namespace godwit {
 struct Participant {
   Sequence* sequence;
   Strategy* strategy;
-  int64_t max_tokens = 1;  // that it may bring
-  // Both may be null. One sees the states [rows, hidden] of all its rows, before the final norm and
-  // before the strategy does; the other is Outcome::on_choice.
+  int64_t max_tokens = 1;  // rows that it may bring
+  // Callbacks, or null. on_states sees the states [rows, hidden] of all its rows, before the final
+  // norm and before the strategy does. on_choice is Outcome::on_choice.
   const std::function<void(MatrixView<const float> states)>* on_states = nullptr;
   const std::function<void(std::span<const float> logits)>* on_choice = nullptr;
 
-  // What came of it: the accepted tokens (Strategy::Accept), or what Accept threw.
+  // The result: the accepted tokens (Strategy::Accept), or the error that Accept threw.
   std::span<const int32_t> accepted = {};
   std::exception_ptr error = nullptr;
 
-  int64_t rows = 0;        // that it brought
-  int64_t logit_rows = 0;  // the last of them
+  int64_t rows = 0;        // rows that it brought
+  int64_t logit_rows = 0;  // number of last rows with logits
 };
 
-// now_ms: by which what it takes is measured. Throws what the model throws, kCancelled included,
-// with all texts as they were. What goes wrong with one text after that is its own error. Allocates
-// nothing once the workspace has grown.
+// Runs the step. now_ms: the clock that measures it. Throws what the model throws, kCancelled
+// included, with all texts as they were. A later failure with one text is that text's own error.
+// Allocates nothing once the workspace has grown.
 void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Participant> participants,
                   NowMs now_ms = SteadyMs);
 

@@ -1,6 +1,7 @@
-// Guesses from the text itself, prompt and output: what has followed its last tokens before, by how
-// often, how lately and after how long a match (arXiv 2304.04487, 2411.04975; in TokenSwift, arXiv
-// 2502.18890, section 3.4, the most frequent 4-grams).
+// SuffixDrafts: draft tokens from the text itself, prompt and output. They are tokens that have
+// followed its last tokens before, by how often, how lately and after how long a match (arXiv
+// 2304.04487, 2411.04975). TokenSwift takes the most frequent 4-grams (arXiv 2502.18890, section
+// 3.4).
 #pragma once
 
 #include <vector>
@@ -30,7 +31,7 @@ class SuffixDrafts : public DraftSource {
 
   std::vector<double> priors_;
   SuffixIndex index_;
-  std::vector<Matches> matches_;  // of the nodes of the tree
+  std::vector<Matches> matches_;  // of the tree's nodes
   std::vector<Follower> followers_;
 };
 

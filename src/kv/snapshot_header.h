@@ -4,8 +4,8 @@
 //   header but itself; JSON; tokens i32 each; a checksum u64 for each page; zeros to a multiple of
 //   kAlignment; for every layer its pages, in order, and zeros likewise. Little-endian.
 //
-// The JSON has what the numbers depend on besides the tokens (facts), the snapshot from which it
-// goes on and where, and the layout of a page.
+// The JSON has the facts on which the numbers depend besides the tokens. It also has the parent,
+// the place in it, and the layout of a page.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 //
 // That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score parts, too.
 //
-// Signs are the other kind: an offset of a tile of keys, and for each number of each key the sign
-// of its difference from that. A part is then one token, and takes little more than the bytes of
-// the mean and spread of 16.
+// Signs are the other kind: an offset of a tile of keys, and the sign of each key's difference from
+// that in each number. A part is then one token, and takes little more than the bytes of the mean
+// and spread of 16.
 #pragma once
 
 #include <cstdint>

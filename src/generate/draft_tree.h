@@ -2,9 +2,9 @@
 // tokens as pay.
 //
 // It grows where the text is likeliest to come. It is cut where it yields the most expected tokens
-// for the time of a step of so many rows (Sequoia, arXiv 2402.12374, with measured times). The
-// chance of an offer is learned from the model's own choices, also of offers that were not taken. A
-// tree without draft tokens therefore costs nothing and learns.
+// for the time of a step of so many rows. That is Sequoia (arXiv 2402.12374) with measured times.
+// The chance of an offer is learned from the model's own choices, also of offers that were not
+// taken. A tree without draft tokens therefore costs nothing and learns.
 #pragma once
 
 #include <array>

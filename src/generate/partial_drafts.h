@@ -1,7 +1,7 @@
 // PartialDrafts: draft tokens by the model itself. It reads its own tokens one after the other and
-// sees a part of the text's cache, as a policy shows it (TriForce, arXiv 2404.11912; in TokenSwift,
-// arXiv 2502.18890, section 3.3). The verifying step then reads all of the cache, once for all
-// draft tokens.
+// sees a part of the text's cache, as a policy shows it. Sources: TriForce (arXiv 2404.11912); in
+// TokenSwift (arXiv 2502.18890), section 3.3. The verifying step then reads all of the cache, once
+// for all draft tokens.
 //
 // The part is seen through a fork of the text's cache. Before each chain the fork goes on as the
 // text has: with the verified keys, and the policy's index of them.

@@ -1,5 +1,5 @@
-// One step of many texts: the rows that their strategies propose go through the model together, so
-// its weights are read once for all of them.
+// One step of many texts: the rows that their strategies propose go through the model together. Its
+// weights are thus read once for all of them.
 #pragma once
 
 #include <cstdint>

@@ -9,12 +9,12 @@
 namespace godwit {
 
 // The format that holds the rows of all parts as they are stored; nullopt if they are no blocks, or
-// of types that no one format holds. Those that differ but have scales of scales (Q4_K beside
+// of types without a common format. Types that differ but all have scales of scales (Q4_K beside
 // Q6_K), or scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
 std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
 
-// The numbers of row `row` of a part, in that format (ops::PackGroups has the factor). Whether one
-// of its scales or minimums is no number is returned.
+// Reads row `row` of a part in that format (ops::PackGroups has the factor). Returns whether one of
+// its scales or minimums is no number.
 bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
                 kernels::GroupedRow& to, float& factor);
 

@@ -1,8 +1,9 @@
-// Draft heads: what a state says of the tokens behind the next one (TokenSwift, arXiv 2502.18890,
-// section 3.1). They are trained for a model (train/train_heads.h) and share its output head.
+// Draft heads: predictions from a hidden state of the tokens behind the next one (TokenSwift, arXiv
+// 2502.18890, section 3.1). They are trained for a model (train/train_heads.h) and share its output
+// head.
 //
 // From h_0, a state before the model's final norm, head i makes h_i = h_(i-1) + W_i *
-// RMSNorm(h_(i-1)); RMSNorm(h_i) through the model's output head gives logits of the token that is
+// RMSNorm(h_(i-1)). RMSNorm(h_i) through the model's output head gives logits of the token that is
 // i behind the next one.
 #pragma once
 
@@ -17,13 +18,14 @@
 
 namespace godwit {
 
-// As they are trained and stored.
+// The parameters of draft heads, as they are trained and stored.
 class HeadParameters {
  public:
   static constexpr int64_t kMostHeads = 8;
 
-  // All zero. vocab: the first so many tokens of the model's are what they guess, all or a multiple
-  // of 64: tokenizers that merge by frequency have the frequent ones there.
+  // Makes parameters that are all zero. vocab: the number of first tokens of the model's that the
+  // heads predict, all or a multiple of 64. Tokenizers that merge by frequency have the frequent
+  // ones there.
   HeadParameters(int64_t heads, int64_t hidden, int64_t vocab);
 
   int64_t heads() const { return heads_; }
@@ -42,31 +44,32 @@ class HeadParameters {
   std::span<float> Part(int64_t head, int64_t begin, int64_t size);
 
   int64_t heads_, hidden_, vocab_;
-  std::vector<float> values_;  // of each head its input norm, its matrix [hidden, hidden], ...
+  std::vector<float> values_;  // for each head its input norm, its matrix [hidden, hidden], ...
 };
 
-// A safetensors file of them, matrices rounded to bf16. digest: of the model
+// The bytes of a safetensors file of the heads, matrices rounded to bf16. digest: of the model
 // (Decoder::StatesDigest).
 std::string DraftHeadsFile(HeadParameters parameters, uint64_t digest);
-// Throws Error(kIo) for a file that cannot be read, Error(kFormat) for what holds no draft heads,
-// and Error(kInput) for those of another model than one of these sizes and that digest.
+// Reads a file of heads. Throws Error(kIo) for a file that cannot be read, and Error(kFormat) for
+// one without draft heads. Throws Error(kInput) for those of another model than one of these sizes
+// and that digest.
 HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden, int64_t vocab,
                               uint64_t digest);
 
 class DraftHeads {
  public:
-  // In the model's folder.
+  // The name of the file in the model's folder.
   static constexpr const char* kFileName = "draft_heads.safetensors";
 
-  // storage: of the matrices. Of a training whose inputs are to stay as they are F32.
+  // storage: of the matrices. Training whose inputs are to stay as they are needs F32.
   DraftHeads(ThreadPool& pool, HeadParameters parameters, DType storage);
 
   int64_t count() const { return std::ssize(heads_); }
   int64_t vocab() const { return vocab_; }
   int64_t bytes() const;
 
-  // states [n, hidden], before the final norm -> logits [count * n, vocab]: those of the first head
-  // for all states, then those of the next one.
+  // Computes logits [count * n, vocab] from states [n, hidden], before the final norm: those of the
+  // first head for all states, then those of the next one.
   void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
              MatrixView<float> logits) const;
 
@@ -81,7 +84,7 @@ class DraftHeads {
   int64_t vocab_;
 };
 
-// Of both norms of a head.
+// The norm of a head, for both of its norms.
 ops::NormWeights HeadNorm(std::span<const float> weight);
 
 }  // namespace godwit

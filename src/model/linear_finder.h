@@ -15,30 +15,30 @@
 
 namespace godwit {
 
-// What is wrong becomes a problem of the finder's, and null in the layer.
+// Every error becomes a problem of the finder's, and null in the layer.
 class LinearFinder {
  public:
   LinearFinder(const DecoderSpec& spec, TensorFinder& tensors) : spec_(spec), tensors_(tensors) {}
 
-  // Modules with so many outputs each, fused in this order.
+  // Finds modules with so many outputs each, fused in this order.
   LinearTensors Find(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                      bool bias, bool transposed = false);
-  // That of one expert, of a module whose tensors hold all of them.
+  // Finds the layer of one expert in a module whose tensors hold all experts.
   LinearTensors FindStacked(const std::string& module, int64_t outputs, int64_t inputs,
                             int64_t expert);
 
-  // Whether some are int8, whether some are packed.
+  // Whether some layers are int8, whether some are packed.
   bool int8() const { return int8_; }
   bool packed() const { return packed_; }
 
  private:
-  // How a module is quantized, if it is.
+  // The quantization of a module, if it has one.
   std::optional<LayerQuantization> Quantization(const std::string& module) const;
   void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,
                   LinearTensors& linear);
   bool GroupsDivide(const std::string& module, int64_t inputs, const PackedFormat& format,
                     bool says = true);
-  // Null where something is missing or wrong.
+  // Finds packed tensors; null where something is missing or wrong.
   std::shared_ptr<const PackedTensors> Packed(const std::string& module, int64_t outputs,
                                               int64_t inputs, const PackedFormat& format);
   bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);

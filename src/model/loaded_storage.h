@@ -1,5 +1,5 @@
-// What becomes of the tensors of a checkpoint in memory (loader.h, LoadDecoder): of which type, and
-// how large. loader.h declares what the rest of the engine asks.
+// The types and sizes of a checkpoint's tensors in memory (loader.h, LoadDecoder). loader.h
+// declares the functions for the rest of the engine.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace godwit {
 
-// Of what is asked for, what is done. What an int8 checkpoint holds as floats is there because int8
-// would harm it.
+// The storage that is used for the one that is asked for. Layers that an int8 checkpoint holds as
+// floats are so because int8 would harm them.
 std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DType> asked);
 
-// Of the output head, which is the embedding where that is tied.
+// The storage of the output head, which is the embedding where that is tied.
 std::optional<DType> HeadStorage(std::optional<DType> storage);
 
-// Of what makes the keys and values of a head of latent vectors: small, and in every score, so it
-// is not quantized.
+// The storage of the matrices that make the keys and values of a head of latent vectors. They are
+// small, and in every score, so they are not quantized.
 std::optional<DType> LatentStorage(std::optional<DType> storage);
 
 // The format that holds the rows of all parts as they are stored, of blocks or packed; nullopt if
@@ -28,14 +28,14 @@ std::optional<GroupFormat> FormatAsStored(const LinearTensors& linear);
 // Whether some rows are blocks, or packed.
 bool HoldsGroups(const LinearTensors& linear);
 
-// What the rows of its parts are packed from: those of groups, whichever they are, from f32.
+// The type from which the rows of a layer's parts are packed; f32 for rows of groups.
 DType SourceType(const LinearTensors& linear);
 
-// What they are stored as: as they are where `storage` asks for nothing.
+// The type in which the parts are stored: their own where `storage` asks for nothing.
 DType StoredType(const LinearTensors& linear, std::optional<DType> storage);
 
-// A table that is looked up stays as it is, whatever is asked for; of blocks it is made bf16, or
-// f32 for who wants nothing rounded.
+// The type of a table that is looked up. It stays as it is, whatever is asked for. A table of
+// blocks becomes bf16, or f32 where f32 is asked for.
 DType TableType(const TensorInfo& table, std::optional<DType> asked);
 int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked);
 

@@ -1,4 +1,4 @@
-// From named tensors to a Decoder: checks everything first, then packs.
+// The loader: from named tensors to a Decoder. It checks everything first, then packs.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,12 @@ class PackedFile;
 class PackedWriter;
 
 struct LoadHooks {
-  // Called from the loading thread, with what begins now: "packing the weights".
+  // The callback for the stage that begins, on the loading thread: "packing the weights".
   std::function<void(std::string_view)> stage = {};
-  // Called from the loading thread after every packed tensor. Bytes of the checkpoint.
+  // The callback after every packed tensor, on the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
-  // What the user should know although loading goes on, such as a tensor that holds NaN.
+  // The callback for warnings: what the user should know although loading goes on, such as a tensor
+  // that holds NaN.
   std::function<void(const std::string&)> warn;
   const CancelToken* cancel = nullptr;
 };
@@ -41,40 +42,46 @@ inline constexpr WeightType kWeightTypes[] = {
 // Bytes of the loaded weights. storage: as LoadDecoder takes it.
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
 
-// Of those, what a decode step reads (Decoder::step_bytes).
+// The bytes of the loaded weights that a decode step reads (Decoder::step_bytes).
 int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
                   std::optional<DType> storage);
 
-// What the loaded weights are stored as, likewise. A router, which is f32 always, does not count.
+// The types of the loaded weights. storage: as LoadDecoder takes it. A router, which is f32 always,
+// does not count.
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storage);
 
-// storage: of the linear layers, the output head among them; none: as in the checkpoint, rows of
-// blocks (GGUF) too, but bf16 where fused layers have blocks that no one format holds
-// (model/block_weights.h). Asked for something else, blocks are widened a row at a time. To bf16
-// they are rounded; to int8, each output gets the scale of its largest weight, and layers then
-// quantize each row of their input too; to groups, each 32 inputs of an output get one
-// (ops/quantize_groups.h), and the head, whose errors are those of every token, becomes int8. A
-// checkpoint that has int8 layers already stays as it is where int8 is asked for; as f32 or bf16,
-// all its layers are floats. A tied embedding is the head, so its rows are widened from the head's
-// storage; an embedding of its own, which is looked up and not multiplied, stays as it is; one of
-// blocks is made bf16, or f32 where that is asked for.
+// Loads a model. storage: of the linear layers, the output head among them; none: as in the
+// checkpoint. Rows of blocks (GGUF) stay, too, but become bf16 where fused layers have blocks
+// without a common format (model/block_weights.h).
+//
+// With another storage, blocks are widened a row at a time. To bf16 they are rounded. To int8, each
+// output gets the scale of its largest weight, and layers then quantize each row of their input,
+// too. To groups, each 32 inputs of an output get a scale (ops/quantize_groups.h). The head, whose
+// errors are those of every token, then becomes int8. A checkpoint that has int8 layers already
+// stays as it is where int8 is asked for; as f32 or bf16, all its layers are floats.
+//
+// A tied embedding is the head, so its rows are widened from the head's storage. An embedding of
+// its own, which is looked up and not multiplied, stays as it is. One of blocks is made bf16, or
+// f32 where that is asked for.
 //
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
-// with what was expected and found, or names a scale that is none, and Error(kMemory) for weights
-// that this machine cannot hold, before any memory is taken. Memory while loading: the packed
-// weights, and of the checkpoint one tensor at a time; twice, where it is transposed.
+// with what was expected and found. It also throws Error(kFormat) that names a scale that is none.
+// Throws Error(kMemory) for weights that this machine cannot hold, before any memory is taken.
+// Memory while loading: the packed weights, and of the checkpoint one tensor at a time; twice,
+// where it is transposed.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage = std::nullopt);
 
-// Writes what LoadDecoder would have in memory into a packed copy, a tensor at a time: more than
-// one is never in memory. Finish and Commit are up to the caller. Throws likewise, and Error(kIo).
+// Writes the weights as LoadDecoder would have them in memory into a packed copy. No more than one
+// tensor is in memory at a time. Finish and Commit are up to the caller. Throws as LoadDecoder, and
+// Error(kIo).
 void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
                  const LoadHooks& hooks, std::optional<DType> storage, PackedWriter& writer);
 
-// The decoder that LoadDecoder would make, to the bit, of weights that stay in the copy. That this
-// is one of the same source in the same storage is up to the caller; that every number has its
-// place is checked: throws Error(kFormat), and as LoadDecoder and PackedFile::BringIn do.
+// Makes the decoder that LoadDecoder would make, to the bit, with weights that stay in the copy.
+// The caller must know that the copy has the same source in the same storage. Every number is
+// checked to have its place: throws Error(kFormat), and as LoadDecoder and PackedFile::BringIn do.
 std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,
                                            ThreadPool& pool, std::optional<DType> storage,
                                            const PackedFile& file);

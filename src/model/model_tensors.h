@@ -1,4 +1,4 @@
-// Which tensors of a checkpoint a model is made of.
+// The tensors of a checkpoint of which a model is made.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,40 @@ namespace godwit {
 struct LinearTensors {
   std::vector<const TensorInfo*> parts;
   std::vector<const TensorInfo*> biases;  // one for each part, or none
-  // Where the checkpoint is quantized, the same for all parts. One of int8 then has scales for its
-  // weight as the format has them, and with a static input the scale of that, [1]; if the input is
-  // not symmetric either, a zero point, [1].
+  // The quantization of the checkpoint, the same for all parts. An int8 layer then has scales for
+  // its weight as the format has them. With a static input it has that input's scale, [1], and a
+  // zero point, [1], if the input is not symmetric.
   std::optional<LayerQuantization> quantization;
-  // One for each part, whose `weight` that is, or none.
+  // Packed tensors, one for each part, whose `weight` is the part, or none.
   std::vector<std::shared_ptr<const PackedTensors>> packed;
   std::vector<const TensorInfo*> scales;
   std::vector<const TensorInfo*> row_orders;  // bitsandbytes' weight_format, where there is one
   std::vector<const TensorInfo*> input_scales;
   std::vector<const TensorInfo*> input_zero_points;
-  // The rows of the single part are grouped by KV head (QkvLayout::kGrouped).
+  // Whether the rows of the single part are grouped by KV head (QkvLayout::kGrouped).
   bool grouped = false;
-  // Those of queries and keys have their rotary pairs side by side.
+  // Whether the rows of queries and keys have their rotary pairs side by side.
   bool interleaved = false;
-  // The rows of the single part are of gate and up by turns.
+  // Whether the rows of the single part are of gate and up by turns.
   bool alternating = false;
-  // Of every so many rows of the single part, those from `pairs_first` on have rotary pairs side by
-  // side; 0: none have.
+  // The period of rows of the single part in which those from `pairs_first` on have rotary pairs
+  // side by side; 0: none have.
   int64_t pairs_period = 0;
   int64_t pairs_first = 0;
-  // Parts are [inputs, outputs], else [outputs, inputs].
+  // Whether parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
-  // Of an expert whose single part lies in a tensor of all: the modules that the matrices in it are
-  // where each is a tensor of its own, gate before up.
+  // The modules of an expert's matrices in checkpoints where each is a tensor of its own, gate
+  // before up; for an expert whose single part lies in a tensor of all.
   std::vector<std::string> apart;
 
   int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
   int64_t inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }
 };
 
-// "model.layers.0.mlp.up_proj" of the tensor "model.layers.0.mlp.up_proj.weight".
+// The module of a tensor: "model.layers.0.mlp.up_proj" of "model.layers.0.mlp.up_proj.weight".
 std::string ModuleName(const TensorInfo& weight);
 
-// That of its first part: what the packed Weight is called.
+// The module of the first part, which is the name of the packed Weight.
 std::string ModuleName(const LinearTensors& linear);
 
 struct NormTensors {
@@ -68,7 +68,7 @@ struct MlpTensors {
 struct LatentTensors {
   LinearTensors query_down, query, kv_down;
   NormTensors query_norm, kv_norm;
-  std::vector<LinearTensors> keys, values;  // of each head: LatentWeights
+  std::vector<LinearTensors> keys, values;  // for each head: LatentWeights
 };
 
 struct LayerTensors {
@@ -84,7 +84,7 @@ struct LayerTensors {
 
 struct ModelTensors {
   const TensorInfo* embedding = nullptr;  // null if tied, or of blocks
-  LinearTensors embedding_blocks;         // the same of blocks, which are packed as a layer's
+  LinearTensors embedding_blocks;  // the embedding if of blocks, which are packed as a layer's
   const TensorInfo* positions = nullptr;
   NormTensors embedding_norm;
   LinearTensors project_in, project_out;
@@ -92,23 +92,24 @@ struct ModelTensors {
   NormTensors final_norm;
   LinearTensors head;
   std::vector<std::shared_ptr<const TensorInfo>> slices;  // of tensors of several matrices
-  int64_t bytes = 0;                                      // of all of them
+  int64_t bytes = 0;                                      // of all tensors
   bool int8 = false;                                      // some linear layers are int8
-  bool packed = false;                                    // some are packed
+  bool packed = false;                                    // some linear layers are packed
 };
 
 // All linear layers that there are, in the order in which they are packed.
 std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors);
 
-// What a checkpoint of this spec must hold, whatever else is in it.
+// A tensor that a checkpoint of a spec must hold.
 struct WantedTensor {
   std::string name;
   std::vector<int64_t> shape;
 };
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
-// How many these are, without scales of quantized layers, and their elements: counted on one layer
-// of each kind and one expert, so that the size of a model that does not exist takes no memory.
+// The number of these tensors, without scales of quantized layers, and of their elements. They are
+// counted on one layer of each kind and one expert, so that the size of a model that does not exist
+// takes no memory.
 struct TensorTotals {
   int64_t tensors = 0;
   int64_t elements = 0;
@@ -116,9 +117,9 @@ struct TensorTotals {
 TensorTotals CountTensors(const DecoderSpec& spec);
 
 // Finds everything that the spec asks for. Throws Error(kFormat) that lists the missing,
-// unexpected, misshapen and mistyped tensors, each with what was expected and found, and the layers
-// that are quantized otherwise than those with which they are fused; or that tells the numbers
-// where far more is missing than a list could name.
+// unexpected, misshapen and mistyped tensors, each with what was expected and found. The error also
+// lists layers whose quantization differs from those with which they are fused. It tells the
+// numbers where far more is missing than a list could name.
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source);
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-// What the tests of this room share: a checkpoint in memory, made for a spec, that a test then
+// Shared parts of this room's tests: a checkpoint in memory, made for a spec, that a test then
 // damages; small specs; and a runner. Only *_test.cc files include it.
 #pragma once
 
@@ -90,8 +90,8 @@ class FakeWeights : public WeightSource {
     }
   }
 
-  // Turns the F32 weight of a module into int8 with a scale for each output, of which the largest
-  // weight is 127 times.
+  // Turns the F32 weight of a module into int8 with a scale for each output, 1/127 of its largest
+  // weight.
   void Quantize(const std::string& module) {
     const TensorInfo weight = *Find(module + ".weight");
     const std::vector<std::byte> bytes = Bytes(module + ".weight");
@@ -121,7 +121,7 @@ class FakeWeights : public WeightSource {
     entries_.at(name).info.dtype_name = dtype_name;
   }
 
-  // Says that the tensor is this large; nobody may read it.
+  // Says that the tensor is this large; it must not be read.
   void PretendSize(const std::string& name, size_t bytes) {
     TensorInfo& info = entries_.at(name).info;
     info.bytes = {info.bytes.data(), bytes};

@@ -1,8 +1,8 @@
-// The weights of a model, written into a packed copy (packed_header.h) and taken out of it again.
+// Writing the weights of a model into a packed copy (packed_header.h), and reading them.
 //
-// Both ends go through a model in one order, that of the loader, and name what comes. Nothing is
-// believed of a copy but its numbers: their count, type and place follow from the model for which
-// it is read, and what does not fit is refused.
+// Both ends go through a model in one order, that of the loader, and name each part. A reader takes
+// only numbers from a copy: their count, type and place follow from the model for which it is read,
+// and a part that does not fit is refused.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class PackedWriter {
   void Write(std::string_view name, const Table& table);
   void Write(std::string_view name, std::span<const float> values);
 
-  // What the file ends with. Commit is up to the caller.
+  // Writes the end of the file. Commit is up to the caller.
   void Finish(PackedInfo info);
 
  private:
@@ -54,8 +54,8 @@ class PackedFile {
   Buffer Part(const PackedPart& part) const;
 
   // Reads and maps all of it, on large pages where the file system has them: a token would, but
-  // page by page. Throws Error(kIo) where the disk fails, which later ends the process, and
-  // Error(kFormat) that names the first part whose checksum is another one.
+  // page by page. Throws Error(kIo) where the disk fails, which later ends the process. Throws
+  // Error(kFormat) that names the first part whose checksum differs.
   void BringIn(ThreadPool& pool) const;
 
  private:
@@ -63,13 +63,14 @@ class PackedFile {
   PackedHeader header_;
 };
 
-// Takes its parts in order. Throws Error(kFormat) for any that is not what is asked for.
+// Takes the parts of a file in order. Throws Error(kFormat) for any part that is not the requested
+// one.
 class PackedReader {
  public:
   explicit PackedReader(const PackedFile& file) : file_(file) {}
 
-  // weight: all of it but its numbers. Of these the scale and zero point of a static input, the
-  // scales of its outputs, row sums and a bias come from the copy, too.
+  // Reads the numbers of a weight. weight: everything else of it. The scale and zero point of a
+  // static input, the scales of its outputs, row sums and a bias come from the copy, too.
   Weight Read(Weight weight, bool has_bias);
   Table Read(std::string_view name, Table table);
   std::vector<float> Read(std::string_view name, int64_t count);

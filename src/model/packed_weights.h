@@ -16,15 +16,15 @@ namespace godwit {
 // or have their inputs in different orders.
 std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear);
 
-// All that are packed.
+// All packed parts.
 std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors);
 
-// What does not come into memory as it is stored, each in words; empty: everything does.
+// The tensors that do not come into memory as they are stored, each in words; empty: all do.
 std::vector<std::string> RoundingsOf(const ModelTensors& tensors);
 
-// The numbers of row `row` in that format (ops::PackGroups has the factor). Scales that F16 does
-// not hold are rounded, by 1/2048 at most, and levels that are no integers to such of 8 bits.
-// Throws Error(kUnsupported) that names the scales where those of a row are too far apart for that.
+// Reads row `row` in that format (ops::PackGroups has the factor). Scales that F16 does not hold
+// are rounded, by 1/2048 at most, and levels that are no integers to 8-bit ones. Throws
+// Error(kUnsupported) that names the scales where those of a row are too far apart for that.
 void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
                 const GroupFormat& format, kernels::GroupedRow& to, float& factor);
 

@@ -1,5 +1,5 @@
-// The order of rows in memory: q, k and v behind one another, gate before up, and of rotary pairs
-// first all first halves, then all second ones, however a checkpoint has them.
+// The order of rows in memory, whatever a checkpoint has: q, k and v behind one another, gate
+// before up. Of rotary pairs, all first halves come first, then all second ones.
 //
 // Internal to src/model.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace godwit {
 
-// Which row of all parts' rows the packed output is.
+// The row among all parts' rows that becomes the packed output.
 int64_t SourceRow(const DecoderSpec& spec, const LinearTensors& tensors, int64_t output);
 
-// Of rows of heads whose rotary pairs lie side by side: the one that comes at `row`.
+// The row that comes at `row`, among rows of heads whose rotary pairs lie side by side.
 int64_t PairedRow(const DecoderSpec& spec, int64_t row);
 
 }  // namespace godwit

@@ -1,12 +1,11 @@
-// The weights of a model that nobody has trained: every tensor that a spec asks for,
-// without a file.
+// The weights of an untrained model: every tensor that a spec asks for, without a file.
 //
 // Values are pseudo-random, of mean 0 and variance 1 / inputs (so that a layer keeps the size of
-// what goes through it), around 1 for the weights of norms. They depend on the spec, the type and
-// the tensor's name, and on nothing else: not on the machine or on the order of access.
+// its activations), around 1 for the weights of norms. They depend on the spec, the type and the
+// tensor's name, and on nothing else: not on the machine or on the order of access.
 //
 // A tensor is a short block of values that is mapped into memory again and again, from a place of
-// its own on: a model of 16 GiB takes some 50 MiB beside what the loader packs.
+// its own on. A model of 16 GiB takes some 50 MiB beside the memory of packed weights.
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@
 
 namespace godwit {
 
-// dtype: F32, F16 or BF16. Throws Error(kMemory) if the system has no room for the mappings.
+// dtype: F32, F16 or BF16. Throws Error(kMemory) if the system has no space for the mappings.
 std::unique_ptr<WeightSource> SyntheticWeights(const DecoderSpec& spec, DType dtype);
 
 }  // namespace godwit

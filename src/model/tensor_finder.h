@@ -17,16 +17,16 @@
 
 namespace godwit {
 
-// What a tensor is to be.
+// The expected content of a tensor.
 enum class Content {
   kFloats,
   kQuantized,  // int8, by config.json
   kScale,      // floats that belong to a quantized tensor
-  kZeroPoint,  // int8, likewise
-  kRowOrder,   // a byte, likewise
-  kWords,      // I32, likewise: codes, zero points, or which group an input belongs to
-  kShape,      // I64 or I32, likewise
-  kBytes,      // U8, likewise
+  kZeroPoint,  // int8 numbers that belong to a quantized tensor
+  kRowOrder,   // a byte that belongs to one
+  kWords,      // I32 of a packed tensor: codes, zero points, or the group of each input
+  kShape,      // I64 or I32 of a packed tensor
+  kBytes,      // U8 of a packed tensor
 };
 
 // Names are those of the spec, as transformers writes them; the checkpoint may spell them
@@ -37,30 +37,30 @@ class TensorFinder {
 
   TensorFinder(const DecoderSpec& spec, const WeightSource& source);
 
-  // As the checkpoint has it.
+  // The name as the checkpoint has it.
   std::string Name(const std::string& name) const;
-  // Null where it is missing, which is no problem yet.
+  // Finds a tensor; null where it is missing, which is no problem yet.
   const TensorInfo* Find(const std::string& name) const { return source_.Find(Name(name)); }
-  // A problem where it is missing (null then), of another type or another shape. why: only if it is
-  // not the architecture that asks for the tensor.
+  // Finds a tensor that must be there. Adds a problem where it is missing (null then), of another
+  // type or another shape. why: only if it is not the architecture that asks for the tensor.
   const TensorInfo* Want(const std::string& name, const std::vector<int64_t>& shape,
                          Content content = Content::kFloats, std::string_view why = "");
-  // The rows [begin, begin + shape[0]) of a tensor that is no blocks; `part`: what they are called.
+  // The rows [begin, begin + shape[0]) of a tensor that is no blocks; `part`: their name.
   const TensorInfo* Slice(const TensorInfo& whole, int64_t begin, std::vector<int64_t> shape,
                           const std::string& part);
-  // Of a tensor of all experts, [experts, ...], that of one, which has this shape. Null where it is
-  // missing or wrong.
+  // The slice of one expert, with this shape, in a tensor of all experts, [experts, ...]. Null
+  // where it is missing or wrong.
   const TensorInfo* WantSlice(const std::string& module, const std::string& ending,
                               const std::vector<int64_t>& shape, int64_t expert, int64_t experts,
                               Content content = Content::kFloats);
 
   ProblemList& problems() { return problems_; }
-  // What was wanted, as the checkpoint spells it.
+  // The tensors that were wanted, as the checkpoint spells them.
   Shapes& wanted() { return wanted_; }
   std::vector<std::shared_ptr<const TensorInfo>>& slices() { return slices_; }
 
  private:
-  // Beginnings of names, and what is in their place.
+  // Beginnings of names, and their replacements.
   using Renaming = std::vector<std::pair<std::string, std::string>>;
 
   static std::string Renamed(const Renaming& renaming, const std::string& name);

@@ -1,7 +1,7 @@
-// ALiBi (arXiv 2108.12409): positions come in as a bias on every score, slope * (key position -
-// query position), a penalty for distance that every head charges at its own rate.
+// ALiBi (arXiv 2108.12409): positions enter as a bias on every score, slope * (key position - query
+// position). It is a penalty for distance that every head charges at its own rate.
 //
-// Positions are counted in the cache: what a policy has evicted leaves no gap.
+// Positions are counted in the cache: positions that a policy has evicted leave no gap.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace godwit::ops {
 
 struct Alibi {
   std::vector<float> slopes;  // [heads], per token; empty: the model has no ALiBi
-  float scale = 1;            // of every bias: Falcon adds it to scores that are yet to be scaled
-  // Every key's bias is bf16(bf16(slope) * bf16(position)): a staircase whose steps are two tokens
-  // wide from position 256 on and eight from 1024 on. Falcon was published so, and Hugging Face
-  // computes it so in float32 too.
+  float scale = 1;  // a factor on every bias: Falcon adds it to scores that are yet to be scaled
+  // Whether every key's bias is bf16(bf16(slope) * bf16(position)). It is a staircase whose steps
+  // are two tokens wide from position 256 on and eight from 1024 on. Falcon was published so, and
+  // Hugging Face computes it so in float32 too.
   bool in_bf16 = false;
 };
 
-// Where a query stands in the cache, and where the keys of one source do.
+// The position of a query in the cache, and those of the keys of one source.
 struct AlibiPlace {
   int64_t query;
   int64_t shift;  // the key at the source's position p stands at p + shift
@@ -29,8 +29,9 @@ struct AlibiPlace {
 // of the power below, and then every other one of the power above.
 std::vector<float> AlibiSlopes(int64_t heads);
 
-// bias[j]: of the key at position first + j of its source, 0 without ALiBi; relative to the query's
-// own, which softmax does not notice and which keeps near keys exact however long the text.
+// Fills bias[j], that of the key at position first + j of its source; 0 without ALiBi. It is
+// relative to the query's own. Softmax does not notice that, and it keeps near keys exact in a text
+// of any length.
 void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,
                std::span<float> bias);
 

@@ -1,4 +1,5 @@
-// Queries as the attention kernels of a storage read them (kernels::AttendTileArgs).
+// Queries in the form in which the attention kernels of a storage read them
+// (kernels::AttendTileArgs).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace godwit::ops {
 struct KernelQueries {
   const void* data;  // [rows, stride]
   int64_t stride;    // elements
-  // Of int8: [rows] each.
+  // The scales and sums of int8 queries, [rows] each.
   const float* scales = nullptr;
   const int32_t* sums = nullptr;
 };
@@ -22,9 +23,10 @@ constexpr int64_t QueryScratchFloats(int64_t head_dim, int64_t rows) {
   return rows * (kernels::PadToLanes(head_dim) + kernels::kLaneFloats);
 }
 
-// q [rows, head_dim] for keys and values of a cache: in place for F32 and F16, rounded to bf16 for
-// BF16 and I8, in int8, each with a scale of its own, for int8_products; multiplied by a Hadamard
-// matrix before that, where the keys are. scratch: 64-byte aligned, in use as long as the result.
+// Prepares q [rows, head_dim] for keys and values of a cache. They stay in place for F32 and F16,
+// are rounded to bf16 for BF16 and I8, and become int8 with a scale each for int8_products. Where
+// keys are multiplied by a Hadamard matrix, queries are, too, before that. scratch: 64-byte
+// aligned, in use as long as the result.
 KernelQueries PrepareQueries(const kernels::KernelTable& kernels, const KvView& kv,
                              bool int8_products, MatrixView<const float> q, float* scratch);
 

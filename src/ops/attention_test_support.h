@@ -19,7 +19,8 @@ namespace godwit::ops {
 
 using kernels::kTileTokens;
 
-// The second of two layers of keys and values. What was not written is NaN, padding included.
+// The second of two layers of keys and values. Numbers that were not written are NaN, padding
+// included.
 class Cache {
  public:
   Cache(const AttentionShape& shape, DType dtype, int64_t capacity, uint32_t seed)
@@ -46,7 +47,7 @@ class Cache {
     }
   }
 
-  // What the keys or the values of a head are at the first positions, [positions, head_dim].
+  // The keys or the values of a head at the first positions, [positions, head_dim].
   std::vector<double> Keys(int64_t head, int64_t positions) const {
     return Numbers(&Cache::KeyElement, head, positions);
   }
@@ -57,10 +58,10 @@ class Cache {
   double Query(double x) const {
     return dtype_ == DType::kBF16 ? ToFloat(ToBF16(static_cast<float>(x))) : x;
   }
-  // By how much of its size a weight is rounded.
+  // The relative error by which a weight is rounded.
   double rounding() const { return dtype_ == DType::kBF16 ? 0x1p-9 : 0; }
 
-  // What was written becomes keys whose values are their own numbers from `first` on, with zeros
+  // Turns written keys into keys whose values are their own numbers from `first` on, with zeros
   // behind them.
   void CopyValuesOfKeys(int64_t begin, int64_t end, int64_t first) const {
     for (int64_t position = begin; position < end; ++position) {
@@ -182,7 +183,7 @@ struct TextRows {
   const Queries* queries;
   int64_t position;  // of the first query
   Visible visible = {};
-  std::vector<std::vector<TilePart>> parts = {};  // of every KV head, or none: all
+  std::vector<std::vector<TilePart>> parts = {};  // for every KV head, or none: all
   std::optional<int64_t> query_place = {};
   bool keys_move = false;
 

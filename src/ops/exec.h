@@ -1,7 +1,7 @@
-// What an operation runs on: threads, kernels, scratch memory, and the wish to stop.
+// Exec: the means of an operation: threads, kernels, scratch memory, and the wish to stop.
 //
 // Passed down every call, never global. One Exec serves one step at a time (its workspace is not
-// thread-safe); the pool may be shared by several.
+// thread-safe); several may share the pool.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@ struct Exec {
   const kernels::KernelTable& kernels;
   Workspace& workspace;
   const CancelToken* cancel = nullptr;       // null: cannot be stopped
-  const LinearObserver* observer = nullptr;  // null: nobody looks
+  const LinearObserver* observer = nullptr;  // null: none
 
   // Runs body(task) or body(task, worker) for every task in [0, tasks), on all cores; `worker` is
-  // in [0, pool.threads()). Throws Error(kCancelled) when the caller asked to stop; what the tasks
-  // were writing is then unfinished.
+  // in [0, pool.threads()). Throws Error(kCancelled) when the caller asked to stop; the output of
+  // the tasks is then unfinished.
   template <typename Body>
   void Parallel(int64_t tasks, const Body& body) const {
     const auto guarded = [&](int64_t task, int worker) {
@@ -40,7 +40,7 @@ struct Exec {
     if (cancel != nullptr) cancel->ThrowIfCancelled();
   }
 
-  // Runs body(row), or body(row, worker), for every row, several rows a task so that a task moves
+  // Runs body(row), or body(row, worker), for every row. A task has several rows, so that it moves
   // at least `kTaskFloats` floats: below that, waking the threads costs more than the work.
   template <typename Body>
   void ParallelRows(int64_t rows, int64_t row_floats, const Body& body) const {

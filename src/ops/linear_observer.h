@@ -1,4 +1,4 @@
-// Who wants to see what goes into the linear layers: calibration, and pictures of it.
+// LinearObserver: an observer of the inputs of linear layers, for calibration and pictures of it.
 #pragma once
 
 #include <functional>

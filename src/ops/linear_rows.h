@@ -1,9 +1,11 @@
-// Rows of activations in the form in which the kernels of one weight read them: f32 if it is F32 or
-// F16, rounded to bf16 if it is BF16, quantized if it is I8, and in blocks if it is grouped.
+// LinearRows: rows of activations in the form in which the kernels of one weight read them. They
+// are f32 if the weight is F32 or F16, rounded to bf16 if it is BF16, quantized if it is I8, and in
+// blocks if it is grouped.
 //
-// What comes before a linear layer (a norm, an activation) writes its rows through FillRows, so
-// that rounding and quantizing need no pass of their own over the whole matrix, and what computes
-// the rows need not know the storage of the weight. The bits are those of f32 rows given to Linear.
+// An operation before a linear layer (a norm, an activation) writes its rows through FillRows.
+// Rounding and quantizing thus need no pass of their own over the whole matrix. The code that
+// computes the rows need not know the storage of the weight. The bits are those of f32 rows given
+// to Linear.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +26,19 @@ struct LinearRows {
   int64_t rows;
   int64_t cols;
   int64_t stride;  // elements
-  // Only if I8: a row is about its scale * integers - its offset. If there are `groups`, the scales
-  // are those of its blocks, [rows, BlockCount], and instead of `sums` it has those of its groups.
+  // The quantization of I8 rows: a row is about its scale * integers - its offset. With `groups`,
+  // the scales are those of its blocks, [rows, BlockCount], and `group_sums` takes the place of
+  // `sums`.
   InputQuantization quantization = {};
   float* scales = nullptr;   // [rows]; NaN: the row is not finite
   int32_t* sums = nullptr;   // [rows], of the integers
   float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
-  // Elements in whose place the integers have zeros. Room for all: scratch memory is then the same
-  // in every step.
+  // Outliers: elements in whose place the integers have zeros. There is memory for all elements, so
+  // that scratch memory is the same in every step.
   MatrixView<Outlier> outliers = {};    // [rows, cols], each row's first
   int64_t* outlier_counts = nullptr;    // [rows]; null: the quantization has no outliers
-  const GroupFormat* groups = nullptr;  // of the weight, which outlives the rows; null: none
-  std::span<const int32_t> order = {};  // Weight::input_order, in which the integers lie
+  const GroupFormat* groups = nullptr;  // the weight's, which outlives the rows; null: none
+  std::span<const int32_t> order = {};  // Weight::input_order, the order of the integers
   MatrixView<int16_t> group_sums = {};  // [rows, those of whole blocks]
 
   std::byte* Row(int64_t row) { return data + RowOffset(row); }
@@ -56,10 +59,10 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
 // All rows: x [rows, cols].
 void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out);
 
-// Of several, one after the other, that in which a row is when all are counted through.
+// The part and row of a row that is counted through several parts, one after the other.
 struct RowPlace {
   LinearRows* part;
-  int64_t row;  // of it
+  int64_t row;  // row of the part
 };
 inline RowPlace PlaceOfRow(std::span<LinearRows> parts, int64_t row) {
   LinearRows* part = parts.data();
@@ -67,8 +70,8 @@ inline RowPlace PlaceOfRow(std::span<LinearRows> parts, int64_t row) {
   return {part, row};
 }
 
-// compute(row, out) writes every row in f32, out [cols]. Of several `parts`, of as many columns,
-// rows are counted through.
+// Fills rows: compute(row, out) writes every row in f32, out [cols]. Rows are counted through
+// several `parts`, of as many columns.
 template <typename Compute>
 void FillRows(const Exec& exec, std::span<LinearRows> parts, const Compute& compute) {
   Workspace::Scope scope(exec.workspace);

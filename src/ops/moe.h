@@ -25,38 +25,38 @@ struct MoeWeights {
 
 inline constexpr int64_t kMostGroups = 64;
 
-// How experts are chosen, and their shares, where that is not by the softmax of scores alone.
+// The choice of experts and their shares, where it is not by the softmax of scores alone.
 struct ExpertChoice {
-  // Each score becomes its sigmoid, and shares are parts of their sum; or, without
-  // shares_among_chosen, the sigmoids themselves. MoeWeights::choice_bias is added where experts
-  // are chosen, and not in shares.
+  // Whether each score becomes its sigmoid. Shares are then parts of their sum, or without
+  // shares_among_chosen the sigmoids themselves. MoeWeights::choice_bias is added where experts are
+  // chosen, and not in shares.
   bool sigmoid = false;
-  // Or experts are chosen by the scores themselves, and the sigmoid of each is no share of what its
-  // expert makes but a factor on what it reads (Llama 4).
+  // Whether experts are chosen by the scores themselves, and the sigmoid of each is a factor on its
+  // expert's input instead of a share of its result (Llama 4).
   bool scales_input = false;
-  // Experts come in so many groups, of equal size and one after another, and those of some groups
-  // may be chosen: of those in which the best experts, so many of each, score most together.
+  // Groups of experts, of equal size and one after another. Experts are chosen in groups_chosen of
+  // them, those whose best_of_group best experts score most together.
   int64_t groups = 1;
   int64_t groups_chosen = 1;
   int64_t best_of_group = 1;  // or 2
-  float share_scale = 1;      // of all shares
+  float share_scale = 1;      // a factor on all shares
 };
 
 struct MoeOptions {
-  int64_t per_token;  // 1 or more, at most as many as there are, in groups that are chosen
+  int64_t per_token;  // 1 or more, at most the experts in chosen groups
   bool shares_among_chosen = true;
   ExpertChoice choice = {};
   Activation activation = Activation::kSilu;
   std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation
 };
 
-// out = the sum of share * expert(x) over the experts that score highest for the token (of equal
-// ones the first). Shares are the softmax of the scores of these, or without shares_among_chosen
-// their parts of that of all scores; but for what ExpertChoice says. x, out [tokens, hidden]; they
-// may not overlap.
+// Computes out = the sum of share * expert(x) over the experts that score highest for the token (of
+// equal ones the first). Shares are the softmax of the scores of these, or without
+// shares_among_chosen their parts of that of all scores. ExpertChoice has other ways. x, out
+// [tokens, hidden]; they may not overlap.
 //
 // Tokens are grouped by expert, so a weight is read once however many tokens need it. A row of
-// `out` is the same, to the bit, whatever other rows are computed with it: Linear promises that of
+// `out` is the same, to the bit, whatever other rows are computed with it. Linear promises that of
 // the experts, and a token adds its own up in the order of their numbers.
 void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeights& w,
                       const MoeOptions& options, MatrixView<float> out);

@@ -2,8 +2,8 @@
 // that the scale of the others need not cover them.
 //
 // Every token has outliers of its own. bitsandbytes takes a column out of all rows that it computes
-// together if it is large in any of them; the values of a token would depend on the rows beside it.
-// For a single row, as in decoding, the two are the same.
+// together if it is large in any of them. The values of a token would then depend on the rows
+// beside it. For a single row, as in decoding, the two are the same.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Outlier {
   float value;
 };
 
-// As QuantizeRow, but elements of magnitude `threshold` or more become zeros and go to `outliers`
-// [n], in the order of columns; *count: how many. A row that is not finite has none.
+// Quantizes as QuantizeRow, but elements of magnitude `threshold` or more become zeros and go to
+// `outliers` [n], in the order of columns; *count: their number. A row that is not finite has none.
 RowQuantization QuantizeRowWithoutOutliers(const kernels::KernelTable& kernels, const float* x,
                                            float threshold, int64_t n, int8_t* out,
                                            Outlier* outliers, int64_t* count) noexcept;

@@ -12,12 +12,13 @@
 
 namespace godwit::ops {
 
-// A weight of the given shape stored as `storage`; its bias is left empty. row(i) points at the
-// `inputs` elements of output i in `dtype`, at any alignment, and is called from several threads.
+// Makes a weight of the given shape stored as `storage`; its bias is left empty. row(i) points at
+// the `inputs` elements of output i in `dtype`, at any alignment, and is called from several
+// threads.
 //
 // dtype F32, F16 or BF16 becomes F32, BF16, I8 or grouped, or stays as it is. To bf16 it is
 // rounded, to int8 quantized with a scale for each output (ops/quantize.h), to groups as
-// QuantizeGroups has it; an output that is not finite gets the scale NaN. I8 has `scales`,
+// QuantizeGroups has it. An output that is not finite gets the scale NaN. I8 has `scales`,
 // [outputs]: it stays as it is, or becomes something else by way of scale * integer in f32. Throws
 // Error(kUnsupported) for int8 of more inputs than kernels::kMaxDepthI8. The panels are taken from
 // `arena`, if there is one.
@@ -25,15 +26,15 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
                   const std::function<const void*(int64_t output)>& row, DType storage,
                   std::vector<float> scales = {}, Arena* arena = nullptr);
 
-// A weight of groups, whatever they come from. fill(output, row, factor) sets the numbers of an
-// output, whose scales stand for `factor` times as much (1 unless it is set: a power of two, or
-// NaN), and is called from several threads.
+// Makes a weight of groups from any source. fill(output, row, factor) sets the numbers of an
+// output, and is called from several threads. The output's scales stand for `factor` times as much
+// (1 unless it is set: a power of two, or NaN).
 Weight PackGroups(
     ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
     const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill,
     Arena* arena = nullptr);
 
-// Bytes that such a weight takes, without its bias.
+// The bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);
 int64_t PackedBytes(const GroupFormat& format, int64_t outputs, int64_t inputs);
 

@@ -11,22 +11,22 @@
 
 namespace godwit::ops {
 
-// min <= 0 <= max; both NaN where an element is not finite.
+// The range of a row: min <= 0 <= max; both NaN where an element is not finite.
 struct ValueRange {
   float min = 0;
   float max = 0;
 };
 ValueRange RangeOf(const float* x, int64_t n) noexcept;
 
-// Of both.
+// The range of both.
 ValueRange Join(ValueRange a, ValueRange b) noexcept;
 
 struct AsymmetricScale {
   float scale;
   int32_t zero_point;  // in [-128, 127], as 0 lies in every range: it stays exactly 0
 };
-// As compressed-tensors: scale = (max - min) / 255, zero point = -128 - min / scale, rounded. vLLM
-// does not bring 0 into the range, which differs for rows of one sign.
+// The scale as compressed-tensors has it: scale = (max - min) / 255, zero point = -128 - min /
+// scale, rounded. vLLM does not bring 0 into the range, which differs for rows of one sign.
 AsymmetricScale AsymmetricScaleOf(ValueRange range) noexcept;
 
 // out: [n], padded with zeros to a multiple of kernels::kQuad. The scale of the result is NaN if x

@@ -5,14 +5,14 @@
 
 namespace godwit::ops {
 
-// What QuantizeGroups makes: 4.5 bits for a weight.
+// The format that QuantizeGroups makes: 4.5 bits for a weight.
 inline constexpr GroupFormat kQuantizedGroups = {
     .codes = Codes::k4, .scaling = Scaling::kCentred, .group = 32};
 
-// x [row.codes.size()] is about factor * scale of its group * (code - 8). Of several scales, each
-// group gets that of the least squared error, rounded to F16 once the largest one of the row is
-// between 2^14 and 2^15 by the power of two that is `factor`. If x is not finite, factor is NaN.
-// The same bits on every machine.
+// Quantizes x [row.codes.size()], which is about factor * scale of its group * (code - 8). Among
+// several scales, each group gets that of the least squared error, rounded to F16. `factor` is the
+// power of two that brings the largest scale of the row between 2^14 and 2^15 before that. If x is
+// not finite, factor is NaN. The same bits on every machine.
 void QuantizeGroups(const float* x, kernels::GroupedRow& row, float& factor);
 
 }  // namespace godwit::ops

@@ -14,7 +14,7 @@ struct RotaryTable {
   // [tokens, 1], factors on queries, or no rows: none.
   MatrixView<const float> query_scale = {};
 
-  // Those of `count` tokens from `first` on.
+  // The table of `count` tokens from `first` on.
   RotaryTable Rows(int64_t first, int64_t count) const {
     return {.cos = cos.Rows(first, first + count),
             .sin = sin.Rows(first, first + count),

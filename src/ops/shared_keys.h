@@ -1,9 +1,9 @@
-// Texts that begin with the same memory, such as the branches of a tree or the forks of a prompt:
-// what they share is read once for all of them.
+// SharedKeys: texts that begin with the same memory, such as the branches of a tree or the forks of
+// a prompt. Their shared pages are read once for all of them.
 //
-// Their rows attend to the shared stretches together, as rows of one text, and each text's sums
-// begin with the states of its rows (AttentionRows::before): by which rows a stretch is met does
-// not show in the bits, and the order of stretches stays.
+// Their rows attend to the shared stretches together, as rows of one text. Each text's sums begin
+// with the states of its rows (AttentionRows::before). The rows with which a stretch is met do not
+// change the bits, and the order of stretches stays.
 #pragma once
 
 #include <span>
@@ -17,13 +17,14 @@ inline constexpr int64_t kFewestShared = 2 * kStretchTokens;
 
 class SharedKeys {
  public:
-  // Takes what it needs of the workspace, in use as long as this. texts: as of Attention.
+  // Takes memory of the workspace, in use as long as this. texts: as Attention has them.
   SharedKeys(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
              std::span<const AttentionRows> texts);
 
-  // To be attended to first, a group as one text, to their states.
+  // The groups, to which attention goes first, each as one text, into their states.
   std::span<const AttentionRows> groups() const { return groups_; }
-  // Then: the texts, in another order, which begin with what their groups came to.
+  // The texts, in another order, for attention after the groups. They begin with the results of
+  // their groups.
   std::span<const AttentionRows> Rest();
 
  private:

@@ -1,4 +1,4 @@
-// What the tests of this room share: matrices whose gaps are poisoned, weights as a checkpoint
+// Shared parts of this room's tests: matrices whose gaps are poisoned, weights as a checkpoint
 // stores them, and one instance of every test per instruction set. Only *_test.cc files include it.
 #pragma once
 
@@ -27,8 +27,8 @@ using kernels::kNan;
 using kernels::kTiny;
 using kernels::RandomFloats;
 
-// [rows, cols] f32 with NaN between the rows: who reads there is found out by the result, who
-// writes there by GapsIntact().
+// A matrix [rows, cols] f32 with NaN between the rows. A read there shows in the result, a write
+// there in GapsIntact().
 class GappedMatrix {
  public:
   GappedMatrix(int64_t rows, int64_t cols)

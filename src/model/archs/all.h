@@ -13,18 +13,18 @@ struct Architecture {
   std::string_view model_type;  // as config.json spells it
   std::string_view description;
   DecoderSpec (*describe)(const HfConfig& config);
-  // Of a model that sees, too: the key of the object that describes how it reads and writes.
+  // The key of the object that describes the text model, for a model that also sees pictures.
   std::string_view text_config = {};
 };
 
 std::span<const Architecture> AllArchitectures();
 
-// nullptr where there is none of this model_type.
+// Finds an architecture; nullptr if there is none of this model_type.
 const Architecture* FindArchitecture(std::string_view model_type);
 
-// Throws Error(kUnsupported) with the nearest family and all others (archs/nearest_family.h), and
-// for what a model of this type asks for and the engine has not (model/unread_keys.h),
-// Error(kFormat) for fields out of range.
+// Describes the model of a config. Throws Error(kUnsupported) with the nearest family and all
+// others (archs/nearest_family.h). It is also thrown for requests of a known family that the engine
+// cannot meet (model/unread_keys.h). Throws Error(kFormat) for fields out of range.
 DecoderSpec DescribeModel(const HfConfig& config);
 
 }  // namespace godwit

@@ -1,5 +1,4 @@
-// What the families' files state: the spec of a config.json. all.cc tells which model_type is
-// whose.
+// The functions of the families' files: the spec of a config.json. all.cc maps model_type to them.
 #pragma once
 
 #include <string_view>
@@ -51,18 +50,19 @@ DecoderSpec DescribeSmolLm3(const HfConfig& config);
 DecoderSpec DescribeStableLm(const HfConfig& config);
 DecoderSpec DescribeStarcoder2(const HfConfig& config);
 
-// For families that are variations of Llama: without its choice of biases. default_theta:
+// A spec for families that are variations of Llama, without its choice of biases. default_theta:
 // rope_theta unless told.
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
-// The same without positions, for those that rotate otherwise or spell their fields otherwise.
+// A spec as DescribeLlamaLike without positions, for families that rotate differently or have other
+// names of fields.
 DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = {});
 
-// Names of a model in which some layers have Llama's MLP, as these are, and others experts: those
-// of its experts and their router.
+// Adds the names of experts and their router, in a model in which some layers have Llama's MLP,
+// with the names here, and others experts.
 void NameExperts(ModuleNames& names);
 
-// Of a model that sees: what its text_config describes, under the names that it has in the whole
-// one. vision: the module that sees.
+// The spec of the text model in a model that also sees pictures, by its text_config, with names as
+// in the whole model. vision: the module that sees.
 DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text,
                          std::string_view vision = "vision_tower");
 

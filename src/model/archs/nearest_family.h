@@ -1,4 +1,4 @@
-// Of a model whose family is not among those here: which of them is nearest, and what it lacks.
+// The nearest known family of a model with an unknown one, and what that family lacks.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace godwit {
 
-// The family that reads most of a config.json. That is a likeness of words: the model may compute
+// The family that reads most of a config.json. The likeness is one of words: the model may compute
 // something else all the same.
 struct NearestFamily {
   std::string_view model_type;
-  std::optional<DecoderSpec> spec;  // as that family describes the config; none if it refuses it
-  // What the config asks for and the family has not, in words; empty: it asks for nothing else.
+  std::optional<DecoderSpec> spec;  // the family's description of the config; none if it refuses it
+  // The functions that the config asks for and the family lacks, in words; empty: none.
   std::string missing;
 };
 
 NearestFamily FindNearestFamily(const HfConfig& config);
 
 // Throws Error(kUnsupported) that names the nearest family, what is missing, and all families.
-// tensors: what is to be said of the tensors, or empty.
+// tensors: a remark on the tensors, or empty.
 [[noreturn]] void RefuseFamily(const HfConfig& config, const NearestFamily& nearest,
                                std::string_view tensors = "");
 

@@ -11,7 +11,7 @@
 
 namespace godwit::kernels {
 
-// What a processor or its operating system may lack.
+// A feature that a processor or its operating system may lack.
 struct CpuFeature {
   std::string_view name;
   bool (*present)();

@@ -2,7 +2,7 @@
 // and for every source of such weights.
 //
 // A panel is one block after the other, as many as the inputs take, padded with zeros. A block has
-// of every group its codes and then its numbers, each [.., kPanelColumns]:
+// for every group its codes and then its numbers, each [.., kPanelColumns]:
 //   kCentred      scale F16
 //   kZeros        scale F16, zero U8
 //   kMins         scale F16, min F16
@@ -11,14 +11,16 @@
 // and behind the groups numbers of its own:
 //   kNested       d F16
 //   kNestedMins   d F16, m F16, min parts I8 [groups / 2][column][2]
-// Whoever multiplies reads memory in this order. With the numbers of all groups in front of the
-// codes, which processors do not foresee, one row came at 0.55 of the speed.
+//
+// A product reads memory in this order. With the numbers of all groups in front of the codes, which
+// processors do not foresee, one row came at 0.55 of the speed.
+//
 // Codes of 8 bits lie as int8 weights do (packing.h), in quads of a column: [group / 4][column][4].
-// Of 4 bits, a byte holds two of neighbouring quads: byte [i / 8][column][i % 4] has input i in its
-// low half if i % 8 < 4, else in its high one.
-// Of 5 and 6 bits, so many of these lines, with the low halves, and then one with the other bits of
-// all: byte [column][i % 4] has those of its quads side by side, the first quad's lowest.
-// All parts begin at multiples of 64 bytes, as panels do.
+// With 4 bits, a byte holds two of neighbouring quads. Byte [i / 8][column][i % 4] has input i in
+// its low half if i % 8 < 4, else in its high one. With 5 and 6 bits, there are so many of these
+// lines, with the low halves, and then one with the other bits of all. Byte [column][i % 4] of that
+// has those of its quads side by side, the first quad's lowest. All parts begin at multiples of 64
+// bytes, as panels do.
 #pragma once
 
 #include <cstdint>
@@ -96,8 +98,8 @@ constexpr int64_t GroupPanelBytes(const GroupFormat& format, int64_t inputs) {
   return BlockCount(format, inputs) * BlockBytes(format);
 }
 
-// The weights of one output, as they come from a source. Which vectors there are is up to the
-// scaling.
+// The weights of one output, as they come from a source. The scaling decides which vectors there
+// are.
 struct GroupedRow {
   std::vector<uint8_t> codes;     // [inputs]
   std::vector<float> scales;      // [groups], of nested ones [blocks]: numbers of F16
@@ -110,7 +112,7 @@ struct GroupedRow {
 // An empty row of a weight of so many inputs.
 GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs);
 
-// Of the group that begins there, the code of input i of a column.
+// The code of input i of a column, in the group that begins at `group`.
 uint8_t CodeAt(const GroupFormat& format, const void* group, int64_t i, int64_t column);
 
 // Column `column` of a zeroed panel of `format`, 64-byte aligned.

@@ -1,6 +1,6 @@
-// What the kernel tests share: one instance of every test per instruction set, buffers that notice
-// a write outside them and poison a read, and reproducible random numbers. Only *_test.cc files
-// include it.
+// Shared parts of the kernel tests: one instance of every test per instruction set, buffers that
+// notice a write outside them and poison a read, and random numbers. Only *_test.cc files include
+// it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,16 +1,15 @@
 // The packed layout of a weight matrix: the order in which the GEMM kernels read it.
 //
 // A weight w [columns, k] (one row per output, as checkpoints store it) becomes panels of
-// kPanelColumns outputs, one after the other, zero-padded in the last panel:
+// kPanelColumns outputs, one after the other. The last panel is padded with zeros:
 //   F32, F16: panel[p][k][c]              = w[p * kPanelColumns + c, k]
 //   BF16:     panel[p][k / 2][c][k mod 2] = w[p * kPanelColumns + c, k], odd k padded with zero
 //   I8:       panel[p][k / 4][c][k mod 4] = w[p * kPanelColumns + c, k] + 128, unsigned; padded
-//   with
-//             the 128 of zero. VPDPBUSD multiplies unsigned by signed: the weights are the unsigned
-//             operand, so that -128 needs no special case, and 128 times the sum of the activations
-//             is taken off again.
-// One row and many rows read the same bytes in the same order. The layout is the same for every
-// instruction set.
+//             with the 128 of zero
+//
+// VPDPBUSD multiplies unsigned by signed. The weights are the unsigned operand, so that -128 needs
+// no special case. 128 times the sum of the activations is taken off again. One row and many rows
+// read the same bytes in the same order. The layout is the same for every instruction set.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What scalar.cc takes from scalar_attention.cc and scalar_groups.cc.
+// The functions that scalar.cc takes from scalar_attention.cc and scalar_groups.cc.
 #pragma once
 
 #include "kernels/kernel_table.h"

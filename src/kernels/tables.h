@@ -1,4 +1,4 @@
-// What the files that are compiled for one instruction set give to the list in dispatch.cc.
+// The tables that the files compiled for one instruction set give to the list in dispatch.cc.
 #pragma once
 
 #include "kernels/kernel_table.h"

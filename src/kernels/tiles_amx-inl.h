@@ -1,12 +1,12 @@
 // The tile registers of AMX: eight of up to 16 rows of 64 bytes, and the product of two of them.
 //
 // A product of rows and columns of bytes, signed or not, adds to each int32 of an accumulator up to
-// 16 quads, without saturation: columns lie as in a panel, quad by quad. One of bf16 adds to each
-// float up to 16 pairs: their even numbers, in order, one rounding each, likewise the odd ones, and
-// the sum of both; subnormals count as zero.
+// 16 quads, without saturation. Columns lie as in a panel, quad by quad. A bf16 product adds to
+// each float up to 16 pairs. It adds their even numbers, in order, one rounding each, the odd ones
+// in the same way, and the sum of both. Subnormals count as zero.
 //
-// The instructions are written out, as GCC's intrinsics take a tile's number as text only and do
-// not tell the compiler what memory they read.
+// The instructions are written out. GCC's intrinsics take a tile's number as text only and do not
+// tell the compiler what memory they read.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +87,7 @@ GODWIT_INLINE void AddPairs() {
   __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
 }
 
-// What a section multiplies: the rows of kRowTile by the columns of a tile.
+// The products of a section: the rows of kRowTile by the columns of a tile.
 struct SignedByUnsigned {
   template <int kSum, int kColumns>
   static GODWIT_INLINE void Add() {

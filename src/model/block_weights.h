@@ -9,8 +9,8 @@
 namespace godwit {
 
 // The format that holds the rows of all parts as they are stored; nullopt if they are no blocks, or
-// of types without a common format. Types that differ but all have scales of scales (Q4_K beside
-// Q6_K), or scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
+// have no common format. Types that differ but all have scales of scales (Q4_K beside Q6_K), or
+// scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
 std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
 
 // Reads row `row` of a part in that format (ops::PackGroups has the factor). Returns whether one of

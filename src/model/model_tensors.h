@@ -39,8 +39,8 @@ struct LinearTensors {
   int64_t pairs_first = 0;
   // Whether parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
-  // The modules of an expert's matrices in checkpoints where each is a tensor of its own, gate
-  // before up; for an expert whose single part lies in a tensor of all.
+  // The modules of an expert's matrices, gate before up, in checkpoints where each is a tensor of
+  // its own. For an expert whose single part lies in a tensor of all.
   std::vector<std::string> apart;
 
   int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
@@ -108,8 +108,8 @@ struct WantedTensor {
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
 // The number of these tensors, without scales of quantized layers, and of their elements. They are
-// counted on one layer of each kind and one expert, so that the size of a model that does not exist
-// takes no memory.
+// counted on one layer of each kind and one expert: the size of a model that does not exist takes
+// no memory.
 struct TensorTotals {
   int64_t tensors = 0;
   int64_t elements = 0;

@@ -1,7 +1,7 @@
 // Writing the weights of a model into a packed copy (packed_header.h), and reading them.
 //
 // Both ends go through a model in one order, that of the loader, and name each part. A reader takes
-// only numbers from a copy: their count, type and place follow from the model for which it is read,
+// only numbers from a copy. Their count, type and place follow from the model for which it is read,
 // and a part that does not fit is refused.
 #pragma once
 

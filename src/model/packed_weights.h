@@ -13,7 +13,7 @@
 namespace godwit {
 
 // The format that holds the rows of all parts as they are stored; nullopt if they are not packed,
-// or have their inputs in different orders.
+// or their orders of inputs differ.
 std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear);
 
 // All packed parts.

@@ -1,7 +1,7 @@
 // The weights of an untrained model: every tensor that a spec asks for, without a file.
 //
-// Values are pseudo-random, of mean 0 and variance 1 / inputs (so that a layer keeps the size of
-// its activations), around 1 for the weights of norms. They depend on the spec, the type and the
+// Values are pseudo-random, of mean 0 and variance 1 / inputs, so that a layer keeps the size of
+// its activations. Weights of norms are around 1. They depend on the spec, the type and the
 // tensor's name, and on nothing else: not on the machine or on the order of access.
 //
 // A tensor is a short block of values that is mapped into memory again and again, from a place of

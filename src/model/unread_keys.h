@@ -15,8 +15,8 @@ namespace godwit {
 // keys that transformers ignores too and that published models have all the same. Adds also the
 // unread contents of `rope_scaling`.
 //
-// Keys that come with tensors of their own, such as norms of queries and keys, are not looked at:
-// those tensors are found to be unexpected, or missing.
+// Keys that come with tensors of their own, such as norms of queries and keys, are not looked at.
+// Those tensors are found to be unexpected, or missing.
 void CheckUnreadKeys(const HfConfig& config, DecoderSpec& spec);
 
 // The unread functions for a message about a model that no family here describes. Each is a key

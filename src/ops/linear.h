@@ -11,7 +11,7 @@
 namespace godwit::ops {
 
 // Computes out = x * w^T + bias. x [tokens, w.inputs], made by NewLinearRows for a weight of this
-// storage and filled; out [tokens, w.outputs], or the first outputs alone, as many panels' as it
+// storage and filled. out [tokens, w.outputs], or the first outputs alone, as many panels' as it
 // has columns. They may not overlap. A row of `out` is the same, to the bit, whatever other rows
 // are computed with it. The exception is a weight whose input has one scale for all rows
 // (InputQuantization, kPerTensor): there it depends on the others. Throws Error(kUnsupported) that

@@ -1,6 +1,6 @@
 // LinearRows: rows of activations in the form in which the kernels of one weight read them. They
-// are f32 if the weight is F32 or F16, rounded to bf16 if it is BF16, quantized if it is I8, and in
-// blocks if it is grouped.
+// are f32 for F32 and F16, rounded to bf16 for BF16, quantized for I8, and in blocks for a grouped
+// weight.
 //
 // An operation before a linear layer (a norm, an activation) writes its rows through FillRows.
 // Rounding and quantizing thus need no pass of their own over the whole matrix. The code that

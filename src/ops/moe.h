@@ -31,8 +31,8 @@ struct ExpertChoice {
   // shares_among_chosen the sigmoids themselves. MoeWeights::choice_bias is added where experts are
   // chosen, and not in shares.
   bool sigmoid = false;
-  // Whether experts are chosen by the scores themselves, and the sigmoid of each is a factor on its
-  // expert's input instead of a share of its result (Llama 4).
+  // Whether experts are chosen by the scores themselves (Llama 4). The sigmoid of each is then a
+  // factor on its expert's input instead of a share of its result.
   bool scales_input = false;
   // Groups of experts, of equal size and one after another. Experts are chosen in groups_chosen of
   // them, those whose best_of_group best experts score most together.

@@ -1,5 +1,5 @@
-// LLM.int8() (Dettmers et al. 2022): the few large elements of an input are multiplied in float, so
-// that the scale of the others need not cover them.
+// LLM.int8() (Dettmers et al. 2022): the few large elements of an input are multiplied in float.
+// The scale of the others then need not cover them.
 //
 // Every token has outliers of its own. bitsandbytes takes a column out of all rows that it computes
 // together if it is large in any of them. The values of a token would then depend on the rows

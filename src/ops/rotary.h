@@ -23,9 +23,9 @@ struct RotaryTable {
   }
 };
 
-// Copies x [tokens, heads * head_dim] into out in head-major order (ops/attention.h),
-// [tokens * heads, head_dim], and rotates the first rotary_dim dimensions of each row: pair i is
-// (i, i + rotary_dim / 2). Then a row is multiplied by its token's factor, if there are any. With
+// Copies x [tokens, heads * head_dim] into out in head-major order (ops/attention.h), [tokens *
+// heads, head_dim]. Rotates the first rotary_dim dimensions of each row: pair i is (i, i +
+// rotary_dim / 2). Then a row is multiplied by its token's factor, if there are any. With
 // shape.heads == shape.kv_heads that is the order of keys.
 void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<const float> x,
                      const RotaryTable& table, MatrixView<float> out);

@@ -1,5 +1,5 @@
 // Shared parts of this room's tests: matrices whose gaps are poisoned, weights as a checkpoint
-// stores them, and one instance of every test per instruction set. Only *_test.cc files include it.
+// stores them, and instances of tests for each instruction set. Only *_test.cc files include it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Attention over a KV tile that is stored as f32, or as f16 and widened. Include after one of
 // vec/*.h.
 //
-// Scores and values are both products of the register tile: q by the transposed keys, then weights
-// by values, on top of the values that the state holds.
+// Scores and values are both products of the register tile. The first is q by the transposed keys.
+// The second is weights by values, on top of the values that the state holds.
 #pragma once
 
 #include "kernels/attention/softmax-inl.h"

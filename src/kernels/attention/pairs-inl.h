@@ -98,7 +98,7 @@ GODWIT_INLINE void WeighPairs(const AttendTileArgs& args, int64_t row, float* sc
   if constexpr (kScaled) {
     ScoreRow(args, row, ScaledScores{scores, scale, args.k_scales}, scores);
     WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
-      // Those of keys that are not seen may have a scale of NaN.
+      // Keys that are not seen may have a scale of NaN.
       const Mask seen = LanesBetween(span.begin - j, span.end - j);
       Operand::StoreRounded(weights + j,
                             Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));

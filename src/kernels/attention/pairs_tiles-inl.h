@@ -1,5 +1,5 @@
-// Attention over a KV tile of bf16 pairs, and of int8 that is widened to them, by tile registers:
-// keys and values lie as the columns of a product do, and the sums of the values are accumulators.
+// Attention over a KV tile of bf16 pairs, and of int8 that is widened to them, by tile registers.
+// Keys and values lie as the columns of a product do, and the sums of the values are accumulators.
 // Include after vec/avx512.h, where there is AVX512_BF16.
 #pragma once
 
@@ -90,8 +90,8 @@ bool AllFinite(const AttendTileArgs& args) {
   return infinite == 0;
 }
 
-// A weight of zero does not do where a value is infinite or NaN: a row alone, with zeros for those
-// that it does not see.
+// Adds the values that a row sees, with zeros for others. A weight of zero does not do where a
+// value is infinite or NaN.
 void AddSeenValues(const AttendTileArgs& args, int64_t row, const BF16* weights) {
   alignas(64) BF16 values[kMaxHeadDim * kTileTokens];
   const auto* v = static_cast<const BF16*>(args.v);

@@ -1,8 +1,8 @@
 // Attention with int8 products, over a KV tile of int8 quads. Include after one of vec/*.h.
 //
-// All sums are exact integers in the bits of floats; who makes them is a class Products, given the
-// number of rows: MultiplyKeys(args, phase) signed queries by unsigned keys, AddValues(args, phase)
-// unsigned weights by signed values.
+// All sums are exact integers in the bits of floats. A class Products makes them, given the number
+// of rows. MultiplyKeys(args, phase) multiplies signed queries by unsigned keys, and
+// AddValues(args, phase) unsigned weights by signed values.
 #pragma once
 
 #include "kernels/attention/softmax-inl.h"
@@ -11,9 +11,9 @@
 namespace godwit::kernels {
 namespace {
 
-// Rows that go through a phase (scores, weights, values) before the next one begins: 10 to 15 %
-// faster than six rows through all of them on a Zen 4, as a row's softmax waits for its largest
-// weight; nothing on a processor that looks further ahead.
+// Rows that go through a phase (scores, weights, values) before the next one begins. They are 10 to
+// 15 % faster than six rows through all phases on a Zen 4, as a row's softmax waits for its largest
+// weight. They gain nothing on a processor that looks further ahead.
 constexpr int64_t kPhaseRows = 66;
 static_assert(kPhaseRows % kTileRows == 0);
 
@@ -36,7 +36,7 @@ GODWIT_INLINE float WeighProducts(const AttendTileArgs& args, int64_t row, Phase
   Vec most = Zero();
   WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
     Vec scale = Load(args.v_scales + j);
-    // Those of keys that are not seen may be NaN.
+    // Scales of keys that are not seen may be NaN.
     if (!whole) scale = Select(LanesBetween(span.begin - j, span.end - j), scale, Zero());
     const Vec scaled = Mul(weight, scale);
     Store(scores + j, scaled);
@@ -46,7 +46,7 @@ GODWIT_INLINE float WeighProducts(const AttendTileArgs& args, int64_t row, Phase
   return ReduceMaxOrNan(most);
 }
 
-// They become integers of the largest; zeros for keys that the row does not see.
+// Turns weights into integers of the largest; zeros for keys that the row does not see.
 GODWIT_INLINE void QuantizeWeights(TileSpan span, int64_t row, float largest, PhaseRows& phase) {
   const float* const scores = phase.scores + row * kTileTokens;
   const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
@@ -93,7 +93,7 @@ struct VectorProducts {
   }
 
  private:
-  // Of the keys that some row sees, in whole quads.
+  // Adds the quads of keys that some row sees, in whole quads.
   static void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows& phase) {
     const int64_t width = WholeLanes(args.value_dim);
     const int64_t begin = group.begin / kQuad * kQuad;

@@ -41,7 +41,7 @@ class TileProducts {
           StoreTile<0>(sums + c, kStepBytes);
           fetch();
         }
-        // Those that the tile before has added already are left out.
+        // Rows that the tile before has added already are left out.
         for (int64_t r = tile * rows_.height; r < first + rows_.height; ++r) {
           if (args.spans[r].begin >= args.spans[r].end) continue;
           AddStep(sums + (r - first) * kPanelColumns, columns, phase.steps[r],

@@ -1,4 +1,4 @@
-// What the attention kernels of all storages share: the rows of a tile in groups that fit the
+// Shared parts of the attention kernels of all storages: the rows of a tile in groups that fit the
 // register tile, and what they see. Include after one of vec/*.h.
 #pragma once
 
@@ -67,11 +67,12 @@ GODWIT_INLINE int64_t BytesOfKeys(const AttendTileArgs& args) {
   return kTileTokens * args.head_dim * int64_t{sizeof(Storage)};
 }
 
-// What the products fetch meanwhile.
+// The memory that the products fetch meanwhile.
 constexpr Fetch kFetchTile = {.places = true};
 
-// The next tile, keys and values at once, or of keys alone both halves, and of each two pages if
-// they have as many; from a byte of it all on. If there is no such tile, its own, which is at hand.
+// The places to fetch from in the next tile: keys and values at once, or both halves of keys alone.
+// Each has two pages if there are as many. They begin at byte `at` of it. Without a next tile they
+// are this one's, which is at hand.
 template <class Storage>
 GODWIT_INLINE Places AheadOf(const AttendTileArgs& args, int64_t at) {
   constexpr int64_t kPage = 4096;
@@ -164,10 +165,9 @@ void AddValues(const AttendTileArgs& args, const typename Operand::A* weights, f
                                    .places = AheadOf<W>(args, BytesOfKeys<W>(args) + before)});
 }
 
-// The rows share the loads of the values that all of them see, in whole steps of kDepth keys:
-// together(begin, end). A row alone adds what it sees before and after those, alone(r, begin, end):
-// a weight of zero would not do, as 0 * NaN is NaN and the values of a key that nobody has written
-// can be NaN.
+// Shares the loads of values that all rows see, in whole steps of kDepth keys: together(begin,
+// end). A row alone adds the values that it sees before and after those: alone(r, begin, end). A
+// weight of zero would not do, as 0 * NaN is NaN and the values of unwritten keys can be NaN.
 template <int64_t kDepth, class Alone, class Together>
 GODWIT_INLINE void ShareValues(const AttendTileArgs& args, const RowGroup& group, Alone alone,
                                Together together) {

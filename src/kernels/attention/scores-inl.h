@@ -1,5 +1,5 @@
-// Scores of int8 queries and the keys of an int8 tile, for who chooses among keys and does not
-// attend. Include after one of vec/*.h.
+// Scores of int8 queries and the keys of an int8 tile, for callers that choose among keys and do
+// not attend. Include after one of vec/*.h.
 //
 // KeyOperand is that of attention/quads-inl.h.
 #pragma once

@@ -25,7 +25,7 @@ struct FloatScores {
     return MulAdd(Load(products + j), Set1(scale), offset);
   }
 };
-// Of keys that have a scale each.
+// Scores of keys that have a scale each.
 struct ScaledScores {
   const float* products;
   float scale;
@@ -34,7 +34,7 @@ struct ScaledScores {
     return MulAdd(Mul(Load(products + j), Set1(scale)), Load(k_scales + j), offset);
   }
 };
-// Of products that are integers, too high by `excess`.
+// Scores of products that are integers, too high by `excess`.
 struct Int8Scores {
   const float* products;
   float scale;
@@ -46,7 +46,7 @@ struct Int8Scores {
   }
 };
 
-// Of scores s that are capped: cap * tanh(s / cap), where tanh(x) = 1 - 2 / (2^(2 log2(e) x) + 1).
+// Scores s that are capped: cap * tanh(s / cap), where tanh(x) = 1 - 2 / (2^(2 log2(e) x) + 1).
 template <class Scores>
 struct CappedScores {
   Scores of;
@@ -102,8 +102,8 @@ GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span
   state[0] = maximum;
 }
 
-// Of one row: scores relative to the maximum of its state, which is raised to them. `scores` may be
-// the products.
+// Computes the scores of one row, relative to the maximum of its state, which is raised to them.
+// `scores` may be the products.
 template <class Scores>
 GODWIT_INLINE void ScoreRow(const AttendTileArgs& args, int64_t row, const Scores& of,
                             float* scores) {

@@ -1,5 +1,5 @@
-// What attention by tile registers shares, of int8 quads and bf16 pairs: a KV tile's keys lie as a
-// panel of weights does. Include after vec/avx512.h.
+// Shared parts of attention by tile registers, of int8 quads and bf16 pairs: a KV tile's keys lie
+// as a panel of weights does. Include after vec/avx512.h.
 #pragma once
 
 #include "kernels/attention/rows-inl.h"
@@ -10,8 +10,8 @@ namespace {
 
 static_assert(kTileTokens == kPanelColumns);
 
-// Fetches the next tile, or a part of it, while this one is computed, in as many calls: evenly, as
-// a core has few lines on their way at once and would wait for them, and then ask for none.
+// Fetches the next tile, or a part of it, while this one is computed, evenly in as many calls. A
+// core has few lines on their way at once: it would wait for them, and then ask for none.
 class FetchEvenly {
  public:
   GODWIT_INLINE FetchEvenly(Places places, int64_t bytes, int64_t calls)
@@ -42,7 +42,7 @@ void MultiplyKeysByTiles(const TiledRows& rows, const void* queries, int64_t q_s
   const auto* k = static_cast<const uint8_t*>(keys);
   const int64_t sections = depth / kSectionDepth;
   const int64_t rest = (depth % kSectionDepth + kQuad - 1) / kQuad;  // steps
-  // What is left of the keys and of a tile of queries, with zeros behind it.
+  // The rest of the keys and of a tile of queries, with zeros behind it.
   alignas(64) uint8_t last_keys[kSectionBytes];
   alignas(64) uint8_t last_queries[kMostTileRows * kSectionDepth];
   if (rest > 0) {

@@ -8,7 +8,7 @@
 namespace godwit::kernels {
 namespace {
 
-// Of a panel, that all tiles go through before the next part: unpacked, it stays in the
+// The bytes of a panel that all tiles go through before the next part. Unpacked, it stays in the
 // second-level cache meanwhile.
 constexpr int64_t kPassBytes = 18 << 10;
 
@@ -47,7 +47,7 @@ GODWIT_INLINE void RunGroupPass(const GroupTiles& tiles, const GroupPass& pass) 
   }
 }
 
-// Of kLanes columns, a quad of each after the other.
+// Unpacks kLanes columns, a quad of each after the other.
 template <class Packed, int kPhase = 0>
 GODWIT_INLINE void UnpackColumns(const uint8_t* from, Vec table, uint8_t* to) {
   if constexpr (kPhase < Packed::kPhases) {
@@ -88,15 +88,15 @@ void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count,
   }
 }
 
-// Whether a tile takes codes as they lie. Of five and six bits, only those that most files have:
-// each other kind would cost the compiler as much again.
+// Whether a tile takes codes as they lie. For five and six bits, it takes only those that most
+// files have: each other kind would cost the compiler as much again.
 template <class Packed, Scaling kScaling>
 constexpr bool kTaken = Packed::kPhases <= 2 || IsNested(kScaling);
 
-// What multiplies with weights of a format.
+// The functions that multiply with weights of a format.
 struct GroupKernel {
-  const GroupTiles* packed = nullptr;  // of codes as they lie; nullptr: not taken
-  const GroupTiles* bytes;             // of unpacked ones
+  const GroupTiles* packed = nullptr;  // for codes as they lie; nullptr: not taken
+  const GroupTiles* bytes;             // for unpacked codes
   void (*unpack)(const GroupSizes&, const uint8_t* blocks, int64_t count, uint8_t* to);
   bool unpacks;  // whether codes are no bytes
   bool fetches_near, by_turns;
@@ -114,9 +114,10 @@ constexpr GroupKernel MakeGroupKernel() {
 template <class Packed, class Bytes, Scaling kScaling>
 constexpr GroupKernel kGroupKernel = MakeGroupKernel<Packed, Bytes, kScaling>();
 
-// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Where many rows meet its codes,
-// or a tile does not take them, they are unpacked once for all. A panel that is read in its order
-// is left to the processor where operands are fetched near: on a Zen 4 that is 1.2 times as fast.
+// Multiplies at most kBlockRows rows with a panel: x [rows, kPanelColumns]. Where many rows meet
+// its codes, or a tile does not take them, they are unpacked once for all. A panel that is read in
+// its order is left to the processor where operands are fetched near. On a Zen 4 that is 1.2 times
+// as fast.
 void RunGroupPanel(const GroupKernel& kernel, const GroupSizes& sizes, const GroupRows& of,
                    int64_t rows, const uint8_t* panel, int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));

@@ -9,17 +9,18 @@
 namespace godwit::kernels {
 namespace {
 
-// A tile holds two of every vector: the integers of a group, and floats. Of more rows these would
-// lie in memory, and the folds cost more than reading the codes more often.
+// The rows of a tile, which holds two of every vector: the integers of a group, and floats. With
+// more rows these would lie in memory, and the folds cost more than reading the codes more often.
 constexpr int64_t kGroupTileRows = 3;
 constexpr int GroupTileVecs(int64_t rows) {
   return rows == 1 && 2 * kTileVecs * kLanes <= kPanelColumns ? 2 * kTileVecs : kTileVecs;
 }
 
-// What multiplies a run of codes, of kLines lines, is a type: kPhases is how many quads of a column
-// it has, Column one of them as unsigned bytes, with the table that codes are looked up in, if they
-// are. Sums begin with Start(first) and become int32 by ToInts(sum, first), where `first` is added
-// to them; in between they hold the products of kMost inputs, of which Add adds a quad.
+// The operand types below multiply a run of codes, of kLines lines. kPhases is how many quads of a
+// column it has. Column has one of them as unsigned bytes, with the table that codes are looked up
+// in, if they are. Sums begin with Start(first) and become int32 by ToInts(sum, first), where
+// `first` is added to them. In between they hold the products of kMost inputs, of which Add adds a
+// quad.
 
 // 4 bits: two quads of a column.
 template <class Quads>
@@ -33,7 +34,7 @@ struct NibbleOperand : Quads {
   }
 };
 
-// Likewise, each the place of a byte.
+// 4 bits: two quads of a column, each code the place of a byte.
 template <class Quads>
 struct TableOperand : Quads {
   static constexpr int kPhases = 2;
@@ -80,7 +81,7 @@ struct WordQuads : FetchedFar {
   }
 };
 
-// Likewise of any bytes, as int16 whose pairs VPMADDWD adds.
+// Sums of any bytes, as int16 whose pairs VPMADDWD adds.
 struct WideQuads : FetchedFar {
   static constexpr int64_t kMost = kMostGroup;
   static GODWIT_INLINE Vec Start(Vec first) { return first; }
@@ -91,13 +92,14 @@ struct WideQuads : FetchedFar {
   static GODWIT_INLINE Vec ToInts(Vec sum, Vec /*first*/) { return sum; }
 };
 
-// What follows from a format, worked out once: the functions of group_packing.h divide.
+// The sizes that follow from a format, computed once: the functions of group_packing.h divide.
 struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
   int64_t code_bytes, group_bytes, groups_bytes, block_bytes;
   int32_t centre;
-  // What codes of 4 bits stand for, once for each 16 bytes of a vector: of k4Table, unsigned as the
-  // codes of other formats are; where signed ones are wanted, of all that have a centre, less it.
+  // The table of codes of 4 bits, once for each 16 bytes of a vector. For k4Table, its numbers are
+  // unsigned as the codes of other formats are. Where signed ones are wanted, all that have a
+  // centre are less it.
   alignas(64) uint8_t table[64];
   static constexpr int32_t kTableCentre = 128;
 
@@ -158,8 +160,8 @@ struct GroupRows {
   }
 };
 
-// Of every four pages of 4 KiB that are read in order, a line of each by turns: what to read where
-// `at` would be in order (tile-inl.h has the reason, Places).
+// The place to read where `at` would be in order: a line of each of four 4 KiB pages by turns.
+// Places in tile-inl.h has the reason.
 constexpr uint64_t kTurnPages = 4, kPageLines = 4096 / 64;
 GODWIT_INLINE const uint8_t* ByTurns(const uint8_t* at) {
   const uint64_t line = reinterpret_cast<uintptr_t>(at) / 64;
@@ -191,7 +193,7 @@ struct Ahead {
   }
 };
 
-// What a tile goes through.
+// The blocks that a tile goes through.
 struct GroupTile {
   const GroupSizes& sizes;
   GroupRows rows;
@@ -300,7 +302,7 @@ struct GroupNumbers {
   }
 };
 
-// Those of a block itself.
+// The numbers of a block itself.
 template <Scaling kScaling>
 struct BlockNumbers {
   Vec scale, min_scale;

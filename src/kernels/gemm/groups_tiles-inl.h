@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kMostBlock = 256, kLeastGroup = 16;  // inputs
 
-// What codes are unpacked to. Those that have a centre become signed bytes less it, so that a
-// product has the integers of the definition, and no row a sum to take off.
+// The operands to which codes are unpacked. Codes that have a centre become signed bytes less it. A
+// product then has the integers of the definition, and no row has a sum to take off.
 struct UnsignedNibbles : NibbleOperand<FetchedFar> {
   static constexpr bool kSigned = false;
 };
@@ -140,8 +140,9 @@ GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
   }
 }
 
-// The accumulators hold all groups of a block, if it has no more than four, of as many columns as
-// they can: what they are stored to should leave room for the rest in the first-level cache.
+// Runs a block. The accumulators hold all groups of a block, if it has no more than four, of as
+// many columns as they can. The memory to which they are stored should leave space for the rest in
+// the first-level cache.
 template <bool kSigned, Scaling kScaling>
 void RunTiledBlock(const TiledBlock& of) {
   if constexpr (MostGroup(kScaling) == kMostGroup) {
@@ -151,7 +152,7 @@ void RunTiledBlock(const TiledBlock& of) {
   RunTiledBlock<kSigned, kScaling, 1>(of);
 }
 
-// What multiplies with weights of a format.
+// The functions that multiply with weights of a format.
 struct TiledKernel {
   void (*unpack)(const GroupSizes&, const uint8_t* blocks, int64_t count, uint8_t* to);
   void (*run_block)(const TiledBlock&);

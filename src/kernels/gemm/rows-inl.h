@@ -7,15 +7,16 @@
 namespace godwit::kernels {
 namespace {
 
-// What memory delivers to a core while it is waited for: 16 GB/s times 150 ns. From 4 KiB on, where
-// every line lies in another page than what is read, fetching ahead gains next to nothing.
+// The bytes that memory delivers to a core while it is waited for: 16 GB/s times 150 ns. From 4 KiB
+// on, where every line lies in another page than the current one, fetching ahead gains next to
+// nothing.
 constexpr int64_t kAheadBytes = 2560;
 
-// Rows that go through a panel together, at most. Their sums, 24 KiB, rest in a buffer meanwhile:
-// lines of `out` come from far, as rows of it lie in the same few cache sets.
+// The most rows that go through a panel together. Their sums, 24 KiB, rest in a buffer meanwhile.
+// Lines of `out` come from far, as rows of it lie in the same few cache sets.
 constexpr int64_t kBlockRows = 16 * kTileRows;
 
-// Of a weight's columns, those in the panel that begins with `column`.
+// The number of a weight's columns in the panel that begins with `column`.
 GODWIT_INLINE int64_t ColumnsFrom(int64_t column, int64_t columns) {
   return columns - column < kPanelColumns ? columns - column : kPanelColumns;
 }
@@ -57,9 +58,9 @@ GODWIT_INLINE void RunSteps(SourceRows<Operand> source, const typename Operand::
        .ahead = ahead});
 }
 
-// One tile of rows through a panel, and how far ahead of the product it fetches. Where tiles side
-// by side go through the panel, each reads a strip of every step, in strides that no processor
-// foresees: they fetch the steps that come after them all. Where one reads it in order, the
+// Multiplies one tile of rows with a panel, and fetches ahead of the product. Where tiles side by
+// side go through the panel, each reads a strip of every step, in strides that no processor
+// foresees. They fetch the steps that come after them all. Where one reads it in order, the
 // processor foresees some, but stops at the end of every page of memory.
 template <class Operand>
 void RunAlone(SourceRows<Operand> source, const typename Operand::W* panel, int64_t steps,
@@ -77,9 +78,9 @@ void RunAlone(SourceRows<Operand> source, const typename Operand::W* panel, int6
   } while (begin < steps);
 }
 
-// Several tiles of rows through a panel: all go through kPassSteps of it before the next pass, of
-// which each fetches its share, so that memory is idle at no time. The tiles are even, as one of a
-// few rows that are left over would keep the multipliers waiting.
+// Multiplies several tiles of rows with a panel: all go through kPassSteps of it before the next
+// pass. Each fetches its share of that, so that memory is idle at no time. The tiles are even, as
+// one of a few rows that are left over would keep the multipliers waiting.
 template <class Operand, int64_t kPassSteps, Fetch kFetch>
 void RunTogether(SourceRows<Operand> source, const typename Operand::W* panel, int64_t steps,
                  float* sums) {

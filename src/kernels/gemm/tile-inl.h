@@ -2,7 +2,7 @@
 // additions per element, steps in ascending order. Matrix products and attention are loops of it.
 //
 // Include after one of vec/*.h. A tile is a tree of named members and not an array, since GCC 12
-// keeps arrays of vectors in memory. What a step multiplies is an operand type:
+// keeps arrays of vectors in memory. The factors of a step are an operand type:
 //   W             elements of `w`
 //   Source, A     elements of the activations and of `a`, and how the one becomes the other,
 //                 kMostSteps at a time: RowsInPlace or RowsWidened
@@ -48,8 +48,8 @@ struct RowsInPlace : FetchedFar {
   }
 };
 
-// They are widened first, once for all tiles side by side. kWiden(from, ahead, n, to) does n
-// elements of a row; `ahead` is the row that will stand there in the next tile of rows, to be
+// Rows that are widened first, once for all tiles side by side. kWiden(from, ahead, n, to) does n
+// elements of a row. `ahead` is the row that will stand there in the next tile of rows, to be
 // fetched.
 template <class S, class T, int64_t kStepElements, auto kWiden>
 struct RowsWidened : FetchedFar {
@@ -173,15 +173,15 @@ GODWIT_INLINE void AccumulateStrip(Strip<N>& sum, Vec a, const Strip<N>& columns
   }
 }
 
-// What a step fetches ahead: 1 / share of as much as it reads of `w`.
+// The memory that a step fetches ahead: 1 / share of its reads of `w`.
 struct Fetch {
   int share = 1;
   int level = 0;        // of the cache; 0: the operand's
   bool places = false;  // of TileArgs::places, or else in order from `ahead`
 };
 
-// Memory that is fetched in several places side by side: a processor follows every page of 4 KiB by
-// itself, and waits at the beginning of one. In rounds of four lines, two of each of two halves.
+// Memory that is fetched in several places side by side. A processor follows every page of 4 KiB by
+// itself, and waits at the beginning of one. A round has four lines, two of each of two halves.
 struct Places {
   const char* halves[2] = {};
   int64_t gap = 0;   // bytes between the lines of a half
@@ -227,7 +227,7 @@ struct TileArgs {
   bool resume = false;  // the chains go on from the values in `out`; else they start at zero
   float* out;           // [R, columns]
   int64_t out_stride;
-  // What will be read later, fetched in order by all steps: one of the two.
+  // Memory that will be read later, fetched in order by all steps: one of the two.
   const typename Operand::W* ahead = nullptr;  // [columns * steps * kDepth / share]
   Places places = {};
 };

@@ -1,5 +1,5 @@
 // The matrix product by tile registers: 16 rows times a panel's 64 columns, 64 bytes of a row at a
-// time, whose columns lie in a panel as a tile register wants them. Include after vec/avx512.h.
+// time. Columns lie in a panel as a tile register wants them. Include after vec/avx512.h.
 #pragma once
 
 #include "kernels/gemm/rows-inl.h"
@@ -17,8 +17,9 @@ constexpr int64_t kPassTiles = 6;
 
 constexpr int64_t kSectionLines = kSectionBytes / kTileBytes;
 
-// What a tile of rows fetches while it goes through a section, a quarter at each call: what it
-// reads of its rows behind the next one, and some lines of every section that comes later.
+// The memory that a tile of rows fetches while it goes through a section, a quarter at each call.
+// It is the rest of its rows behind the next section, and some lines of every section that comes
+// later.
 struct FetchOfTile {
   const uint8_t* rows;  // null: they stay in the first-level cache
   int64_t stride;       // bytes
@@ -124,7 +125,7 @@ void RunTiles(const TiledPanels<A>& with, int64_t panel, int64_t first, int64_t 
                          ahead, sums);
   }
   if (with.rest == 0) return;
-  // What is left of the rows and of the panel, with zeros behind it.
+  // The rest of the rows and of the panel, with zeros behind it.
   alignas(64) uint8_t last_rows[kPassTiles * kMostTileRows * kSectionDepth];
   alignas(64) uint8_t last_section[kSectionBytes];
   __builtin_memset(last_rows, 0, sizeof(last_rows));
@@ -155,10 +156,10 @@ GODWIT_INLINE bool WritesPastCaches(const GemmArgs& args) {
          reinterpret_cast<uintptr_t>(args.out) % kTileBytes == 0 && args.out_stride % kLanes == 0;
 }
 
-// The product of rows whose elements are A; k > 0. finish.operator()<Write>(args, row, column,
-// columns, sums) turns sums [columns] of a row into that much of the row of `out`. All rows go
-// through a panel while it stays in the second-level cache, and fetch the next one: memory is
-// waited for by none of them.
+// Multiplies rows whose elements are A; k > 0. finish.operator()<Write>(args, row, column, columns,
+// sums) turns sums [columns] of a row into that much of the row of `out`. All rows go through a
+// panel while it stays in the second-level cache, and fetch the next one: none of them waits for
+// memory.
 template <class Product, class A, class Finish>
 void RunPanelsByTiles(const GemmArgs& args, Finish finish) {
   if (args.rows == 0) return;

@@ -23,7 +23,8 @@ void Relu(const float* x, int64_t n, float* out) noexcept {
   Map(x, n, out, [](Vec v) { return Max(Zero(), v); });
 }
 
-// Of two halves, each n long, the vectors `low` and `high` and the angle's cosine and sine.
+// The rotation of vectors `low` and `high` of two halves, each n long, by the angle's cosine and
+// sine.
 GODWIT_INLINE Vec RotatedLow(Vec low, Vec high, Vec cos, Vec sin) {
   return MulSub(low, cos, Mul(high, sin));
 }

@@ -1,7 +1,7 @@
 // Multiplying and reading as fast as Vec can. Include after one of vec/*.h.
 //
-// Twelve chains of additions hide the latency of a multiply-add on every processor that we know (4
-// or 5 cycles, two a cycle) and leave room for the operands in 16 registers. They are named, since
+// Twelve chains of additions hide the latency of a multiply-add on every known processor (4 or 5
+// cycles, two a cycle). They leave space for the operands in 16 registers. They are named, since
 // GCC 12 keeps arrays of vectors in memory.
 #pragma once
 

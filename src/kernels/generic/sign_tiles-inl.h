@@ -1,5 +1,5 @@
-// What scores of keys by their signs have in common, however tables are looked up. Include after
-// one of vec/*.h.
+// Shared parts of scores of keys by their signs, for any lookup of tables. Include after one of
+// vec/*.h.
 #pragma once
 
 namespace godwit::kernels {
@@ -29,7 +29,7 @@ template <class Signs, int64_t kRows>
 void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
   const int64_t bytes = args.groups * (kTileTokens / 2), table_bytes = args.groups * 16;
   const uint8_t* const fine = args.fine != nullptr ? args.fine + first * table_bytes : nullptr;
-  // What comes later is fetched while the first rows go by.
+  // Later tiles are fetched while the first rows go by.
   const uint8_t* const next = first == 0 ? args.next : nullptr;
   for (int64_t tile = 0; tile < args.tiles; ++tile) {
     const uint8_t* const signs = args.signs + tile * bytes;

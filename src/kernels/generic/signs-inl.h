@@ -30,7 +30,7 @@ struct ShuffledSigns {
     return TurnWords({part(0), part(1), part(2), part(3)});
   }
 
-  // Of kKeys keys from `key` on, for rows whose tables lie groups * 16 bytes apart.
+  // Sums kKeys keys from `key` on, for rows whose tables lie groups * 16 bytes apart.
   template <int64_t kRows>
   static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t key,
                                 int64_t groups, ByteSums* sums) {

@@ -1,9 +1,9 @@
 // Keys, which lie dimension by dimension, turned into values, which lie token by token. Include
 // after one of vec/*.h.
 //
-// Four vectors of four-byte words are turned at once, within each 16 bytes: what comes out is 16
-// bytes of each of their tokens, which then lie side by side (kernel_table.h, KvDepth) with those
-// of as many others as a product adds up.
+// Four vectors of four-byte words are turned at once, within each 16 bytes. The result is 16 bytes
+// of each of their tokens. They then lie side by side (kernel_table.h, KvDepth) with those of as
+// many others as a product adds up.
 #pragma once
 
 #include "kernels/generic/turn_words-inl.h"
@@ -37,8 +37,9 @@ struct KeyTurner {
     return {Row(row, token), Row(row + 1, token), Row(row + 2, token), Row(row + 3, token)};
   }
 
-  // Dimensions from d on of as many tokens as one step of a product adds up, of which the vector
-  // has some in each 16 bytes: of the first those of `token`, of the next those `step` behind it.
+  // Stores dimensions from d on of as many tokens as one step of a product adds up. The vector has
+  // some of them in each 16 bytes: the first 16 have those of `token`, the next those `step` behind
+  // it.
   GODWIT_INLINE void Put(int64_t token, int64_t step, int64_t d, Vec x) const {
     StoreSixteens(values + (token / kDepth * width + d) * kDepth * kSize,
                   step / kDepth * width * kDepth * kSize, x);
@@ -89,8 +90,8 @@ struct KeyTurner {
     }
   }
 
-  // A few tokens at a time: the values of one lie a power of two behind those of the one before,
-  // often, and would push each other out of the first-level cache.
+  // Runs a few tokens at a time. The values of a token often lie a power of two behind those of the
+  // token before. They would push each other out of the first-level cache.
   GODWIT_INLINE void Run() const {
     for (int64_t token = 0; token < kTileTokens; token += kTokens) {
       for (int64_t d = 0; d < width; d += kDims) Turn(token, d);

@@ -142,8 +142,9 @@ GODWIT_INLINE Vec PowerOf2(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 
-// x * 2^n for integers n in [-252, 252], rounded once if x is near one: in two steps, since 2^n
-// itself may not be a float, the first of which is exact. NaN in n gives some finite factor.
+// Computes x * 2^n for integers n in [-252, 252], rounded once if x is near one. It takes two
+// steps, of which the first is exact, since 2^n itself may not be a float. NaN in n gives some
+// finite factor.
 GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) {
   const __m256i whole = _mm256_cvtps_epi32(n);
   const __m256i half = _mm256_srai_epi32(whole, 1);
@@ -179,7 +180,7 @@ GODWIT_INLINE Vec EvenBytes(Vec bytes) {
 GODWIT_INLINE Vec OddBytes(Vec bytes) {
   return _mm256_castsi256_ps(_mm256_srli_epi16(_mm256_castps_si256(bytes), 8));
 }
-// Likewise of signed ones.
+// The even ones of signed bytes, as int16, and the odd ones.
 GODWIT_INLINE Vec EvenBytesSigned(Vec bytes) {
   const auto even = _mm256_slli_epi16(_mm256_castps_si256(bytes), 8);
   return _mm256_castsi256_ps(_mm256_srai_epi16(even, 8));
@@ -254,7 +255,7 @@ GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
 GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
   return _mm256_castsi256_ps(_mm256_add_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
-// Of sums of words, and of their odd bytes: those of their even bytes, if below 2^16.
+// The sums of even bytes, if below 2^16, from sums of words and of their odd bytes.
 GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
   return _mm256_castsi256_ps(
       _mm256_sub_epi16(_mm256_castps_si256(words), _mm256_slli_epi16(_mm256_castps_si256(odd), 8)));

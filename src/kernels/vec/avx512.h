@@ -2,8 +2,8 @@
 //
 // generic/*-inl.h and gemm/*-inl.h are written over the names of this header; vec/avx2.h has the
 // same names. Everything stands in an anonymous namespace, and neither header includes code of the
-// standard library: a function that two translation units share must not be one that was compiled
-// for AVX-512, since the linker would hand it to processors that lack it.
+// standard library. A function that two translation units share must not be compiled for AVX-512:
+// the linker would hand it to processors that lack it.
 #pragma once
 
 #include <immintrin.h>
@@ -159,7 +159,7 @@ GODWIT_INLINE Vec EvenBytes(Vec bytes) {
 GODWIT_INLINE Vec OddBytes(Vec bytes) {
   return _mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 8));
 }
-// Likewise of signed ones.
+// The even ones of signed bytes, as int16, and the odd ones.
 GODWIT_INLINE Vec EvenBytesSigned(Vec bytes) {
   const auto even = _mm512_slli_epi16(_mm512_castps_si512(bytes), 8);
   return _mm512_castsi512_ps(_mm512_srai_epi16(even, 8));
@@ -240,7 +240,7 @@ GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
 GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
   return _mm512_castsi512_ps(_mm512_add_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
-// Of sums of words, and of their odd bytes: those of their even bytes, if below 2^16.
+// The sums of even bytes, if below 2^16, from sums of words and of their odd bytes.
 GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
   return _mm512_castsi512_ps(
       _mm512_sub_epi16(_mm512_castps_si512(words), _mm512_slli_epi16(_mm512_castps_si512(odd), 8)));

@@ -9,7 +9,7 @@
 namespace godwit::kernels {
 namespace {
 
-// Of 16 that are unsigned.
+// The largest of 16 unsigned words.
 inline __attribute__((always_inline)) int32_t LargestWord(__m256i words) {
   const __m128i x =
       _mm_max_epu16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));

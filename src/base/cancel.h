@@ -30,8 +30,9 @@ class CancelToken {
   std::atomic<bool> flag_{false};
 };
 
-// While it lives, what its thread does ends with that token, too, wherever current() is looked at:
-// for work behind the public API, which knows no tokens. They nest; the innermost counts.
+// CancelScope: while it lives, its thread's work also ends with that token, wherever current() is
+// looked at. It is for work behind the public API, which knows no tokens. Scopes nest; the
+// innermost counts.
 class CancelScope {
  public:
   explicit CancelScope(const CancelToken& token) : before_(current_) { current_ = &token; }

@@ -1,6 +1,6 @@
-// Integer arithmetic on sizes that come from files, sockets and JSON: nullopt where the exact
-// result does not fit, so that no caller can carry a wrapped value into an allocation or a bound.
-// Both operands have one type: a mixed call would convert a negative size silently.
+// Integer arithmetic on sizes that come from files, sockets and JSON. It gives nullopt where the
+// exact result does not fit, so that no caller can carry a wrapped value into an allocation or a
+// bound. Both operands have one type: a mixed call would convert a negative size silently.
 #pragma once
 
 #include <concepts>

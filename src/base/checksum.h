@@ -1,5 +1,5 @@
-// XXH3: the same numbers on every machine, as fast as memory is read. Finds damage; whoever means
-// harm can make two texts with one number.
+// XXH3: the same numbers on every machine, as fast as memory is read. It finds damage, not malice:
+// two texts with one number can be made.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace godwit {
 
 uint64_t Checksum(std::span<const std::byte> bytes);
 
-// Of all parts and where each ends, 32 hexadecimal digits: a name for what they say.
+// A name for the content: 32 hexadecimal digits of all parts and where each ends.
 std::string ContentName(std::initializer_list<std::span<const std::byte>> parts);
 
 }  // namespace godwit

@@ -11,7 +11,7 @@
 
 namespace godwit {
 
-// What the kernel says in a file, read without allocating. Empty if there is no such file.
+// The content of a kernel's file, read without allocating. Empty if there is no such file.
 class ControlFile {
  public:
   explicit ControlFile(const std::string& path);
@@ -21,7 +21,7 @@ class ControlFile {
   // The number that the file begins with; none of "max".
   std::optional<int64_t> Number() const { return NumberAt(text()); }
 
-  // That of the line "KEY NUMBER" or "KEY: NUMBER kB".
+  // The number of the line "KEY NUMBER" or "KEY: NUMBER kB".
   std::optional<int64_t> Number(std::string_view key) const;
 
   // The number that a text begins with, behind spaces.
@@ -39,8 +39,8 @@ struct ControlGroups {
   std::vector<std::string> folders;
 };
 
-// Those of a controller, "memory" or "cpu". root: where proc/self/cgroup and sys/fs/cgroup lie; ""
-// is this machine.
+// The groups of a controller, "memory" or "cpu". root: the place of proc/self/cgroup and
+// sys/fs/cgroup; "" is this machine.
 ControlGroups FindControlGroups(const std::string& root, std::string_view controller);
 
 }  // namespace godwit

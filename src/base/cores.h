@@ -1,8 +1,8 @@
-// How many cores this process may keep busy: the default number of threads.
+// The number of cores that this process may keep busy: the default number of threads.
 //
-// Counts physical cores within the affinity mask of the process, so that `taskset` and containers
-// are respected and the two hardware threads of one core count once: kernels that saturate a
-// core's vector units or its share of the memory bandwidth gain nothing from the second.
+// It counts physical cores within the affinity mask of the process, so that `taskset` and
+// containers are respected. The two hardware threads of one core count once. Kernels that saturate
+// a core's vector units or its share of the memory bandwidth gain nothing from the second.
 #pragma once
 
 #include <span>

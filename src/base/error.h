@@ -1,7 +1,8 @@
-// How errors are raised inside the library.
+// Raising errors inside the library.
 //
-// Three tiers: an Error is thrown for what ends a request; std::optional or an enum is returned for
-// expected outcomes; assert() guards against our own bugs and is never reachable from input.
+// There are three tiers. An Error is thrown for what ends a request. std::optional or an enum is
+// returned for expected outcomes. assert() guards against our own bugs and is never reachable from
+// input.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ template <typename... Args>
   throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Likewise, with data for the program.
+// Throws an Error with data for the program.
 template <typename... Args>
 [[noreturn]] void ThrowWith(const ErrorData& data, ErrorKind kind,
                             fmt::format_string<Args...> format, Args&&... args) {

@@ -7,9 +7,9 @@
 
 namespace godwit {
 
-// The bytes of the regular file `path`; they need not be UTF-8.
-// Throws Error(kIo) where it is missing, unreadable, a folder or anything else that is not a
-// regular file, and Error(kFormat) where it holds more than max_bytes, before reading it.
+// The bytes of the regular file `path`; they need not be UTF-8. Throws Error(kIo) where it is
+// missing, unreadable, a folder or anything else that is not a regular file. Throws Error(kFormat)
+// where it holds more than max_bytes, before reading it.
 std::string ReadTextFile(const std::filesystem::path& path, size_t max_bytes);
 
 // Whether a reader should try `path`, for files that may be absent. Also true of a link that leads

@@ -15,7 +15,8 @@
 
 namespace godwit {
 
-// For whoever pays for a text: of n values the comparisons are a few n log n, whatever the keys.
+// The work of a text, for callers that limit it: n values take a few n log n comparisons, whatever
+// the keys.
 struct JsonWork {
   int64_t values = 0;
   int64_t comparisons = 0;  // of keys with each other
@@ -34,16 +35,16 @@ struct JsonOptions {
   JsonWork* work = nullptr;  // has what was done, whether the text was JSON or not
 };
 
-// `what` names the text in messages, for example its file. Throws Error(kFormat) with the byte
-// offset or the line and column of the problem, Error(kCancelled). Strings must be UTF-8; a zero
-// byte is an error anywhere. Of two equal keys the last one counts.
+// Parses a text. `what` names it in messages, for example its file. Throws Error(kFormat) with the
+// byte offset or the line and column of the problem, Error(kCancelled). Strings must be UTF-8; a
+// zero byte is an error anywhere. The last of two equal keys counts.
 nlohmann::json ParseJson(std::string_view text, std::string_view what, JsonOptions options = {});
 
 // The same, but objects keep the order of their keys: chat templates print them.
 nlohmann::ordered_json ParseOrderedJson(std::string_view text, std::string_view what,
                                         JsonOptions options = {});
 
-// On one line, or with that indent on several. What is no UTF-8 in it is replaced.
+// Prints JSON on one line, or with that indent on several. Bytes that are no UTF-8 are replaced.
 template <typename Json>
 std::string DumpJson(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);

@@ -27,7 +27,8 @@ namespace godwit {
 // means nothing to him, and can quote a whole token of the input, as long as the input.
 std::string JsonProblem(std::string_view message, bool quote_input);
 
-// What nlohmann's sax_parse tells of, as values. Json: nlohmann::json or nlohmann::ordered_json.
+// Builds values from the events of nlohmann's sax_parse. Json: nlohmann::json or
+// nlohmann::ordered_json.
 template <typename Json>
 class JsonBuilder {
  public:
@@ -40,7 +41,7 @@ class JsonBuilder {
   JsonBuilder(const JsonBuilder&) = delete;
   JsonBuilder& operator=(const JsonBuilder&) = delete;
 
-  // Of a text that was told of to its end.
+  // Takes the value of a text that was parsed to its end.
   Json Take() { return std::move(root_); }
 
   bool null() { return Add(Json()); }
@@ -98,13 +99,12 @@ class JsonBuilder {
     return true;
   }
 
-  // Of equal keys the first has the place and the last the value.
+  // Makes an object. The first of equal keys has the place and the last the value.
   Json ObjectOf(Members members) {
     std::vector<bool> is_left_out(members.size());
     std::vector<uint32_t> order(members.size());
     std::iota(order.begin(), order.end(), 0);
-    // By comparisons: whoever chooses the keys could choose ones that a hash table has all in one
-    // place.
+    // Sorting by comparisons: keys can be chosen so that a hash table has all in one place.
     std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
       Count(counted_.comparisons);
       const int differ = members[a].first.compare(members[b].first);

@@ -1,4 +1,4 @@
-// What stands in a JSON document, for the "found ..." half of a message.
+// Descriptions of JSON values, for the "found ..." half of a message.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@ namespace godwit {
 // their size.
 std::string Found(const nlohmann::json& value);
 
-// The same, but of text only its length: who reads the message may not be who wrote the text.
+// Describes a value, but only the length of text: the reader of the message may not be its writer.
 std::string FoundUnquoted(const nlohmann::json& value);
 
 }  // namespace godwit

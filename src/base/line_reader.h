@@ -22,8 +22,8 @@ class LineReader {
   // Error(kFormat) for one of more than max_line_bytes, Error(kIo).
   std::optional<std::string_view> Next();
 
-  // Of the line that Next gave last: which one it is, from 1 on; where in the file it begins; and
-  // whether a newline ends it, as it does all but the last line of some files.
+  // The last line that Next gave: its number from 1 on, its place in the file, and whether a
+  // newline ends it. The last line of some files has none.
   int64_t number() const { return number_; }
   int64_t offset_bytes() const { return offset_bytes_; }
   bool has_newline() const { return has_newline_; }

@@ -9,9 +9,9 @@
 
 namespace godwit {
 
-// What this process may use at most, and what of it could be taken now without swapping: the
-// machine's memory, or less within a control group that limits it (containers, systemd), its own or
-// one above it.
+// The memory that this process may use at most, and the part that could be taken now without
+// swapping. It is the machine's, or less within a control group that limits it (containers,
+// systemd), its own or one above it.
 struct MachineMemory {
   int64_t total_bytes = 0;
   int64_t available_bytes = 0;

@@ -1,8 +1,8 @@
-// A regular file mapped read-only, so that weights are read in place and not copied.
+// MappedFile: a regular file mapped read-only, so that weights are read in place and not copied.
 //
 // Move-only; views of Span() live as long as the object, moving it leaves them valid. Reading and
-// Advise() are thread-safe. The mapping follows the file: whoever truncates it on disk while it is
-// mapped turns a read beyond the new end into SIGBUS, so readers copy out (pack) early and do not
+// Advise() are thread-safe. The mapping follows the file. Truncating it on disk while it is mapped
+// turns a read beyond the new end into SIGBUS. Readers therefore copy out (pack) early and do not
 // come back.
 #pragma once
 

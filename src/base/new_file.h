@@ -1,9 +1,9 @@
-// NewFile: a file that is there whole or not at all, made among others that come and go.
+// NewFile: a file that exists whole or not at all, made among others that come and go.
 //
-// Written under a temporary name beside the target, brought to the disk and renamed by Commit;
-// without Commit nothing remains. What a killed process left behind is found by its lock, which
-// ended with it (RemoveAbandoned). Only this user may read it, unless it is shared. Not
-// thread-safe.
+// It is written under a temporary name beside the target, brought to the disk and renamed by
+// Commit; without Commit nothing remains. Files left behind by a killed process are found by their
+// locks, which ended with it (RemoveAbandoned). Only this user may read it, unless it is shared.
+// Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace godwit {
 
 class NewFile {
  public:
-  // What temporary names end with, and no target's does.
+  // The ending of temporary names, which no target's name has.
   static constexpr const char* kSuffix = ".part";
 
   // Throws Error(kIo), as the others do.
@@ -34,7 +34,7 @@ class NewFile {
   void PadTo(int64_t bytes);
   int64_t size() const { return size_; }
 
-  // Lets those read it who may read `other`, too.
+  // Gives the file the read permissions of `other`.
   void ShareLike(const std::filesystem::path& other);
 
   // Brings it to the disk; before Commit, which then takes a moment.
@@ -42,8 +42,8 @@ class NewFile {
   // After a power cut, too, there is all or nothing. Takes the place of a file of that name.
   void Commit();
 
-  // Takes it out of the system's cache, once it is there: who maps it (MappedFile::Advice) then
-  // gets large pages, and not those in which it was written. Best effort.
+  // Takes the file out of the system's cache, once it is on the disk. A later mapping
+  // (MappedFile::Advice) then gets large pages, and not those in which it was written. Best effort.
   void Uncache() noexcept;
 
  private:

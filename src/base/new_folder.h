@@ -1,7 +1,8 @@
-// NewFolder: a folder that is there whole or not at all.
+// NewFolder: a folder that exists whole or not at all.
 //
-// Filled under a temporary name beside the target and renamed by Commit; without Commit nothing
-// remains. What a killed process left behind has a name that no reader takes for the target.
+// It is filled under a temporary name beside the target and renamed by Commit; without Commit
+// nothing remains. Folders left behind by a killed process have names that no reader takes for the
+// target.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +34,7 @@ class NewFolder {
   std::filesystem::path temporary_;  // empty once renamed
 };
 
-// As NewFolder: Error(kInput) if `target` exists, for who has work to do before.
+// Throws Error(kInput) if `target` exists, as NewFolder does, for callers with work to do before.
 void RefuseExisting(const std::filesystem::path& target);
 
 // The temporary folders of this target whose processes are gone, by name.

@@ -1,5 +1,5 @@
-// For threads that wait: until when, before they look for what no one tells them, such as a wish to
-// stop from a signal handler, or a time that is over.
+// NextLook: the time at which a waiting thread looks again for events that do not wake it, such as
+// a wish to stop from a signal handler, or a timeout.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Where threads and memory stand on a machine with several memory nodes.
+// Placement of threads and memory on a machine with several memory nodes.
 //
-// Every thread of the engine may take any piece of a weight, so the pages of weights and caches are
-// dealt out to all nodes in turn (set_mempolicy, no library) and threads stay where they are: each
-// reads from all memory controllers together.
+// Every thread of the engine may take any piece of a weight. The pages of weights and caches are
+// therefore dealt out to all nodes in turn (set_mempolicy, no library), and threads stay where they
+// are. Each reads from all memory controllers together.
 #pragma once
 
 #include <string>

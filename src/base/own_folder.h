@@ -7,9 +7,9 @@
 
 namespace godwit {
 
-// Makes the folder, for this user alone, and those above it if they are not there. Throws
-// Error(kIo), and Error(kInput) for one of another user, who would read what we write and write
-// what we believe.
+// Makes the folder, for this user alone, and those above it if they do not exist. Throws
+// Error(kIo), and Error(kInput) for a folder of another user: that user could read what we write
+// and write what we read.
 void MakeOwnFolder(const std::filesystem::path& path);
 
 // Whether it is a regular file of this user's, and no link.

@@ -35,8 +35,8 @@ class ProblemList {
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
 
-  // One problem per line, indented under `heading`, kind after kind, of a kind that has many the
-  // first and their count; a single one stands on the heading's line.
+  // The list as text: one problem per line, indented under `heading`, kind after kind. A kind with
+  // many problems has the first and their count. A single problem stands on the heading's line.
   std::string Text(std::string_view heading) const {
     if (count_ == 1) return fmt::format("{}: {}", heading, kinds_[0].shown[0]);
     std::string text = fmt::format("{}: {} problems", heading, count_);

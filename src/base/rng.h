@@ -1,9 +1,9 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as
 // 1, 2, 3", SC 2011).
 //
-// A number is a pure function of its key, with no state to carry around. So a draw does not depend
-// on the batch it was made in, on the order of the draws or on how many came before it, and a
-// rejected draft needs no rewinding. Everything here is thread-safe.
+// A number is a pure function of its key, with no state to carry around. A draw thus does not
+// depend on its batch, on the order of the draws or on how many came before. A rejected draft needs
+// no rewinding. Everything here is thread-safe.
 #pragma once
 
 #include <array>

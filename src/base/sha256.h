@@ -14,7 +14,8 @@ class Sha256 {
  public:
   void Add(std::span<const std::byte> bytes);
 
-  // Of all that was added, 64 hexadecimal digits in small letters. More may be added afterwards.
+  // The digest of all that was added, 64 hexadecimal digits in small letters. More may be added
+  // afterwards.
   std::string Hex() const;
 
  private:

@@ -16,8 +16,8 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// A clock, in milliseconds from some moment on, for whoever decides by what work takes: a test
-// hands over one of its own.
+// A clock, in milliseconds from some moment on, for code that decides by measured times: a test
+// passes one of its own.
 using NowMs = double (*)();
 inline double SteadyMs() {
   static const Stopwatch since;

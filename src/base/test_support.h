@@ -21,7 +21,7 @@ Error ErrorOf(Action action) {
   return Error(ErrorKind::kIo, "no error");
 }
 
-// Its message, if it is of this kind.
+// The message of an error of this kind.
 template <typename Action>
 std::string ErrorOf(ErrorKind kind, Action action) {
   const Error error = ErrorOf(action);
@@ -29,7 +29,7 @@ std::string ErrorOf(ErrorKind kind, Action action) {
   return error.what();
 }
 
-// What gtest takes for the name of a case.
+// A name that gtest takes for a case.
 inline std::string TestName(std::string text) {
   for (char& c : text) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';

@@ -1,10 +1,10 @@
 // ThreadPool: fork-join over a fixed set of threads, the only source of parallelism in the engine.
 //
-// Run() splits work into tasks that any worker may take in any order, so a task must write only
-// what belongs to it; results then do not depend on the number of threads. Worker 0 is the calling
+// Run() splits work into tasks that any worker may take in any order. A task must write only what
+// belongs to it; results then do not depend on the number of threads. Worker 0 is the calling
 // thread, 1..threads()-1 are the pool's own; `worker` indexes per-worker scratch memory. Run() may
-// be called from several threads (the calls take turns) and from inside a body (runs inline, as
-// the same worker). It allocates nothing. Idle workers spin for some microseconds, then sleep.
+// be called from several threads (the calls take turns) and from inside a body (runs inline, as the
+// same worker). It allocates nothing. Idle workers spin for some microseconds, then sleep.
 #pragma once
 
 #include <atomic>

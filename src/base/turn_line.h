@@ -29,9 +29,9 @@ class TurnLine {
     TurnLine* line_;
   };
 
-  // A piece that costs n lets those go first that cost nothing and come up to n pieces later: so
-  // large ones wait for many small ones, and not for ever. cancel: may be null. Throws
-  // Error(kCancelled) for one that has to wait.
+  // Waits for a turn. A piece that costs n lets pieces go first that cost nothing and come up to n
+  // pieces later. Large ones thus wait for many small ones, and not for ever. cancel: may be null.
+  // Throws Error(kCancelled) for one that has to wait.
   Turn Wait(int64_t cost, const CancelToken* cancel) {
     std::unique_lock lock(mutex_);
     const int64_t number = arrivals_++;
@@ -54,7 +54,7 @@ class TurnLine {
     return Turn(*this);
   }
 
-  // Those who have to.
+  // The number of pieces that wait.
   size_t waiting() const {
     const std::lock_guard lock(mutex_);
     return waiting_.size();

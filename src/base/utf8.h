@@ -12,7 +12,7 @@
 
 namespace godwit {
 
-// Of well-formed text: whether a byte is not the first of its character.
+// Whether a byte of well-formed text is not the first of its character.
 constexpr bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 struct Utf8Sequence {
@@ -20,7 +20,7 @@ struct Utf8Sequence {
   enum { kCharacter, kMalformed, kIncomplete } kind;
 };
 
-// What `bytes`, which are not empty, begin with.
+// The sequence with which `bytes`, which are not empty, begin.
 Utf8Sequence FirstUtf8(std::string_view bytes);
 
 // The first `bytes` of valid UTF-8, or the up to 3 fewer that end with a character.
@@ -30,7 +30,7 @@ inline std::string_view FirstCharacters(std::string_view text, size_t bytes) {
   return text.substr(0, bytes);
 }
 
-// One stream of bytes; not thread-safe. What Push and Finish return adds up to
+// Repairs one stream of bytes; not thread-safe. The results of Push and Finish add up to
 // ReplaceInvalidUtf8 of all bytes pushed, and no single result ends within a character.
 class Utf8Repair {
  public:

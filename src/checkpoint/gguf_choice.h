@@ -18,12 +18,12 @@ bool IsGgufName(const std::filesystem::path& file);
 // Whether the weights of the folder's model are safetensors, which come before GGUF.
 bool HoldsSafetensors(const std::filesystem::path& folder);
 
-// Each by its first part, sorted. in_folders: those in folders of the folder, too. What comes
-// beside models (mmproj, which sees, and imatrix) is none.
+// The models in a folder, each by its first part, sorted. in_folders: also those in folders of the
+// folder. Files beside models (mmproj, which sees pictures, and imatrix) are none.
 std::vector<std::filesystem::path> GgufModelsIn(const std::filesystem::path& folder,
                                                 bool in_folders = false);
 
-// The same of files that are named somewhere and need not be there.
+// The models among files that are named somewhere and need not exist.
 std::vector<std::filesystem::path> GgufModelsAmong(std::vector<std::filesystem::path> files);
 
 // "Q4_K_M", as the file's name spells it; empty: its name tells none.

@@ -15,10 +15,10 @@ namespace godwit {
 struct GgufPart {
   std::string name;
   std::vector<int64_t> shape;
-  // The tensors of the model that it is made of, one after another: mostly one, else the matrices
-  // of all experts, or the norms of all heads.
+  // The tensors of the model from which it is made, one after another: mostly one, else the
+  // matrices of all experts, or the norms of all heads.
   std::vector<const TensorInfo*> sources;
-  // Row i of the one source comes to rows[i]; empty: all stay where they are.
+  // The new places of rows: row i of the one source comes to rows[i]; empty: all stay.
   std::vector<int64_t> rows;
   float added = 0;            // to every number
   std::vector<float> values;  // in the place of sources
@@ -32,9 +32,9 @@ struct GgufForm {
   std::vector<std::string> warnings;  // what the user should know
 };
 
-// Points into the folder. Throws Error(kUnsupported) that says what has no form in GGUF: the
-// family, a tensor, the tokenizer, or a number that the file would not say: what is read back from
-// the keys has to describe the same model.
+// The form of a model in GGUF, which points into the folder. Throws Error(kUnsupported) that names
+// what has no form in GGUF: the family, a tensor, the tokenizer, or a number. The spec that is read
+// back from the keys has to describe the same model.
 GgufForm GgufFormOf(const ModelFolder& model);
 
 }  // namespace godwit

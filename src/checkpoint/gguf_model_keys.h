@@ -13,12 +13,13 @@
 
 namespace godwit {
 
-// All but those of the text. What has no key is left out, and found by who reads them back.
-// says_windows: which layers have a window, where that is not the pattern of all published models.
+// Puts all keys but those of the text. Facts without a key are left out, and found when the keys
+// are read back. says_windows: whether keys say which layers have a window, where that is not the
+// pattern of all published models.
 void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool says_windows,
                   GgufKeys& keys);
 
-// Of rope scaling that has a factor for each frequency: the tensors that hold them, and these.
+// The tensors of rope scaling that has a factor for each frequency, and these factors.
 std::vector<std::pair<std::string, std::vector<float>>> RopeFactorTensors(const DecoderSpec& spec);
 
 }  // namespace godwit

@@ -9,9 +9,9 @@
 
 namespace godwit {
 
-// Vocabulary, the tokens that frame and end a text, the chat template. Of a GGUF file, its own keys
-// as they are. Without a tokenizer that is said ("no_vocab"). Returns what the user should know, if
-// anything. Throws as VocabularyOf does.
+// Puts the vocabulary, the tokens that frame and end a text, and the chat template. A GGUF file's
+// own keys stay as they are. A model without a tokenizer gets "no_vocab". Returns warnings for the
+// user. Throws as VocabularyOf does.
 std::vector<std::string> PutTextKeys(const ModelFolder& model, GgufKeys& keys);
 
 }  // namespace godwit

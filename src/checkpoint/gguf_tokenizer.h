@@ -1,5 +1,5 @@
-// What a GGUF file says of a model's text: its vocabulary, which tokens begin and end a text, and
-// its chat template.
+// The text side of a GGUF file: the model's vocabulary, the tokens that begin and end a text, and
+// the chat template.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,9 @@ namespace godwit {
 // that do not belong together and ids without a token.
 Vocabulary GgufVocabulary(const GgufMetadata& metadata);
 
-// vocab_size: of the model; ids that do not lie below are left out, with a
-// warning. Ends of a text are eos, eot and eom where there are
-// such keys, and tokens that end a turn in known chat templates: many files name only the token
-// that ended a training document.
+// The tokenizer's config. vocab_size: of the model; ids that do not lie below are left out, with a
+// warning. Ends of a text are eos, eot and eom where there are such keys, and tokens that end a
+// turn in known chat templates. Many files name only the token that ended a training document.
 TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_size);
 
 // As ReadChatTemplate: the model's own, tokenizer.chat_template, is called "default", and another

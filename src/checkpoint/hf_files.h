@@ -2,8 +2,8 @@
 // the tokenizer with its chat templates, and the tokens that end a text.
 //
 // They are read as the GGUF file is: the same tokens of a text, the same prompts of a chat. Two
-// things are written as transformers has them and not as this engine reads them out of GGUF:
-// Gemma's norms without the 1 that its code adds (GainsAreWhole), and Phi-3's LongRoPE.
+// things are written as transformers has them and not as this engine reads them out of GGUF. They
+// are Gemma's norms without the 1 that its code adds (GainsAreWhole), and Phi-3's LongRoPE.
 #pragma once
 
 #include <filesystem>

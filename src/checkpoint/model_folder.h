@@ -1,9 +1,9 @@
-// ModelFolder: the folder of a Hugging Face model, or a GGUF file, and the one way to what lies in
-// it. A folder that has no safetensors and one GGUF model is that model.
+// ModelFolder: the folder of a Hugging Face model, or a GGUF file, and the one way to its contents.
+// A folder that has no safetensors and one GGUF model is that model.
 //
-// Each part is read when it is first asked for, and kept: what only needs the tokenizer never looks
-// at the weights, and a broken part stands in nobody else's way. Parts live as long as the folder;
-// the tokenizer is shared. Not thread-safe.
+// Each part is read on first use, and kept. A caller that only needs the tokenizer never looks at
+// the weights, and a broken part affects no other. Parts live as long as the folder; the tokenizer
+// is shared. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -28,8 +28,8 @@ namespace godwit {
 class ModelFolder {
  public:
   // Looks at the folder and at none of its files but the beginning of a GGUF one. Throws Error(kIo)
-  // where nothing is there, and for a file that is not GGUF Error(kInput), with the folder if that
-  // is a model; likewise for a folder of several GGUF models.
+  // where nothing exists. Throws Error(kInput) for a file that is not GGUF, with the folder if that
+  // is a model, and for a folder of several GGUF models.
   explicit ModelFolder(std::string path);
 
   const std::string& path() const { return path_; }
@@ -60,7 +60,8 @@ class ModelFolder {
   std::string tokenizer_json() const;
   // Ids outside the vocabulary of the spec are left out, with a warning.
   const TokenizerConfig& tokenizer_config() const;
-  // What of this is in the tokenizer's vocabulary, or without a tokenizer what config files say.
+  // The special tokens in the tokenizer's vocabulary, or without a tokenizer those of the config
+  // files.
   SpecialTokens special_tokens() const;
 
   // As ReadChatTemplate does.
@@ -77,7 +78,7 @@ class ModelFolder {
   // Where draft heads of the model belong, there or not: draft_heads.safetensors in its folder, and
   // NAME.draft_heads.safetensors beside NAME.gguf, the first part of several.
   std::filesystem::path draft_heads_file() const;
-  // What of them the model is made of. Throws as ResolveTensors does.
+  // The tensors of which the model is made. Throws as ResolveTensors does.
   const ModelTensors& tensors() const;
 
  private:

@@ -28,16 +28,17 @@ struct PackedOptions {
   std::string folder;
 };
 
-// The decoder that LoadDecoder makes, to the bit: of a packed copy, which stays mapped, or of the
-// model's files. A copy that cannot be used or made is a warning, unless options.file names it:
-// then it throws, Error(kFormat) for one that is not of this model. Throws as LoadDecoder does.
+// Loads the decoder that LoadDecoder makes, to the bit: of a packed copy, which stays mapped, or of
+// the model's files. A copy that cannot be used or made is a warning, unless options.file names it.
+// Then it throws, Error(kFormat) for one that is not of this model. Throws as LoadDecoder does.
 std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
                                    const LoadHooks& hooks, std::optional<DType> storage,
                                    const PackedOptions& options);
 
-// Makes a copy, in the place of one that may be there, and returns where. Throws Error(kIo) where
-// it cannot be written or the disk has no room for it, before it is begun; Error(kInput) for a file
-// in its place that is no such copy, and if the model changes meanwhile; and as LoadDecoder does.
+// Makes a copy, in the place of one that may exist, and returns where. Throws Error(kIo) where it
+// cannot be written, or before it is begun if the disk has no space for it. Throws Error(kInput)
+// for a file in its place that is no such copy, and if the model changes meanwhile. Throws as
+// LoadDecoder does.
 std::filesystem::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& hooks,
                                 std::optional<DType> storage, const PackedOptions& options);
 

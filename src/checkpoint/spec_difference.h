@@ -8,10 +8,9 @@
 
 namespace godwit {
 
-// The first thing in which what they compute differs, "rope theta: 10000, and would be read as
-// 500000"; nullopt: there is none. Names of tensors, how these lie in a
-// checkpoint and by what family it is are no difference, nor is a number that is another in its
-// seventh digit, since files hold F32.
+// The first difference in what two specs compute, "rope theta: 10000, and would be read as 500000";
+// nullopt: none. Names of tensors, their layout in a checkpoint and the family are no difference.
+// Neither is a number that differs in its seventh digit, since files hold F32.
 std::optional<std::string> SpecDifference(const DecoderSpec& wanted, const DecoderSpec& found);
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-// What can be known of a model's weights without reading them.
+// Facts about a model's weights that need no reading of them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct WeightFacts {
   std::optional<int64_t> loaded_bytes;
   std::optional<WeightTypes> loaded_types;
   std::string problem;
-  // What is packed and does not come into memory as it is stored (model/packed_weights.h).
+  // Packed tensors that do not come into memory as they are stored (model/packed_weights.h).
   std::vector<std::string> roundings;
 };
 
@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, int64_t>> CountTypes(const WeightSource& sour
 // "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
 std::string WithoutNumbers(const std::string& name);
 
-// What the tensors of all layers have in common is one line: "model.layers.*.mlp.up_proj.weight".
+// Tensors that all layers have, as one line: "model.layers.*.mlp.up_proj.weight".
 struct TensorGroup {
   std::string name;
   const TensorInfo* first = nullptr;

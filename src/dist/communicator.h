@@ -1,9 +1,9 @@
 // Communicator: several processes, the ranks 0 to size() - 1, that work on one text together.
 //
-// All of them make the same calls in the same order. A rank that cannot go on leaves; every other
-// one's next call then ends in an Error that names it, as it does where a rank has not been heard
-// of for too long. There is no way back: after an Error nobody talks any more, and whoever tries
-// gets it again. The calls come from one thread at a time.
+// All of them make the same calls in the same order. A rank that cannot go on leaves. Every other
+// rank's next call then ends in an Error that names it, as it does where a rank has not been heard
+// of for too long. There is no way back: after an Error no rank sends any more, and every further
+// call throws it again. The calls come from one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class Communicator {
   // For messages: "rank 2 (its host)".
   virtual std::string NameOf(int rank) const = 0;
 
-  // What follows throws Error(kIo) where a rank has left or is lost, or sends another number of
-  // bytes than is expected, and Error(kCancelled). cancel may be null.
+  // The functions below throw Error(kIo) where a rank has left or is lost, or sends another number
+  // of bytes than is expected, and Error(kCancelled). cancel may be null.
 
   // all [size(), mine.size()]: what every rank has given, in the order of ranks.
   void AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
@@ -46,12 +46,12 @@ class Communicator {
   void Send(std::span<const std::byte> data, int to, const CancelToken* cancel);
   void Receive(std::span<std::byte> data, int from, const CancelToken* cancel);
 
-  // This rank does not go on, and tells the others why. Whoever left first is named.
+  // Ends this rank's part, and tells the others why. All name the rank that left first.
   void Leave(std::string_view why) noexcept;
   // Whether it has, by itself or since a call failed. Any thread.
   bool left() const { return left_; }
 
-  // Of frames, to all ranks together.
+  // The bytes of frames sent, to all ranks together.
   int64_t sent_bytes() const { return sent_bytes_; }
 
  protected:

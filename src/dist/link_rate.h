@@ -7,9 +7,10 @@
 
 namespace godwit {
 
-// Bytes a second between this rank and each other one, to and from at once: [size()], 0 for itself.
-// All ranks call this together. The pairs of a turn measure side by side, so it takes size() turns
-// or at most twice as many, of a frame each and another one before it, which warms the way.
+// Measures bytes a second between this rank and each other one, to and from at once: [size()], 0
+// for itself. All ranks call this together. The pairs of a turn measure side by side, so it takes
+// size() turns or at most twice as many. A turn sends a frame each, and another one before it,
+// which warms the way.
 std::vector<double> MeasureLinks(Communicator& ranks);
 
 }  // namespace godwit

@@ -22,7 +22,7 @@ class LocalWorld {
   // Borrows the world, which outlives it.
   std::shared_ptr<Communicator> Rank(int rank);
 
-  // From now on nothing of what that rank sends arrives, and whoever waits for it finds it lost.
+  // Loses all that the rank sends from now on; a rank that waits for it finds it lost.
   void Silence(int rank);
   // Every frame waits that long before it arrives.
   void Delay(double ms);

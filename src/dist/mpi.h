@@ -7,15 +7,15 @@
 
 namespace godwit {
 
-// Of this process and those that mpirun started with it, as it says in the environment; 0 of 1
-// where nobody did.
+// The rank of this process and the number of processes that mpirun started, by the environment; 0
+// of 1 without mpirun.
 int MpiRank();
 int MpiSize();
 
-// Joins the others, once in a process. A rank of which nothing was heard for silence_s is lost; it
-// tells that it lives from a thread of its own, whatever it computes. Who is given up by an
-// exception leaves; otherwise all ranks give theirs up together. Throws Error(kUnsupported) where
-// this program was built without MPI.
+// Joins the other ranks, once in a process. A rank of which nothing was heard for silence_s is
+// lost. A thread of its own reports that it lives, whatever it computes. A communicator that is
+// destroyed by an exception leaves; otherwise all ranks destroy theirs together. Throws
+// Error(kUnsupported) where this program was built without MPI.
 std::shared_ptr<Communicator> JoinMpi(double silence_s);
 
 }  // namespace godwit

@@ -1,5 +1,5 @@
-// Shared parts of the kernel tests: one instance of every test per instruction set, buffers that
-// notice a write outside them and poison a read, and random numbers. Only *_test.cc files include
+// Shared parts of the kernel tests: one instance of every test per instruction set, random numbers,
+// and buffers. Buffers notice a write outside them and poison a read. Only *_test.cc files include
 // it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What may not come next is taken out of the choice.
+// Removal of tokens that may not come next.
 #pragma once
 
 #include <cstdint>

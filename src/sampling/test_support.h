@@ -1,4 +1,4 @@
-// What the tests of this room share: random logits, and candidates made from them.
+// Shared parts of this room's tests: random logits, and candidates made from them.
 #pragma once
 
 #include <cmath>

@@ -9,7 +9,7 @@
 
 namespace godwit {
 
-// What stands for one weight.
+// The code that stands for one weight.
 enum class Codes : uint8_t {
   k4,       // 0 to 15
   k4Table,  // 0 to 15, the place of an int8 in a table
@@ -18,7 +18,7 @@ enum class Codes : uint8_t {
   k8,       // 0 to 255
 };
 
-// What a code c means, in a group of inputs of one output.
+// The meaning of a code c, in a group of inputs of one output.
 enum class Scaling : uint8_t {
   kCentred,     // scale * (c - centre), or scale * table[c]; the scale is an F16
   kZeros,       // scale * (c - zero), zero 0 to 255
@@ -101,7 +101,7 @@ constexpr int64_t GroupsOfBlock(const GroupFormat& format) {
   return BlockInputs(format) / format.group;
 }
 
-// What a code of zero weight is less, where that is the same for all.
+// The centre that is subtracted from codes, where it is the same for all.
 constexpr int32_t Centre(const GroupFormat& format) {
   const bool centred = format.scaling == Scaling::kCentred || format.scaling == Scaling::kNested;
   if (!centred) return 0;

@@ -45,16 +45,16 @@ struct Weight {
   // of F16, or none are here.
   std::vector<float> scales = {};  // [outputs]
   InputQuantization input = {};
-  // Of each output's weights: a zero point of the input takes so much off the output. The loader
-  // takes that of a static zero point off the bias.
+  // The sum of each output's weights: a zero point of the input takes so much off the output. The
+  // loader takes that of a static zero point off the bias.
   std::vector<float> row_sums = {};  // [outputs], only if the input is not symmetric
   std::string name = {};             // of the module, for messages
   GroupFormat groups = {};           // only if grouped; the panels are those of group_packing.h
-  // Likewise, where groups are not of neighbouring inputs (act order): place i of the panels is
-  // input input_order[i] of the rows, [inputs]. Empty: they are.
+  // The order of inputs if grouped, where groups are not of neighbouring inputs (act order): place
+  // i of the panels is input input_order[i] of the rows, [inputs]. Empty: they are.
   std::vector<int32_t> input_order = {};
 
-  // What a product reads of it, but for the bias.
+  // The bytes that a product reads, without the bias.
   int64_t bytes() const {
     return panels.bytes() + static_cast<int64_t>(scales.size() * sizeof(float));
   }

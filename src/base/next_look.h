@@ -1,5 +1,5 @@
-// NextLook: the time at which a waiting thread looks again for events that do not wake it, such as
-// a wish to stop from a signal handler, or a timeout.
+// NextLook: the time at which a waiting thread looks again for events that do not wake it. Such an
+// event is a wish to stop from a signal handler, or a timeout.
 #pragma once
 
 #include <algorithm>

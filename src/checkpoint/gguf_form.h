@@ -16,7 +16,7 @@ struct GgufPart {
   std::string name;
   std::vector<int64_t> shape;
   // The tensors of the model from which it is made, one after another: mostly one, else the
-  // matrices of all experts, or the norms of all heads.
+  // matrices of experts or the norms of heads.
   std::vector<const TensorInfo*> sources;
   // The new places of rows: row i of the one source comes to rows[i]; empty: all stay.
   std::vector<int64_t> rows;

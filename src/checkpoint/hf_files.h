@@ -1,5 +1,5 @@
-// The files that a model of Hugging Face has beside its weights, made of a GGUF file: config.json,
-// the tokenizer with its chat templates, and the tokens that end a text.
+// The files that a model of Hugging Face has beside its weights, made of a GGUF file. They are
+// config.json, the tokenizer with its chat templates, and the tokens that end a text.
 //
 // They are read as the GGUF file is: the same tokens of a text, the same prompts of a chat. Two
 // things are written as transformers has them and not as this engine reads them out of GGUF. They

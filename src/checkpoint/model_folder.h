@@ -36,9 +36,10 @@ class ModelFolder {
 
   // Whether this is a model in GGUF: its parts below are read from its one file.
   bool is_gguf() const { return !gguf_file_.empty(); }
-  // Its key/values. Only of such a model; throws as OpenGgufModel does.
+  // The key/values of the GGUF file. Only for a model in GGUF; throws as OpenGgufModel does.
   const GgufMetadata& gguf_metadata() const { return gguf().metadata; }
-  // The text of the config.json that its keys and tensors stand for, likewise.
+  // The text of the config.json that the GGUF file's keys and tensors stand for. Only for a model
+  // in GGUF.
   const std::string& gguf_config() const { return gguf().config; }
 
   // config.json. Where there is none, throws an Error that says what the folder holds instead: an

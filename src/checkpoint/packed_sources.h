@@ -24,8 +24,8 @@ using OnReadBytes = std::function<void(int64_t done_bytes, int64_t total_bytes)>
 // The sources of a model's weights, without checksums. Throws Error(kIo).
 std::vector<PackedSource> StampSources(const ModelFolder& model);
 
-// The sources, so late that any change of one of them from now on gives it another time: the clock
-// of a file system stands still for 10 ms at most.
+// The sources, taken so late that any change of one of them from now on gives it another time. The
+// clock of a file system stands still for 10 ms at most.
 std::vector<PackedSource> StampSourcesForGood(const ModelFolder& model);
 
 // With the checksums of all of their content: reads them. Throws Error(kIo).

@@ -1,9 +1,9 @@
 // Communicator: several processes, the ranks 0 to size() - 1, that work on one text together.
 //
 // All of them make the same calls in the same order. A rank that cannot go on leaves. Every other
-// rank's next call then ends in an Error that names it, as it does where a rank has not been heard
-// of for too long. There is no way back: after an Error no rank sends any more, and every further
-// call throws it again. The calls come from one thread at a time.
+// rank's next call then ends in an Error that names it. A rank that has not been heard of for too
+// long is treated alike. There is no way back: after an Error no rank sends any more, and every
+// further call throws it again. The calls come from one thread at a time.
 #pragma once
 
 #include <atomic>

@@ -2,8 +2,8 @@
 //
 // Repetition penalty: Keskar et al. 2019, "CTRL", section 4.1, in the form that every engine uses.
 // Positive logits are divided by it, negative ones multiplied, once per distinct token. Presence
-// and frequency penalty are the OpenAI API's. Holds a counter per token of the vocabulary, so that
-// a step costs time in proportion to the window, not to the vocabulary, and allocates nothing. One
+// and frequency penalty are the OpenAI API's. Holds a counter per token of the vocabulary. A step
+// thus costs time in proportion to the window, not to the vocabulary, and allocates nothing. One
 // thread at a time.
 #pragma once
 

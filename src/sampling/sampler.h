@@ -1,7 +1,7 @@
 // Sampler: logits in, one token out, by the steps of SamplerOptions.
 //
 // The draw is a pure function of the logits, the history and (seed, sequence, position). It does
-// not depend on the batch, on earlier draws or on the number of threads, so a rejected draft or a
+// not depend on the batch, on earlier draws or on the number of threads. A rejected draft or a
 // repeated call needs no rewinding. Allocates only in the constructor. One thread at a time.
 #pragma once
 

@@ -50,7 +50,7 @@ struct Weight {
   std::vector<float> row_sums = {};  // [outputs], only if the input is not symmetric
   std::string name = {};             // of the module, for messages
   GroupFormat groups = {};           // only if grouped; the panels are those of group_packing.h
-  // The order of inputs if grouped, where groups are not of neighbouring inputs (act order): place
+  // The order of inputs if grouped, where groups are not of neighbouring inputs (act order). Place
   // i of the panels is input input_order[i] of the rows, [inputs]. Empty: they are.
   std::vector<int32_t> input_order = {};
 

@@ -1,12 +1,11 @@
-// ChatTemplate: turns messages into the one text that a chat model was trained on.
+// ChatTemplate: turns messages into the one text on which a chat model was trained.
 //
-// The template is Jinja, rendered by minijinja set up as transformers sets up Jinja2: the same
-// whitespace rules, Python's string methods, tojson without HTML escapes, raise_exception,
+// The template is Jinja, rendered by minijinja set up as transformers sets up Jinja2. It has the
+// same whitespace rules, Python's string methods, tojson without HTML escapes, raise_exception,
 // strftime_now, {% generation %}. There is no built-in fallback: a template that fails is an error.
-// Known difference: a loop over none is a loop over nothing, where Jinja refuses.
-// The text usually begins with the BOS already: encode it with add_special_tokens = false, or the
-// model sees two. It runs in a process of its own, within limits (text_worker.h). Immutable:
-// threads may share one.
+// Known difference: a loop over none is a loop over nothing, where Jinja refuses. The text usually
+// begins with the BOS already: encode it with add_special_tokens = false, or the model sees two. It
+// runs in a process of its own, within limits (text_worker.h). Immutable: threads may share one.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +49,10 @@ class ChatTemplate {
   // Whether it does something of its own with messages of that role.
   bool Names(std::string_view role) const;
 
-  // Throws Error(kInput) with line and reason where the template refuses the messages (it calls
-  // raise_exception), Error(kFormat) with line and reason where it fails or takes too long,
-  // Error(kMemory) where it takes too much. Bytes in strings that are not UTF-8 become U+FFFD.
+  // Renders the messages. Throws Error(kInput) with line and reason where the template refuses them
+  // (it calls raise_exception). Throws Error(kFormat) with line and reason where it fails or takes
+  // too long, Error(kMemory) where it takes too much. Bytes in strings that are not UTF-8 become
+  // U+FFFD.
   std::string Render(const ChatInput& input) const;
 
  private:

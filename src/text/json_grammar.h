@@ -1,11 +1,11 @@
-// JsonGrammar: which tokens may come next where a text has to be JSON of a schema.
+// JsonGrammar: the tokens that may come next where a text has to be JSON of a schema.
 //
-// llguidance does it (constrained decoding by a lexer and an Earley parser over a trie of the
-// vocabulary), in a process of its own within limits (text_worker.h), one for all texts of a model:
-// a schema is a program, too. It is tried in another one first, where it costs nobody else
-// anything, and is refused if it takes long. A process that had to be replaced is told all that the
-// old one knew. Between values there may be a space, or a line and its indentation, and no more, so
-// that no model writes blanks for ever. "oneOf" counts as "anyOf".
+// llguidance does it, by constrained decoding with a lexer and an Earley parser over a trie of the
+// vocabulary. It runs in a process of its own within limits (text_worker.h), one for all texts of a
+// model: a schema is a program, too. A schema is tried in another process first, where it costs no
+// other text anything, and is refused if it takes long. A process that had to be replaced is told
+// all that the old one knew. Between values there may be a space, or a line and its indentation,
+// and no more, so that no model writes blanks for ever. "oneOf" counts as "anyOf".
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,10 @@ class JsonMatcher {
   JsonMatcher(const JsonMatcher&) = delete;
   JsonMatcher& operator=(const JsonMatcher&) = delete;
 
-  // A bit for every token, the lowest of the first word for token 0, whether it may follow
-  // `output`: all that was generated so far, of tokens that might. Those that end a text might
-  // where it is whole, and nothing else where it cannot go on. At least one is set. Throws
-  // Error(kInput) where that takes too much, and Error(kIo) without a process.
+  // Returns a bit for every token, the lowest of the first word for token 0: whether it may follow
+  // `output`, all tokens generated so far. Each of those was allowed. Tokens that end a text are
+  // allowed where the JSON is whole, and nothing else where it cannot go on. At least one bit is
+  // set. Throws Error(kInput) where that takes too much, and Error(kIo) without a process.
   std::vector<uint32_t> Allowed(std::span<const int32_t> output);
 
  private:
@@ -56,8 +56,9 @@ class JsonGrammar {
   JsonGrammar(std::function<std::string()> tokenizer_json, std::vector<int32_t> eos_ids);
   ~JsonGrammar();
 
-  // Throws Error(kInput) for what is no JSON schema, or too large a one, or asks for what cannot be
-  // held to, Error(kUnsupported) where no token ends a text, and as LoadTokenizer does.
+  // Makes a matcher for a schema. Throws Error(kInput) for a text that is no JSON schema, or too
+  // large a one, or asks for what cannot be enforced. Throws Error(kUnsupported) where no token
+  // ends a text, and as LoadTokenizer does.
   std::unique_ptr<JsonMatcher> Match(std::string_view schema) const;
 
  private:

@@ -1,13 +1,13 @@
 // Makes the Tokenizer of a Hugging Face model folder; Hugging Face's own library does the work.
 //
-// What a prompt is framed with (Encode with add_special_tokens) is what the post-processor of
-// tokenizer.json says. Classes of the Llama kind (Llama, CodeLlama, Gemma, Cohere) are an
-// exception: where their tokenizer_config.json says add_bos_token or add_eos_token, that counts,
-// since LlamaTokenizerFast rebuilds its post-processor from them and such checkpoints were
-// published with a post-processor that adds nothing.
+// The post-processor of tokenizer.json decides how a prompt is framed (Encode with
+// add_special_tokens). Classes of the Llama kind (Llama, CodeLlama, Gemma, Cohere) are an
+// exception. Where their tokenizer_config.json says add_bos_token or add_eos_token, that counts.
+// LlamaTokenizerFast rebuilds its post-processor from them, and such checkpoints were published
+// with a post-processor that adds nothing.
 //
-// What belongs to training is switched off: truncation, padding, and dropout, which would make
-// other ids in every run.
+// Features of training are switched off: truncation, padding, and dropout, which would make other
+// ids in every run.
 #pragma once
 
 #include <filesystem>
@@ -29,9 +29,9 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder);
 // tokenizer.json.
 std::string ReadTokenizerFile(const std::filesystem::path& folder);
 
-// `json` is the content of a tokenizer.json, `what` its name in messages. The library needs 120
-// bytes of memory for a byte of text that it works on: a text is encoded in pieces of up to
-// `piece_bytes`, cut where the ids stay the same, and longer ones only where it cannot be cut.
+// Parses `json`, the content of a tokenizer.json; `what` is its name in messages. The library needs
+// 120 bytes of memory for a byte of text that it works on. A text is encoded in pieces of up to
+// `piece_bytes`, cut where the ids stay the same. A piece is longer only where it cannot be cut.
 std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_view what,
                                           const TokenizerConfig& config = {},
                                           size_t piece_bytes = size_t{64} << 10);

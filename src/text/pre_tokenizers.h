@@ -1,6 +1,6 @@
-// How the texts of byte-level BPE are cut into words before any merge, by the names that GGUF has
-// for it (tokenizer.ggml.pre, as llama.cpp's converter writes it). GGUF holds no more than the
-// name; the rest is what the tokenizer.json of the models so named says.
+// The ways in which texts of byte-level BPE are cut into words before any merge, by GGUF's names
+// (tokenizer.ggml.pre, as llama.cpp's converter writes it). GGUF holds no more than the name. The
+// rest is taken from the tokenizer.json of the models so named.
 //
 // Internal to src/text.
 #pragma once

@@ -9,10 +9,10 @@
 
 namespace godwit {
 
-// `bytes` is the content of the file, `what` its name in messages. What frames a text is left open.
-// Throws Error(kFormat) with the offset for what is no such file, and Error(kUnsupported) for
-// models of words or characters, and for those that write spaces behind words or not at all. Takes
-// memory in proportion to the file.
+// Parses `bytes`, the content of the file; `what` is its name in messages. The frame of a text is
+// left open. Throws Error(kFormat) with the offset for bytes that are no such file. Throws
+// Error(kUnsupported) for models of words or characters, and for those that write spaces behind
+// words or not at all. Takes memory in proportion to the file.
 Vocabulary ParseSentencePieceModel(std::string_view bytes, std::string_view what);
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-// Which token ids begin a text and which end one.
+// The token ids that begin a text and those that end one.
 //
 // Plain data; see ReadTokenizerConfig for the files.
 #pragma once
@@ -20,18 +20,18 @@ struct SpecialTokens {
   std::vector<int32_t> eos_ids;
   // Where the model knows what to do with a hole in a text.
   std::optional<FillTokens> fill = {};
-  // About what the config names and the model cannot have.
+  // Warnings about tokens that the config names and the model cannot have.
   std::vector<std::string> warnings;
 };
 
-// The ids of generation_config.json or config.json, and in addition the eos_token of
-// tokenizer_config.json: chat models end a turn with it, and some config files name only the token
-// that ended a training document. What the model cannot generate is left out: a named token that
-// the tokenizer does not have, or whose id is not below vocab_size, the model's. Where nothing is
-// left that ends a text, though something was named, a warning says so.
+// Finds the ids of generation_config.json or config.json, and in addition the eos_token of
+// tokenizer_config.json. Chat models end a turn with that, and some config files name only the
+// token that ended a training document. Tokens that the model cannot generate are left out: those
+// that the tokenizer does not have, or whose id is not below vocab_size, the model's. If named ends
+// are all left out, a warning says so.
 SpecialTokens FindSpecialTokens(const TokenizerConfig& config, const Tokenizer& tokenizer,
                                 int64_t vocab_size = int64_t{1} << 31);
-// Of a model without a tokenizer.
+// The ids of a model without a tokenizer.
 SpecialTokens FindSpecialTokens(const TokenizerConfig& config);
 
 }  // namespace godwit

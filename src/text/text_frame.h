@@ -1,4 +1,4 @@
-// What stands in front of every text.
+// The tokens in front of every text.
 #pragma once
 
 #include <cstdint>

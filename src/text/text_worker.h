@@ -1,11 +1,11 @@
-// TextWorker: what a model's files bring, run in a process of its own (godwit-text).
+// TextWorker: programs of a model's files, run in a process of their own (godwit-text).
 //
-// A tokenizer.json and a chat template are programs by whoever published the model: they can ask
-// for all memory, compute without end, or recurse until the stack is full, and the Rust libraries
-// that run them abort then, or never return. So they get a process with limits: of memory, of
-// processor time for each request, of depth. What goes beyond one is an Error of one sentence; the
-// next call starts a new process and opens the same file there. The worker guards against files
-// that take too much, not against a hole in the libraries: it may do what its user may do.
+// A tokenizer.json and a chat template are programs by the model's publisher. They can ask for all
+// memory, compute without end, or recurse until the stack is full. The Rust libraries that run them
+// abort then, or never return. They therefore get a process with limits: of memory, of processor
+// time for each request, of depth. Exceeding a limit is an Error of one sentence; the next call
+// starts a new process and opens the same file there. The worker guards against files that take too
+// much, not against a hole in the libraries: it may do what its user may do.
 //
 // Any number of threads may call; one is served at a time, those with little work first.
 #pragma once
@@ -31,22 +31,22 @@ class TextWorker {
   // Starts the first process and returns its reply to the opening.
   std::string Open();
 
-  // The body of the reply. `doing` names the request in messages. Throws Error(kInput) where the
-  // template refuses its messages, Error(kMemory) where memory runs out, Error(kIo) where no
-  // process can be had, Error(kCancelled) within 100 ms of a Cancel(), and Error(kFormat) for all
-  // else.
+  // Returns the body of the reply. `doing` names the request in messages. Throws Error(kInput)
+  // where the template refuses its messages, Error(kMemory) where memory runs out, and Error(kIo)
+  // where no process can be had. Throws Error(kCancelled) within 100 ms of a Cancel(), and
+  // Error(kFormat) for all else.
   //
-  // cost: of TurnLine. Whose CancelScope is cancelled waits no longer; once it has its turn, the
-  // call is made: to give it up costs the process, which others need.
+  // cost: of TurnLine. A call whose CancelScope is cancelled waits no longer. Once it has its turn,
+  // the call is made: giving it up costs the process, which others need.
   std::string Call(std::string_view doing, WorkerFrame request, const CancelToken* cancel = nullptr,
                    int64_t cost = 0);
 
-  // Of the same file, with a process of its own.
+  // A worker of the same file, with a process of its own.
   std::unique_ptr<TextWorker> Another() const {
     return std::unique_ptr<TextWorker>(new TextWorker(*this));
   }
 
-  // For what only the process that runs need know, if one does. Throws nothing.
+  // Tells the running process, if there is one, facts that only it need know. Throws nothing.
   void Tell(WorkerFrame request) noexcept;
 
  private:

@@ -16,9 +16,9 @@
 
 namespace godwit {
 
-// Decode, one token at a time. The texts returned by Push and Flush add up to what Decode gives for
-// all ids pushed; each is valid UTF-8, possibly empty, and is never taken back. The cost per token
-// does not grow with the length of the output.
+// StreamDecoder: Decode, one token at a time. The texts returned by Push and Flush add up to the
+// text of Decode for all ids pushed. Each is valid UTF-8, possibly empty, and is never taken back.
+// The cost per token does not grow with the length of the output.
 class StreamDecoder {
  public:
   virtual ~StreamDecoder() = default;
@@ -26,7 +26,7 @@ class StreamDecoder {
   // The text that `id` made certain. Throws Error(kInput) for a negative id.
   virtual std::string Push(int32_t id) = 0;
 
-  // What was held back at the end. The decoder is then as new.
+  // Returns the text that was held back at the end. The decoder is then as new.
   virtual std::string Flush() = 0;
 };
 
@@ -34,12 +34,12 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Special tokens spelled out in `text` become their ids. `add_special_tokens` frames the text as
-  // the model expects a prompt to be framed (a BOS in front, for most); text out of a chat template
-  // is framed already and takes false. Bytes that are not UTF-8 are first replaced by U+FFFD, one
-  // for each maximal malformed part.
+  // Encodes a text. Special tokens spelled out in `text` become their ids. `add_special_tokens`
+  // frames the text as the model expects a prompt to be framed (a BOS in front, for most). Text out
+  // of a chat template is framed already and takes false. Bytes that are not UTF-8 are first
+  // replaced by U+FFFD, one for each maximal malformed part.
   //
-  // A text of more than `max_ids` ids may end early: the result then has more than max_ids, the
+  // A text of more than `max_ids` ids may end early. The result then has more than max_ids, the
   // first of the text's, and reading on was spared.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens,
                               int64_t max_ids = INT64_MAX) const {

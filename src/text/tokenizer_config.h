@@ -1,5 +1,5 @@
-// What a model folder says about its tokens beside tokenizer.json: tokenizer_config.json, completed
-// by special_tokens_map.json and the token ids of the model's config files; and the chat templates.
+// The tokens of a model folder beside tokenizer.json: tokenizer_config.json, completed by
+// special_tokens_map.json and the token ids of the model's config files; and the chat templates.
 //
 // Plain data; nothing here reads tokenizer.json. A file that is absent says nothing.
 #pragma once
@@ -22,9 +22,10 @@ struct TokenizerConfig {
   // From generation_config.json, else from config.json.
   std::optional<int32_t> bos_id;
   std::vector<int32_t> eos_ids;
-  // What a GGUF file says of the tokens that frame a hole in a text, as FindFillTokens has them.
+  // The tokens of a GGUF file that frame a hole in a text, as FindFillTokens has them.
   std::map<std::string, int32_t> fill_ids;
-  // Ids outside the vocabulary, which are left out: transformers takes such models, too.
+  // Warnings about ids outside the vocabulary, which are left out: transformers takes such models,
+  // too.
   std::vector<std::string> warnings;
 };
 
@@ -38,13 +39,13 @@ struct ChatTemplateSource {
   std::string what;  // where it was found, for messages
 };
 
-// The model's template called `choice`, else the file `choice`; with an empty choice, the template
-// called "default", and nullopt for a model that has no template at all. A model's templates are
-// chat_template.jinja ("default") and additional_chat_templates/NAME.jinja, and where there are no
-// such files "chat_template" of tokenizer_config.json: one text, or a list of {"name", "template"}.
-// Apart from ReadTokenizerConfig, since nothing but a chat should fail for a broken template.
-// Throws Error(kFormat) that names the file and the key, Error(kIo), and Error(kInput) that lists
-// the names where neither a template nor a file is called so.
+// Reads the model's template called `choice`, else the file `choice`. With an empty choice, it is
+// the template called "default", and nullopt for a model that has no template at all. A model's
+// templates are chat_template.jinja ("default") and additional_chat_templates/NAME.jinja. Without
+// such files they are "chat_template" of tokenizer_config.json: one text, or a list of {"name",
+// "template"}. Apart from ReadTokenizerConfig, since nothing but a chat should fail for a broken
+// template. Throws Error(kFormat) that names the file and the key, Error(kIo), and Error(kInput)
+// that lists the names where neither a template nor a file is called so.
 std::optional<ChatTemplateSource> ReadChatTemplate(const std::filesystem::path& folder,
                                                    const std::string& choice = "");
 

@@ -1,7 +1,8 @@
 // Vocabulary: the content of a tokenizer, whatever file it came from, and the way from it to one
 // that runs. Files that are not tokenizer.json (tokenizer.model, vocab.json with merges.txt, the
-// metadata of GGUF) are read into it, and TokenizerJson writes it as the tokenizer.json that
-// transformers would have made: one library does all the work, under the limits of its process.
+// metadata of GGUF) are read into it. TokenizerJson writes it as the tokenizer.json that
+// transformers would have made. One library thus does all the work, under the limits of its
+// process.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +61,9 @@ struct Vocabulary {
   VocabularyKind kind = VocabularyKind::kByteLevelBpe;
   std::vector<VocabularyToken> tokens;  // by id; no two of the same text
 
-  // kByteLevelBpe: "left right" in the order in which they are applied, and how a text is cut into
-  // words, by GGUF's name for it (tokenizer.ggml.pre), one of PreTokenizerNames().
+  // The merges of kByteLevelBpe: "left right" in the order in which they are applied.
+  // pre_tokenizer: how a text is cut into words, by GGUF's name for it (tokenizer.ggml.pre), one of
+  // PreTokenizerNames().
   std::vector<std::string> merges;
   std::string pre_tokenizer;
 
@@ -86,15 +88,15 @@ struct Vocabulary {
 // Known names of tokenizer.ggml.pre, in the order of messages.
 std::vector<std::string> PreTokenizerNames();
 
-// Eight times the most known: more are refused, here and by those who read files.
+// The most tokens, eight times the most known: more are refused, here and by readers of files.
 inline constexpr size_t kMaxTokens = size_t{1} << 21;
 
 // The content of a tokenizer.json. `what` names the vocabulary in messages. Throws Error(kFormat)
-// for tokens that are not UTF-8 or twice there, ids without a token, scores that are no numbers,
-// and for more text than any vocabulary has (16 MiB in tokens, 256 MiB in all); Error(kUnsupported)
-// for an unknown pre-tokenizer, with those known. What is wrong with merges is found when the
-// tokenizer is made, in its process. An empty token, as some files have where an id is not used,
-// gets a name.
+// for tokens that are not UTF-8 or given twice, ids without a token, and scores that are no
+// numbers. It also throws for more text than any vocabulary has: 16 MiB in tokens, 256 MiB in all.
+// Throws Error(kUnsupported) for an unknown pre-tokenizer, with those known. Errors in merges are
+// found when the tokenizer is made, in its process. An empty token, as some files have where an id
+// is not used, gets a name.
 std::string TokenizerJson(const Vocabulary& vocabulary, std::string_view what);
 
 // The tokenizer itself. Throws that, and as ParseTokenizer does.

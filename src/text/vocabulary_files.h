@@ -1,5 +1,5 @@
-// Which file of a model folder its tokenizer comes from, and the vocabularies of those that are not
-// tokenizer.json.
+// The file of a model folder from which its tokenizer comes, and the vocabularies of those that are
+// not tokenizer.json.
 //
 // They are read as published files of tokenizer.json have it. transformers 5 differs from these
 // here and there; docs/tokenizers.md says where.
@@ -23,10 +23,10 @@ std::optional<std::string> FindTokenizerFile(const std::filesystem::path& folder
 // A command that makes a tokenizer.json of whatever transformers can read.
 std::string ConversionCommand(const std::filesystem::path& folder);
 
-// Of a folder with one of the other two, and of what tokenizer_config.json,
+// Reads the vocabulary of a folder without tokenizer.json, and what tokenizer_config.json,
 // special_tokens_map.json, added_tokens.json and config.json say beside it. Throws
-// Error(kUnsupported) with that command where they are of a tokenizer_class that is not known, or
-// tokenizer.model is a list of tiktoken's; Error(kFormat) with the file for a broken one, and
+// Error(kUnsupported) with ConversionCommand for an unknown tokenizer_class, or a tokenizer.model
+// that is a list of tiktoken's. Throws Error(kFormat) with the file for a broken one, and
 // Error(kIo).
 Vocabulary ReadVocabulary(const std::filesystem::path& folder);
 

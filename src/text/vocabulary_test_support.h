@@ -8,9 +8,9 @@
 
 namespace godwit {
 
-// Tokens, kinds and merges; or scores, where the merges are to follow from them. What white space
-// an added token takes in stands in `added`, as GGUF cannot say it. How a text is cut, where a
-// space is put in front and what frames a text is left to the caller.
+// Tokens, kinds and merges; or scores, where the merges are to follow from them. `added` has the
+// white space that an added token takes in, as GGUF cannot say it. The cut of a text, a space in
+// front and the frame are left to the caller.
 inline Vocabulary TakeApart(const nlohmann::json& json, VocabularyKind kind) {
   const auto& model = json.at("model");
   Vocabulary vocabulary{.kind = kind};

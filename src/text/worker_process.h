@@ -11,8 +11,9 @@
 
 namespace godwit {
 
-// Where godwit-text was built or installed: absolute, or as seen from the folder of the running
-// program. Who links this library defines it (cmake/text_program.cc.in), or CMake does.
+// The place where godwit-text was built or installed: absolute, or as seen from the folder of the
+// running program. A program that links this library defines it (cmake/text_program.cc.in), or
+// CMake does.
 extern const char* const kTextProgram;
 
 class WorkerProcess {
@@ -29,7 +30,7 @@ class WorkerProcess {
   // A stream socket. Sending and receiving come back with EAGAIN every 50 ms.
   int socket() const { return socket_; }
 
-  // Waits for a process whose side of the socket is closed; the status is that of waitpid, or -1
+  // Waits for a process whose side of the socket is closed. The status is that of waitpid, or -1
   // where the embedding program has reaped it.
   int Wait();
 

@@ -1,8 +1,8 @@
-// What is said on the socket to godwit-text. All numbers are little-endian.
+// The protocol on the socket to godwit-text. All numbers are little-endian.
 //
-// A request: u64 the size of what follows, u32 the seconds of processor time it may take, u8 its
-// kind, its fields. A reply: u64 the size of what follows, u8 a WorkerStatus, the body: what is
-// listed below, or a message. The first request opens what the process then serves.
+// A request: u64 the size of the rest, u32 the seconds of processor time it may take, u8 its kind,
+// its fields. A reply: u64 the size of the rest, u8 a WorkerStatus, the body: as listed below, or a
+// message. The first request opens the file that the process then serves.
 //
 // Internal to src/text; worker/src/requests.rs is the other end.
 #pragma once

@@ -1,11 +1,11 @@
-// The GGUF format, from bytes in memory: no file is touched here, which is also how the fuzzer
-// comes in. Pure functions, thread-safe; anything that departs from the format is an Error(kFormat)
-// that names the place, what was expected and what was found.
+// The GGUF format, from bytes in memory. No file is touched here; the fuzzer uses that, too. Pure
+// functions, thread-safe. Any departure from the format is an Error(kFormat) that names the place,
+// what was expected and what was found.
 //
-// Versions 2 and 3, little-endian. Nothing is taken at its word: a count is held against the bytes
-// that are left before anything is done with it, no list is copied, and tensors must be aligned,
-// inside the file and apart from each other. Stricter than the reference implementation where two
-// readers could disagree (keys and names twice, lists in lists, dimensions of 0).
+// Versions 2 and 3, little-endian. Nothing is trusted. A count is compared with the bytes that are
+// left before anything is done with it, and no list is copied. Tensors must be aligned, inside the
+// file and apart from each other. Stricter than the reference implementation where two readers
+// could disagree (keys and names twice, lists in lists, dimensions of 0).
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ struct GgufValue {
   GgufType type = GgufType::kU8;  // of a list: of its elements
   bool list = false;
   uint64_t count = 1;
-  // Of the elements one after another. Text has its length in front, in 8 bytes.
+  // The bytes of the elements, one after another. Text has its length in front, in 8 bytes.
   std::span<const std::byte> bytes;
 };
 

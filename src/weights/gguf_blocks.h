@@ -1,6 +1,6 @@
-// The quantized element types of GGUF: rows of blocks, each of integer codes and the scales and
-// minimums that go with them. Facts about the formats, and how a block is read; who wants to
-// multiply with codes takes DecodeBlock, who wants numbers takes DequantizeRow.
+// The quantized element types of GGUF: rows of blocks, each of integer codes and their scales and
+// minimums. It has facts about the formats, and readers of blocks: DecodeBlock gives codes,
+// DequantizeRow numbers.
 //
 // Pure functions, thread-safe. All bytes are little-endian and may lie at any alignment.
 #pragma once
@@ -23,7 +23,7 @@ struct BlockFormat {
   int64_t bytes;
   int bits;       // of a code
   int64_t group;  // elements that share a scale and a minimum
-  // What the codes stand for: levels[code], where there is a table of 16, or code - zero.
+  // The numbers that codes stand for: levels[code], where there is a table of 16, or code - zero.
   int zero;
   const int8_t* levels;
   bool minimums;  // something is added to every element

@@ -15,10 +15,10 @@ namespace godwit {
 // Q8_0 and Q4_K.
 bool IsEncoded(const BlockFormat& format);
 
-// row: whole blocks of finite numbers, whose scale an F16 can hold: up to 65504 times the largest
-// code. out: format.bytes for each block. Of such a format alone. Numbers are rounded to the
-// nearest multiple of the scale that is stored. Q8_0 takes the scale that its largest number asks
-// for. Q4_K takes scales and minimums of least squared error among many that are tried.
+// Encodes a row of whole blocks of finite numbers, whose scale an F16 can hold: up to 65504 times
+// the largest code. out: format.bytes for each block. For such a format alone. Numbers are rounded
+// to the nearest multiple of the scale that is stored. Q8_0 takes the scale that its largest number
+// asks for. Q4_K takes scales and minimums of least squared error among many that are tried.
 void EncodeRow(const BlockFormat& format, std::span<const float> row, std::byte* out);
 
 // The largest magnitude that a block of the format holds.

@@ -1,5 +1,5 @@
-// The architectures of GGUF that are translated: for each, Hugging Face's names of its tensors, and
-// what its config.json says beside the fields that all families share.
+// The architectures of GGUF that are translated. Each has Hugging Face's names of its tensors, and
+// the fields of its config.json beside those that all families share.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace godwit {
 
-// What the tool that made the file did to the rows of a tensor.
+// The changes that the tool that made the file made to the rows of a tensor.
 enum class GgufRows {
   kAsTheyWere,
-  // Of q and of k: the rotary pairs of a head, (i, i + half), lie side by side.
+  // Rows of q or k in which the rotary pairs of a head, (i, i + half), lie side by side.
   kPairedQ,
   kPairedK,
   // All q, then all k, then all v, where Hugging Face has for each KV head its queries, its key and
@@ -34,7 +34,7 @@ struct GgufName {
   GgufRows rows = GgufRows::kAsTheyWere;
 };
 
-// What no key says, but the tensors do.
+// Sizes that no key tells, but the tensors do.
 struct GgufShape {
   int64_t vocab_size = 0;  // rows of the embedding, which may be more than there are tokens
   int64_t heads = 0;
@@ -53,7 +53,8 @@ struct GgufFamily {
   std::string_view model_type;    // of config.json, unless `describe` sets another
   std::span<const GgufName> whole;
   std::span<const GgufName> layers;
-  // Of two families with one architecture the one whose layers have attn_norm_2 comes first.
+  // Whether layers have attn_norm_2; among two families with one architecture, the one with it
+  // comes first.
   bool second_attention_norm;
   // Completes a config that has the common fields, by the names that Llama has for them.
   void (*describe)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);

@@ -1,8 +1,8 @@
-// The key/values of a GGUF file with typed access, in which every value is checked against the
-// range that the caller states.
+// GgufMetadata: the key/values of a GGUF file with typed access, in which every value is checked
+// against the range that the caller states.
 //
-// Every accessor throws Error(kFormat) naming file, key, what was expected and what was found;
-// those with a default return it only for an absent key, never for a bad value. A view into the
+// Every accessor throws Error(kFormat) naming file, key, what was expected and what was found.
+// Those with a default return it only for an absent key, never for a bad value. A view into the
 // file.
 #pragma once
 

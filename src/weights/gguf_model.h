@@ -18,7 +18,7 @@ struct GgufModel {
   GgufMetadata metadata;  // views into the files that `weights` has mapped
 };
 
-// Of files that are open. Throws as ShapeOf, FindGgufFamily and GgufConfig do, and
+// Translates files that are open. Throws as ShapeOf, FindGgufFamily and GgufConfig do. Throws
 // Error(kUnsupported) for a tensor of the model whose type is not built, with those that are.
 GgufModel TranslateGguf(GgufFiles files);
 

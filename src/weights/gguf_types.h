@@ -21,7 +21,7 @@ struct GgufTensorType {
 
 // nullptr: a number that the format does not use, or one of a later day.
 const GgufTensorType* FindGgufTensorType(uint32_t number);
-// Of "Q4_K"; nullptr: there is none of this name.
+// The type of a name, such as "Q4_K"; nullptr: there is none of this name.
 const GgufTensorType* FindGgufTensorType(std::string_view name);
 
 }  // namespace godwit

@@ -1,10 +1,10 @@
-// config.json of a Hugging Face model: typed access in which every value is checked against the
+// HfConfig: config.json of a Hugging Face model. Its typed access checks every value against the
 // range that the caller states, so that no size from the file reaches arithmetic unchecked.
 //
-// Immutable and cheap to copy, but for a note of the keys whose values were asked for, which all
-// copies and nested objects share: one thread at a time. A key whose value is null counts as
+// Immutable and cheap to copy, but for a note of the keys whose values were asked for. All copies
+// and nested objects share that note: one thread at a time. A key whose value is null counts as
 // absent. Every accessor throws Error(kFormat) naming file, key, what was expected and what was
-// found; those with a default return it only for an absent key, never for a bad value.
+// found. Those with a default return it only for an absent key, never for a bad value.
 #pragma once
 
 #include <cstdint>
@@ -68,12 +68,12 @@ class HfConfig {
   // The same config, of which nothing was read.
   HfConfig Unread() const;
 
-  // Of this object, in alphabetical order.
+  // The keys of this object, in alphabetical order.
   std::vector<std::string> Keys() const;
 
   // Whether an accessor was asked for the value of `key`; Has and IsNull do not count.
   bool WasRead(std::string_view key) const;
-  // Counts `key` as read: whatever it says does not matter beside what else was read.
+  // Counts `key` as read: its value does not matter beside the other values read.
   void Disregard(std::string_view key) const;
   // Whether the value of `key` is among `values` (a JSON list), or a list of such values; an absent
   // one is.

@@ -11,8 +11,8 @@
 
 namespace godwit {
 
-// The tensors' bytes are views into `files`, or are kept by whoever lives as long; names are
-// distinct.
+// Makes a source of mapped files. The tensors' bytes are views into `files`, or into memory that
+// lives as long; names are distinct.
 std::unique_ptr<WeightSource> MakeMappedSource(
     std::vector<MappedFile> files, std::vector<TensorInfo> tensors,
     std::map<std::string, std::string, std::less<>> metadata);

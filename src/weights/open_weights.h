@@ -8,12 +8,12 @@
 
 namespace godwit {
 
-// Takes model.safetensors if it is there, else model.safetensors.index.json and its shards, which
-// is the order of Hugging Face. Error(kIo) if the folder is missing or unreadable, kInput if it is
-// a file, kUnsupported if it has weights only in other formats (named), kFormat for broken files.
+// Opens model.safetensors if it exists, else model.safetensors.index.json and its shards, which is
+// the order of Hugging Face. Error(kIo) if the folder is missing or unreadable, kInput if it is a
+// file. kUnsupported if it has weights only in other formats (named), kFormat for broken files.
 std::unique_ptr<WeightSource> OpenWeights(const std::filesystem::path& folder);
 
-// Whether a file of this name holds weights, in whatever format, or says where they are.
+// Whether a file of this name holds weights, in any format, or tells where they are.
 bool HoldsWeights(const std::filesystem::path& name);
 
 }  // namespace godwit

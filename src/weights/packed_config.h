@@ -24,7 +24,8 @@ PackedFormat ReadIntQuantized(const HfConfig& weights);
 PackedFormat ReadGptq(const HfConfig& config);
 PackedFormat ReadAwq(const HfConfig& config);
 
-// Of quant_method "bitsandbytes" with load_in_4bit; and "mxfp4", which gpt-oss's experts are in.
+// The formats of quant_method "bitsandbytes" with load_in_4bit, and of "mxfp4", in which gpt-oss's
+// experts are.
 PackedFormat ReadNf4(const HfConfig& config);
 inline constexpr PackedFormat kMxfp4 = {.layout = PackedFormat::Layout::kMxfp4, .group = 32};
 
@@ -34,8 +35,8 @@ struct Nf4State {
   float nested_offset = 0;
 };
 
-// Throws Error that names the tensor for what is not nf4 of this shape in groups as config.json
-// has them, and Error(kFormat) for what is no such state.
+// Reads a quant_state. Throws Error that names the tensor if it is not nf4 of this shape in groups
+// as config.json has them. Throws Error(kFormat) for bytes that are no such state.
 Nf4State ReadNf4State(const TensorInfo& state, const PackedFormat& format, int64_t outputs,
                       int64_t inputs);
 

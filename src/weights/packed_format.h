@@ -27,15 +27,15 @@ struct PackedFormat {
   bool act_order = false;     // which group an input belongs to is a tensor of the layer
   bool nested = false;        // nf4: scales are codes of 8 bits, whose scales are floats
 
-  // Whether neighbouring outputs lie side by side, and whether there is a tensor of zero points, if
-  // only to say that they are all the same.
+  // across: whether neighbouring outputs lie side by side. has_zeros: whether there is a tensor of
+  // zero points, if only to say that they are all the same.
   bool across() const { return layout == Layout::kGptq || layout == Layout::kAwq; }
   bool has_zeros() const { return zeros || across(); }
 
   bool operator==(const PackedFormat&) const = default;
 };
 
-// What the 16 codes stand for where they are no integers; else empty.
+// The numbers that the 16 codes stand for where they are no integers; else empty.
 std::span<const float> LevelsOf(const PackedFormat& format);
 
 // "GPTQ-Int4", for a line with others.

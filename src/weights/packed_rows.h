@@ -16,7 +16,7 @@
 
 namespace godwit {
 
-// What they are called behind the name of the module, and their shapes.
+// The ending of a packed tensor's name, behind the module's, and its shape.
 struct PackedShape {
   std::string_view suffix;
   std::vector<int64_t> shape;
@@ -65,8 +65,8 @@ std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group);
 // across. The tensors outlive it.
 class PackedRows {
  public:
-  // Throws Error(kFormat) that names a tensor and its element for a scale that is not finite, for
-  // an integer of more bits, and for a zero point other than the one that the format says.
+  // Throws Error(kFormat) that names a tensor and its element. The reason is a scale that is not
+  // finite, an integer of more bits, or a zero point other than the format's.
   PackedRows(ThreadPool& pool, const PackedTensors& tensors);
 
   // Inputs that share a scale.

@@ -1,7 +1,8 @@
-// Which linear layers of a checkpoint are quantized, and how: the `quantization_config` of a
-// config.json. To int8 in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang
-// read, or in that of bitsandbytes (LLM.int8()), which transformers does; to codes in groups
-// ("pack-quantized") in those that weights/packed_format.h lists.
+// QuantizationConfig: the quantized linear layers of a checkpoint and their formats, by the
+// `quantization_config` of a config.json. int8 is in the format of compressed-tensors
+// ("int-quantized"), which vLLM and SGLang read, or in that of bitsandbytes (LLM.int8()), which
+// transformers reads. Codes in groups ("pack-quantized") are in those that weights/packed_format.h
+// lists.
 //
 // Immutable, thread-safe, cheap to copy.
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace godwit {
 
-// What holds the scales of an int8 weight X.weight.
+// The tensor that holds the scales of an int8 weight X.weight.
 enum class Int8Format : uint8_t {
   kCompressedTensors,  // X.weight_scale, [outputs, 1] or [1]
   // X.SCB, [outputs]: 127 times the scale. X.weight_format, a scalar that older writers left out,
@@ -47,11 +48,13 @@ class QuantizationConfig {
  public:
   QuantizationConfig() = default;  // nothing is quantized
 
-  // Of a config.json; older ones call it `compression_config`. head: the module of the output head,
-  // which transformers leaves in float unless it is told what to skip. Throws Error(kUnsupported)
-  // that names the key for what is neither int8 times int8 with one weight scale per output or
-  // tensor nor packed as weights/packed_config.h reads it (another quant_method, float types, 2 or
-  // 3 bits, transforms), and Error(kFormat) for what is no quantization_config.
+  // Reads the quantization of a config.json; older ones call it `compression_config`. head: the
+  // module of the output head, which transformers leaves in float unless it is told what to skip.
+  //
+  // Throws Error(kUnsupported) naming the key unless layers are int8 times int8 with one weight
+  // scale per output or tensor, or packed as weights/packed_config.h reads it. Refused are another
+  // quant_method, float types, 2 or 3 bits, and transforms. Throws Error(kFormat) for what is no
+  // quantization_config.
   static QuantizationConfig Read(const HfConfig& config, const std::string& head);
 
   // How a linear layer is quantized, by the name of its module; null: it is not quantized.

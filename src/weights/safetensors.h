@@ -1,10 +1,10 @@
-// The safetensors format, from bytes in memory: no file is touched here, which is also how the
-// fuzzer comes in. Pure functions, thread-safe; anything that departs from the format is an
-// Error(kFormat) that lists every departure (where the JSON itself can be read).
+// The safetensors format, from bytes in memory. No file is touched here; the fuzzer uses that, too.
+// Pure functions, thread-safe. Any departure from the format is an Error(kFormat) that lists every
+// departure (where the JSON itself can be read).
 //
-// As strict as the reference implementation (header of at most 100 MB, tensors that cover the data
-// without holes, overlaps or a remainder), and stricter where two readers could disagree: duplicate
-// names are refused, and so is any shape whose product overflows in some order of its dims. And a
+// As strict as the reference implementation: a header of at most 100 MB, tensors that cover the
+// data without holes, overlaps or a remainder. Stricter where two readers could disagree: duplicate
+// names are refused, and so is any shape whose product overflows in some order of its dims. A
 // header may hold at most 4 million JSON values, half a million tensors: 100 MB of `[],[],` would
 // take gigabytes.
 #pragma once

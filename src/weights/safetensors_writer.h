@@ -1,6 +1,6 @@
 // Writes the weights of a model folder: model.safetensors, or shards and their index.
 //
-// Sizes are known before the first byte: the headers come first, then every tensor goes to its
+// Sizes are known before the first byte. The headers come first. Then every tensor goes to its
 // place, in any order, so that no more than one of them need be in memory. Within a file wider
 // elements come first: every tensor is aligned to its elements, as readers that map the file
 // expect. The same tensors give the same bytes. Not thread-safe.
@@ -29,7 +29,7 @@ struct NewTensor {
 
 class SafetensorsWriter {
  public:
-  // What Hugging Face cuts models at.
+  // The size at which Hugging Face cuts models.
   static constexpr int64_t kMaxShardBytes = 5'000'000'000;
 
   // Names are distinct. A shard ends before the tensor that would make its data larger than
@@ -64,7 +64,7 @@ struct FileTensor {
   std::vector<std::byte> bytes;  // NewTensor::bytes() of them
 };
 
-// What a file of such tensors holds, for a few that are in memory. Names are distinct.
+// The bytes of a file of such tensors, for a few that are in memory. Names are distinct.
 std::string SafetensorsBytes(std::span<const FileTensor> tensors,
                              const std::map<std::string, std::string>& metadata);
 

@@ -16,10 +16,10 @@ bool HoldsFloats(const TensorInfo& tensor);
 // Where row `row` of shape[0] begins. A vector's rows have one element each.
 const std::byte* RowBytes(const TensorInfo& tensor, int64_t row);
 
-// That row, widened: out [elements of a row]. The tensor must hold floats, a vector no blocks.
+// Reads a row, widened: out [elements of a row]. The tensor must hold floats, a vector no blocks.
 void ReadRow(const TensorInfo& tensor, int64_t row, std::span<float> out);
 
-// All of a tensor that is small.
+// Reads all rows of a small tensor.
 std::vector<float> ReadAllRows(const TensorInfo& tensor);
 
 }  // namespace godwit

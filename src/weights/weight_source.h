@@ -1,9 +1,9 @@
-// Named tensors and key/values of one model, whatever file format they came in.
+// WeightSource: named tensors and key/values of one model, in any file format.
 //
 // Immutable after opening; every method may be called from several threads. A TensorInfo and its
-// bytes live as long as the source. What a source gives out has been checked against the files:
-// `bytes` lies inside the mapping and has exactly the size that shape and dtype ask for, and the
-// product of the shape fits in int64. Whether the model wants such a tensor is the loader's matter.
+// bytes live as long as the source. Every result has been checked against the files. `bytes` lies
+// inside the mapping and has exactly the size that shape and dtype ask for, and the product of the
+// shape fits in int64. The loader decides whether the model wants such a tensor.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ struct TensorInfo {
   std::vector<int64_t> shape;  // outermost first, no negative dims; empty for a scalar
   // Row-major, little-endian, and at any alignment: read elements with memcpy.
   std::span<const std::byte> bytes;
-  // Where a format keeps rows in another order than the model has them (weights/tensor_rows.h knows
-  // of it): row i of shape[0] is row (*row_order)[i] of `bytes`. Null: they lie as they are.
+  // The order of rows where a format keeps another than the model (weights/tensor_rows.h knows of
+  // it). Row i of shape[0] is row (*row_order)[i] of `bytes`. Null: they lie as they are.
   std::shared_ptr<const std::vector<int64_t>> row_order;
   std::string file;           // the file's path
   uint64_t offset_bytes = 0;  // of `bytes` in the file
@@ -55,7 +55,7 @@ class WeightSource {
   // nullptr where no tensor has this name.
   virtual const TensorInfo* Find(std::string_view name) const = 0;
 
-  // In the order of the files: who reads in this order reads the disk sequentially.
+  // Names in the order of the files: reading in this order reads the disk sequentially.
   virtual const std::vector<std::string>& Names() const = 0;
 
   virtual const std::map<std::string, std::string, std::less<>>& Metadata() const = 0;
@@ -65,8 +65,8 @@ class WeightSource {
   virtual void Prefetch(const TensorInfo& /*tensor*/, size_t /*begin*/,
                         size_t /*size_bytes*/) const {}
 
-  // The caller has read the tensor's bytes and will not soon need them: their pages may leave the
-  // process, so that loading holds the packed weights and little else. The bytes stay valid.
+  // Releases a tensor whose bytes the caller has read and will not soon need. Their pages may leave
+  // the process, so that loading holds the packed weights and little else. The bytes stay valid.
   virtual void Release(const TensorInfo& tensor) const = 0;
 };
 

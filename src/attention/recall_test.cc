@@ -120,7 +120,7 @@ TEST(RecallTest, NamesTheWorstHeads) {
     const Recall::Group& group = recall.groups[static_cast<size_t>(head)];
     EXPECT_EQ(named.layer, 0);
     EXPECT_EQ(named.kv_head, head);
-    EXPECT_EQ(named.held * static_cast<double>(group.heads), group.held);
+    EXPECT_EQ(named.held, group.held / static_cast<double>(group.heads));
     weight += group.weight;
     error += group.error;
   }

@@ -9,14 +9,15 @@ function(godwit_isa name feature)
     return()
   endif()
   # Sanitizers find nothing in what this machine cannot run, and take six times as long to compile.
-  if(GODWIT_SANITIZE AND NOT "${machine_features} " MATCHES " ${feature} ")
+  if(machine_features AND NOT "${machine_features} " MATCHES " ${feature} ")
     list(APPEND ARGN -fno-sanitize=all)
   endif()
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${ARGN}")
 endfunction()
 
+# Of a build with sanitizers; empty where they are unknown.
 set(machine_features "")
-if(EXISTS /proc/cpuinfo)
+if(GODWIT_SANITIZE AND EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo machine_features REGEX "^flags" LIMIT_COUNT 1)
 endif()
 set(avx2 -mavx2 -mfma -mf16c)

@@ -10,6 +10,7 @@ The ```cpp block of docs/cpp.md is tests/docs/readme_example.cc, whose binary EX
 README's is a part of it.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -28,6 +29,7 @@ def pages():
     return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 
+@functools.cache
 def anchors(page):
     """The names that GitHub gives to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)

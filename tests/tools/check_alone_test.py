@@ -41,8 +41,9 @@ def run(sources, *more, built=None, commits=()):
         if built:
             built = {name: text.replace("ROOT", str(root)) for name, text in built.items()}
             arguments += ["--but", folder_of(root / "built", built)]
-        for names in commits:
+        if commits:
             git(root, "init", "--quiet")
+        for names in commits:
             git(root, "add", *names)
             git(root, "commit", "--quiet", "-m", "more")
         done = subprocess.run([sys.executable, str(CHECK), *arguments], text=True,

@@ -1,8 +1,8 @@
-// What goes into the linear layers of a model on a calibration text (section 3.3 of the SmoothQuant
-// thesis: the largest magnitude of every input channel).
+// Statistics of the inputs of linear layers on a calibration text, such as the largest magnitude of
+// every channel (section 3.3 of the SmoothQuant thesis).
 //
-// The ordinary forward pass runs, and an observer looks on. What comes out depends neither on the
-// threads nor on anything but the pieces and their order.
+// The ordinary forward pass runs, and an observer looks on. The result depends on the pieces and
+// their order alone.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,28 @@
 namespace godwit::quant {
 
 struct LinearStatistics {
-  std::vector<float> largest;   // [inputs] of |x|
+  std::vector<float> largest;   // [inputs] maxima of |x|
   std::vector<double> squares;  // [inputs] sums of x^2
-  int64_t rows = 0;             // that went in
-  RowSample sample;             // some of them
+  int64_t rows = 0;             // input rows seen
+  RowSample sample;             // some of these rows
   InputProducts products;
 };
 
-// By the name of the packed weight. What no token reached (an expert, perhaps) is not there.
+// The statistics by the name of the packed weight. A layer that no token reached (an expert,
+// perhaps) has none.
 using Calibration = std::map<std::string, LinearStatistics, std::less<>>;
 
-// Tokens done, of how many.
+// The callback for progress, in tokens.
 using CalibrationProgress = std::function<void(int64_t done, int64_t total)>;
 
-// What is kept of a run.
+// The statistics that a run collects.
 struct CalibrationScope {
   // The layers to look at, by the name of the packed weight; none: all.
   std::optional<std::set<std::string, std::less<>>> linears;
-  bool samples = true;    // rows, for a search of alpha: nearly all that a Calibration takes
-  bool products = false;  // of inputs, which take the square of them
+  // Rows for a search of alpha: nearly all of a Calibration's memory.
+  bool samples = true;
+  // Products of inputs, which take the square of the inputs.
+  bool products = false;
 };
 
 // Throws Error(kUnsupported) that names the layer whose input holds NaN or infinity.
@@ -49,9 +52,9 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                       std::span<const std::vector<int32_t>> pieces,
                       const CalibrationProgress& progress, const CalibrationScope& scope = {});
 
-// For fixed scales: of the smoothed input of each of these layers, the magnitude that all but the
-// largest `share` of the rows stay within (section 3.4.2: the top 2 % of the tokens are clipped).
-// By the name of the packed weight; smoothed: as the columns of the weights are.
+// Largest magnitudes for fixed scales, by the name of the packed weight. All but the largest
+// `share` of a layer's input rows stay within its magnitude. Section 3.4.2 clips the top 2 % of the
+// tokens. Inputs are smoothed as the columns of the weights are.
 std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
     std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,

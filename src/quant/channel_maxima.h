@@ -1,6 +1,6 @@
-// The largest magnitudes of the input channels of a linear layer: of what goes in, and of the
-// weights that read it. What smoothing balances, and what a look at it shows (figure 3.2 of the
-// SmoothQuant thesis).
+// The largest magnitudes of the input channels of a linear layer: of its inputs, and of the weights
+// that read them. Smoothing balances the two, and `inspect --activations` shows them (figure 3.2 of
+// the SmoothQuant thesis).
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace godwit::quant {
 
-// [inputs] of what went into the layer, with the factors of its columns taken out. Empty if nothing
-// went in.
+// [inputs] of the layer's inputs, divided by the factors of its columns. Empty if no token reached
+// the layer.
 std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration& calibration,
                                  const Scalings& scalings);
 
 // [inputs] of the scaled weight, over all outputs of all parts. Throws Error(kUnsupported) that
-// names a tensor which holds NaN or infinity.
+// names a tensor with NaN or infinity.
 std::vector<float> LargestWeights(const Exec& exec, const LinearTensors& linear,
                                   const Scalings& scalings);
 

@@ -1,4 +1,4 @@
-// Whether a result will have room, before there is any work.
+// A check before any work that a result fits on the disk.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace godwit::quant {
 
-// Throws Error(kIo) that names the folder where fewer bytes are free in it.
+// Throws Error(kIo) that names the folder if fewer bytes are free in it.
 void CheckDisk(const std::filesystem::path& folder, int64_t bytes);
 
 }  // namespace godwit::quant

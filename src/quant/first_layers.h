@@ -1,5 +1,5 @@
-// A model cut short: what goes into a decoder layer depends on none behind it, so who only looks at
-// the first ones loads and computes no more than these.
+// A model cut short. The input of a decoder layer depends on no layer behind it, so a look at the
+// first layers loads and computes only these.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace godwit::quant {
 
-// As LoadDecoder, of the first `layers` decoder layers. The source holds those of the whole spec
-// and has been checked: of what is not asked for, nothing is said. storage: as there.
+// Loads the first `layers` decoder layers as LoadDecoder does. `source` has the tensors of the
+// whole spec and has been checked, so no message is given for tensors of other layers.
 std::unique_ptr<Decoder> LoadFirstLayers(DecoderSpec spec, const WeightSource& source,
                                          int64_t layers, ThreadPool& pool, const LoadHooks& hooks,
                                          std::optional<DType> storage = std::nullopt);

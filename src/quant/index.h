@@ -1,4 +1,4 @@
-// Index(i): a signed index or size as the C++ library has it.
+// Index(i): a signed index or size as the C++ library takes it.
 #pragma once
 
 #include <cstddef>

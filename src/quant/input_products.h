@@ -11,14 +11,14 @@ namespace godwit::quant {
 
 class InputProducts {
  public:
-  // Rows of the same length each time; NaN and infinity are the caller's to refuse.
+  // Adds a row, always of the same length. The caller refuses NaN and infinity.
   void Add(const Exec& exec, std::span<const float> row);
 
-  // Ends the adding: [inputs, inputs], of rows x the sum of x_i * x_j. Empty if there were none.
-  // What comes out depends on the rows and their order alone.
+  // Ends the adding. Returns [inputs, inputs]: the sums of x_i * x_j over all rows; empty without
+  // rows. The result depends on the rows and their order alone.
   std::vector<float> Take(const Exec& exec);
 
-  // That it takes for so many inputs.
+  // The memory of an InputProducts of so many inputs.
   static int64_t Bytes(int64_t inputs);
 
  private:
@@ -26,7 +26,7 @@ class InputProducts {
 
   int64_t inputs_ = 0;
   int64_t waiting_ = 0;
-  std::vector<float> rows_;  // [inputs, kTogether], turned: those that are still to be added
+  std::vector<float> rows_;  // [inputs, kTogether]: rows still to be added, transposed
   std::vector<float> sums_;
 };
 

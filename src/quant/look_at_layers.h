@@ -1,5 +1,5 @@
-// What goes into linear layers, channel by channel, and what smoothing makes of it (figure 3.2 of
-// the SmoothQuant thesis). Nothing is quantized.
+// The inputs of linear layers, channel by channel, and the effect of smoothing on them (figure 3.2
+// of the SmoothQuant thesis). Nothing is quantized.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace godwit::quant {
 
 struct LayersToLookAt {
   ChosenLinears chosen;
-  QuantPlan plan;            // with the groups whose factors are needed
-  bool whole_model = false;  // else the decoder layers up to the last chosen one
+  QuantPlan plan;            // holds the groups whose factors are needed
+  bool whole_model = false;  // else the decoder layers up to the last chosen
 };
 
-// which: as ChooseLinears takes it. Points into the folder. Throws as ChooseLinears does, and
-// Error(kUnsupported) for a model that is quantized.
+// which: as ChooseLinears takes it. The result points into the folder. Throws as ChooseLinears
+// does, and Error(kUnsupported) for a model that is quantized.
 LayersToLookAt PlanLook(const ModelFolder& model, const std::string& which, SmoothKind smooth,
                         const SmoothOptions& alpha);
 
-// [inputs] each.
+// The largest magnitudes of the channels, [inputs] each.
 struct ChannelMaxima {
-  std::vector<float> inputs;   // of what goes in; empty if no token of the text reached the layer
-  std::vector<float> weights;  // of what reads it
+  std::vector<float> inputs;   // of the inputs; empty if no token reached the layer
+  std::vector<float> weights;  // of the weights that read them
 };
 
 struct LinearMaxima {
-  std::string name;  // with all parts that are computed as one
+  std::string name;  // FullName
   ChannelMaxima before;
-  std::optional<ChannelMaxima> after;  // none: nothing of it is smoothed
+  std::optional<ChannelMaxima> after;  // none: the layer is not smoothed
 };
 
 struct LayersSeen {

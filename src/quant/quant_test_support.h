@@ -1,4 +1,4 @@
-// What the tests of this room share. Only *_test.cc files include it.
+// The shared tools of this room's tests. Only *_test.cc files include it.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class TestExec {
   Exec exec_{.pool = pool_, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
 };
 
-// A small model with its weights, 16 channels wide; 4 heads on 2 KV heads of 4.
+// A small model with its weights: 16 channels wide, 4 heads on 2 KV heads of 4.
 struct TestModel {
   explicit TestModel(DecoderSpec of = SmallLlama(), DType dtype = DType::kF32)
       : spec(std::move(of)), weights(spec, dtype), tensors(ResolveTensors(spec, weights)) {}

@@ -1,5 +1,5 @@
 // The "quantization_config" of a config.json: in the compressed-tensors formats "int-quantized" and
-// "pack-quantized", or bitsandbytes' for LLM.int8().
+// "pack-quantized", or in that of bitsandbytes for LLM.int8().
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +12,8 @@
 namespace godwit::quant {
 
 // The keys that every version of compressed-tensors knows, and no others: its readers refuse
-// unknown ones. For bitsandbytes all that transformers writes. ignore: modules that stay in float.
-// int8: those that have 8 bits where the scheme is of 4.
+// unknown ones. For bitsandbytes: all keys that transformers writes. ignore: modules that stay in
+// float. int8: modules of 8 bits in a 4-bit scheme.
 nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
                                          const std::vector<std::string>& ignore,
                                          const std::vector<std::string>& int8 = {});

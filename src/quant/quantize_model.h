@@ -17,30 +17,31 @@
 
 namespace godwit::quant {
 
-// What takes a while, in this order; not every model needs all of it.
+// The slow steps, in this order, with the unit of their progress. Not every model needs all of
+// them.
 enum class Stage {
   kLoading,      // bytes of the weights
   kCalibrating,  // tokens
   kSmoothing,    // bytes of the weights
-  kRounding,     // tokens, as often as the layers are looked at
+  kRounding,     // tokens, once for each run of the text
   kFixedScales,  // tokens
   kWriting,      // bytes of the weights
 };
 
-// May be empty.
+// The callbacks of a run; each may be empty.
 struct StageHooks {
   std::function<void(Stage stage, int64_t done, int64_t total)> progress;
-  // What the user should know although the work goes on.
+  // The callback for warnings: what the user should know although the work goes on.
   std::function<void(const std::string& message)> warn;
 };
 
 struct QuantizeOptions {
   Scheme scheme = kDefaultScheme;
-  std::optional<SmoothKind> smooth;     // none: norms, where the scheme is for smoothing
-  std::optional<SmoothOptions> alpha;   // none: of 4 bits the best one for each group, else 0.5
+  std::optional<SmoothKind> smooth;     // none: norms if the scheme is smoothed
+  std::optional<SmoothOptions> alpha;   // none: the best for each group at 4 bits, else 0.5
   bool compensates = true;              // 4-bit weights make up for the rounding of others
   std::vector<std::string> keep, int8;  // as PlanQuantization takes them
-  double clip_share = 0;                // of the tokens, that may go beyond fixed scales
+  double clip_share = 0;                // the share of tokens that may exceed fixed scales
 
   SmoothKind smooth_kind() const;
   SmoothOptions smoothing() const;
@@ -51,20 +52,20 @@ struct QuantizeOptions {
   bool calibrates() const { return smooths() || has_fixed_scales() || rounds_by_text(); }
 };
 
-// The plan, and bytes of the weights without it and with it.
+// The plan, and the bytes of the weights before and after.
 struct ModelPlan {
   QuantPlan plan;
   int64_t before_bytes = 0;
   int64_t after_bytes = 0;
 };
 
-// The plan points into the folder. Throws Error(kUnsupported) for a model that is quantized,
-// Error(kInput) that names a layer whose inputs the groups of the scheme do not divide, and as
-// PlanQuantization does.
+// The plan points into the folder. Throws as PlanQuantization does, and Error(kUnsupported) for a
+// model that is quantized. Throws Error(kInput) that names a layer whose inputs the scheme's groups
+// do not divide.
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options);
 
 // pieces: the calibration text; not looked at if the options do not calibrate. `to` is a NewFolder.
-// Throws Error(kIo) for a disk that cannot hold the result, before any work, and what the steps
+// Throws Error(kIo), before any work, for a disk that cannot hold the result, and what the steps
 // throw.
 Smoothing QuantizeModel(const Exec& exec, const ModelFolder& model, const ModelPlan& plan,
                         const QuantizeOptions& options,

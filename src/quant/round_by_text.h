@@ -1,4 +1,4 @@
-// 4-bit weights that make up for one another's rounding on the calibration text.
+// 4-bit weights that make up for one another's rounding errors on the calibration text.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace godwit::quant {
 
-// Every weight of 4 bits in the plan whose layer the text reached, as QuantizeInGroups makes it
-// with a RoundingFeedback of the layer's inputs; who was not reached (an expert, perhaps) is warned
-// of. Layers are looked at in as many runs of the text as the sums for them take memory: those of
-// one run are not more than half of what is free, or than the largest layer's. Inputs are those of
-// the model in float, so no layer waits for another.
+// Quantizes every 4-bit weight of the plan whose layer the text reached, with a RoundingFeedback of
+// the layer's inputs (QuantizeInGroups). A warning counts the layers that it did not reach
+// (experts, perhaps). The text is run as often as memory demands. The sums of one run take at most
+// half of the free memory, or are those of a single layer. Inputs are those of the float model, so
+// no layer waits for another.
 GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
                             std::span<const std::vector<int32_t>> pieces, const QuantPlan& plan,
                             const Scheme& scheme, const Scalings& scalings,

@@ -1,11 +1,13 @@
-// What rounding one weight asks of those that are rounded after it, so that the output of a layer
-// moves least on the inputs that it was calibrated with: GPTQ (arXiv 2210.17323) in the form that
-// QuIP (arXiv 2307.13304, theorem 6) shows to be the same, which needs no inverse.
+// The correction of a weight for the errors of weights rounded before it, so that a layer's output
+// moves least on its calibration inputs. This is GPTQ (arXiv 2210.17323) in the form of QuIP (arXiv
+// 2307.13304), which needs no inverse. Theorem 6 of QuIP shows that both are the same.
 //
-// With H the sums of products of inputs, an error e of a row of weights costs e H e^T. As
-// H = (U + 1) D (U + 1)^T with U strictly upper triangular, this is the sum over k of
-// D_k (e_k + sum over j < k of e_j U_jk)^2: rounded in that order, weight k aims at
-// w_k - sum over j < k of e_j U_jk.
+// H is the sums of products of inputs. An error e of a row of weights costs e H e^T. With
+// H = (U + 1) D (U + 1)^T and U strictly upper triangular, it is the sum over k of
+//
+//     D_k (e_k + sum over j < k of e_j U_jk)^2
+//
+// Rounded in that order, weight k aims at w_k - sum over j < k of e_j U_jk.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +24,16 @@ class RoundingFeedback {
   static constexpr int64_t kLanes = 8;
 
   // products [inputs, inputs]: H, symmetric, of inputs before they were divided by `divisors`
-  // [inputs] (or empty: 1). 1 % of the mean of its diagonal is added to that, as in the paper, so
-  // inputs that never came cost little and none is without a solution. The inputs of the largest
-  // squares are rounded first, while most others can still make up for it.
+  // [inputs] (or empty: 1). 1 % of the mean of H's diagonal is added to the diagonal, as in the
+  // paper. Inputs that never came then cost little, and a solution always exists. The inputs of the
+  // largest squares are rounded first, while most others can still make up for their error.
   RoundingFeedback(const Exec& exec, std::vector<float> products, std::span<const float> divisors);
 
-  // [inputs] the diagonal of H: what an error of a weight costs by itself.
+  // [inputs] the diagonal of H: the cost of a weight's error by itself.
   std::span<const float> importance() const { return importance_; }
 
-  // Rounds kLanes rows w [inputs, kLanes]: round(input, values [kLanes]) replaces what each row
-  // aims at by what it gets. errors [inputs, kLanes] is scratch.
+  // Rounds kLanes rows w [inputs, kLanes]. round(input, values [kLanes]) replaces the value that
+  // each row aims at by the value that it gets. errors [inputs, kLanes] is scratch.
   template <class Round>
   void Run(std::span<const float> w, std::span<float> errors, const Round& round) const {
     const auto n = std::ssize(order_);
@@ -51,11 +53,11 @@ class RoundingFeedback {
   }
 
  private:
-  // sum over j < k of errors[j] * U_jk, of every lane.
+  // sums [kLanes]: the sum over j < k of errors[j] * U_jk.
   void Target(int64_t k, const float* errors, float* sums) const;
 
   std::vector<float> importance_;
-  std::vector<int64_t> order_;   // of rounding
+  std::vector<int64_t> order_;   // inputs in the order of rounding
   std::vector<float> feedback_;  // [inputs, inputs]: row k has U_jk for j < k
 };
 

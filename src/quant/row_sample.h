@@ -1,4 +1,4 @@
-// Some of many rows, evenly spread, without knowing beforehand how many will come.
+// A sample of rows, evenly spread, although their number is not known beforehand.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace godwit::quant {
 
-// Keeps every row at first. Each time `capacity` are there, every second one goes, and of those to
-// come every second one does from then on. So there are at least capacity / 2, the same ones
+// Keeps every row at first. Each time `capacity` rows are there, every second one goes, and from
+// then on only every second row to come is kept. At least capacity / 2 rows stay, the same ones
 // whenever the same rows come.
 class RowSample {
  public:
   explicit RowSample(int64_t capacity = 128) : capacity_(capacity) {}
 
-  // Whether the next row is wanted; if not, it has been counted. Else Add it.
+  // Whether the next row is wanted: then Add it. A row that is not wanted has been counted.
   bool WantsNext() {
     const bool wants = seen_ % stride_ == 0;
     if (!wants) ++seen_;

@@ -1,4 +1,4 @@
-// Tensors of a checkpoint with factors on their rows and columns: what smoothing changes.
+// Tensors of a checkpoint with factors on their rows and columns, which smoothing changes.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace godwit::quant {
 // Element [row, column] becomes element * column_factors[column] / row_divisors[row] + added. A
 // vector is a column: each of its elements is a row.
 struct Scaling {
-  std::vector<float> row_divisors;    // or empty: 1
-  std::vector<float> column_factors;  // likewise
+  std::vector<float> row_divisors;    // empty: 1
+  std::vector<float> column_factors;  // empty: 1
   float added = 0;
 };
 using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name -> its own
@@ -26,13 +26,13 @@ using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name ->
 // The tensor's scaling; one without factors if it has none.
 const Scaling& FindScaling(const Scalings& scalings, std::string_view tensor);
 
-// Adds what smoothing a group by `s` [group.channels] does to its tensors.
+// Adds the effect of smoothing a group by `s` [group.channels] to the scalings of its tensors.
 void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scalings);
 
-// Row `row`, scaled in f32. out: [columns]
+// Reads row `row`, scaled in f32. out: [columns]
 void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::span<float> out);
 
-// All rows one after another, rounded to the type of the tensor.
+// The scaled rows one after another, rounded to the type of the tensor.
 std::vector<std::byte> ScaledBytes(const MatrixPart& part, const Scaling& scaling);
 
 }  // namespace godwit::quant

@@ -1,5 +1,6 @@
-// What becomes integers, and with how many scales: the levels and the baselines of table 3.2 of the
-// SmoothQuant thesis, in int8, and weights of 4 bits.
+// Quantization schemes: the parts of a model that become integers, and the number of their scales.
+// Those of int8 are the levels and baselines of table 3.2 of the SmoothQuant thesis; others have
+// 4-bit weights.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +14,28 @@
 namespace godwit::quant {
 
 inline constexpr int64_t kAllOutputs = std::numeric_limits<int64_t>::max();
-inline constexpr int64_t kGroups[] = {128, 64, 32};  // inputs that readers of 4 bits multiply
+inline constexpr int64_t kGroups[] = {128, 64, 32};  // group sizes that readers of 4 bits support
 inline constexpr int64_t kDefaultGroup = kGroups[0];
 
 struct Grouping {
   int64_t size = 0;    // inputs that share a scale
-  bool zeros = false;  // and a zero point
+  bool zeros = false;  // whether they share a zero point, too
 };
 
 struct Scheme {
   std::string_view name;
   std::string_view description;
-  int64_t outputs_per_scale;  // how many neighbouring outputs of a weight share a scale
+  int64_t outputs_per_scale;  // neighbouring outputs of a weight that share a scale
   InputScale input;
-  bool smooth;  // what it is for; the baselines are not smoothed
-  // Elements of an input of this magnitude or more are multiplied in float; 0: none. Such a model
-  // is written as bitsandbytes does, others as compressed-tensors does, which has no outliers.
+  bool smooth;  // whether it is made for smoothing; baselines are not
+  // The magnitude from which elements of an input are multiplied in float; 0: none are. Such a
+  // model is written in bitsandbytes' format, others in that of compressed-tensors, which has no
+  // outliers.
   float outlier_threshold = 0;
-  // Neighbouring inputs of an output that share a scale, of integers of 4 bits; 0: weights are
-  // int8.
+  // The neighbouring inputs of an output that share a scale of 4-bit integers; 0: weights are int8.
   int64_t group = 0;
-  bool weights_alone = false;  // the format leaves inputs as they are
-  bool zeros = false;          // groups have zero points, which that of weights alone can hold
+  bool weights_alone = false;  // inputs stay in float
+  bool zeros = false;          // groups have zero points; only with weights_alone
 
   bool has_groups() const { return group > 0; }
   Grouping grouping() const { return {.size = group, .zeros = zeros}; }
@@ -63,10 +64,10 @@ inline constexpr Scheme kSchemes[] = {
 
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];
 
-// What those layers of a model of 4 bits become that are to have 8: read as the others are.
+// The scheme of the int8 layers in a 4-bit model. Their inputs are read as those of other layers.
 const Scheme& Int8Beside(const Scheme& scheme);
 
-// Throws Error(kInput) with the list for a name that is not in it.
+// The scheme of a name. Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);
 std::string SchemeNames();  // "w8a8, o1, ... or llm-int8"
 

@@ -1,9 +1,9 @@
-// Which tensors can take a scale for every channel and stay the same function together, read off
-// the DecoderSpec: no family is known here.
+// Groups of tensors that can take a scale for every channel and stay the same function together.
+// They are read off the DecoderSpec: no family is known here.
 //
 // A channel is divided by s where it is made and multiplied by s where it is read (section 3.3 of
-// the thesis). It is made by a norm, whose gain and bias are divided, or by the rows of a linear
-// layer; it is read by columns of linear layers.
+// the thesis). A norm, with gain and bias, or the rows of a linear layer make it. Columns of linear
+// layers read it.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,38 @@ namespace godwit::quant {
 enum class SmoothKind {
   kNone,
   kNorm,  // norms into the linear layers that read them, as the paper has it
-  kAll,   // and v into the projection behind attention, up into down
+  kAll,   // also v into the projection behind attention, up into down
 };
 
 inline constexpr int64_t kNoChannel = -1;
 
-// A weight, norm gain or bias, of which rows (of a vector: elements) are divided.
+// A weight, norm gain or bias whose rows are divided; a row of a vector is an element.
 struct DividedTensor {
   MatrixPart part;
-  std::vector<int64_t> channels;  // of each row; kNoChannel: left as it is
+  std::vector<int64_t> channels;  // of each row; kNoChannel: it stays as it is
 };
 
 struct SmoothGroup {
   std::string name;  // "model.layers.0.input_layernorm -> q_proj, k_proj, v_proj"
   int64_t channels = 0;
   std::vector<DividedTensor> divided;
-  // All read the same channels in the same order.
+  // The readers: all read the same channels in the same order.
   std::vector<const LinearTensors*> linears;
   std::vector<int64_t> input_channels;  // [inputs of the linears] the channel of each column
 };
 
-// A part of the model that cannot be smoothed although it was asked for.
+// A part of the model that cannot be smoothed although smoothing was asked for.
 struct LeftOut {
   std::string name;
   std::string reason;
 };
 
 struct SmoothGroups {
-  std::vector<SmoothGroup> groups;  // layer by layer; in one, those that divide rows come first
+  std::vector<SmoothGroup> groups;  // layer by layer; within one, those that divide rows first
   std::vector<LeftOut> left_out;
 };
 
-// tensors: those of the spec; they are pointed at.
+// tensors: those of the spec, to which the groups point.
 SmoothGroups FindSmoothGroups(const DecoderSpec& spec, const ModelTensors& tensors,
                               SmoothKind kind);
 

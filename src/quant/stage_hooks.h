@@ -1,4 +1,4 @@
-// The hooks of a stage as its steps take them. For the files of this room.
+// The hooks of a stage in the form that its steps take. For the files of this room.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ inline std::function<void(int64_t done, int64_t total)> ProgressOf(Stage stage,
   };
 }
 
-// Blocks are multiplied with inputs that are rounded; what is to be looked at are the inputs of the
-// numbers that they stand for.
+// The storage of layers whose inputs are looked at. Blocks would be multiplied with rounded inputs;
+// wanted are the inputs of the numbers that blocks stand for.
 inline std::optional<DType> StorageToLookAt(const WeightSource& weights) {
   const bool blocks = std::ranges::any_of(weights.Names(), [&](const std::string& name) {
     return weights.Find(name)->blocks != nullptr;
@@ -31,7 +31,7 @@ inline std::optional<DType> StorageToLookAt(const WeightSource& weights) {
   return blocks ? std::optional(DType::kBF16) : std::nullopt;
 }
 
-// The first `layers` decoder layers, to be looked at.
+// Loads the first `layers` decoder layers, to be looked at.
 inline std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model,
                                            int64_t layers, const StageHooks& hooks) {
   return LoadFirstLayers(

@@ -9,8 +9,8 @@
 
 namespace godwit::quant {
 
-// The largest input that a layer is to tell apart, by the name of the packed weight: the parts of
-// one (q, k and v; gate and up) share it. The scale is StoredScale of it.
+// The largest input that a layer tells apart, by the name of the packed weight. The parts of one
+// weight (q, k and v; gate and up) share it. Its StoredScale is the scale.
 using InputMaxima = std::map<std::string, float, std::less<>>;
 
 // The largest magnitude of each smoothed input on the calibration text. Throws Error(kInput) that

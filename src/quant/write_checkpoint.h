@@ -1,6 +1,6 @@
-// The quantized model as a folder: compressed-tensors "int-quantized" or, of 4-bit weights alone,
-// "pack-quantized", which vLLM reads too; or bitsandbytes, which transformers reads, where the
-// scheme has outliers.
+// The quantized model as a folder. Its format is compressed-tensors "int-quantized", or
+// "pack-quantized" if only weights have 4 bits, which vLLM reads, too. A scheme with outliers
+// becomes bitsandbytes, which transformers reads.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ namespace godwit::quant {
 
 // The tensors of the new checkpoint, in the order of the old one. A quantized X.weight is followed
 // by X.weight_scale and, with static scales, X.input_scale; for bitsandbytes by X.SCB and
-// X.weight_format. Of "pack-quantized" X.weight_packed, X.weight_scale and X.weight_shape come in
-// its place, and X.weight_zero_point where the scheme has some. A tensor of all experts of a layer
-// becomes one for each matrix: formats of quantized checkpoints have no others.
+// X.weight_format. In "pack-quantized", X.weight_packed, X.weight_scale and X.weight_shape replace
+// X.weight, with X.weight_zero_point if the scheme has zero points. A tensor of all experts of a
+// layer becomes one for each matrix: formats of quantized checkpoints have no others.
 std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
                                    const Scheme& scheme);
 
 struct WriteInput {
-  // The model's folder, or `to` itself, where all but the weights is there already.
+  // The model's folder, or `to` itself if all but the weights is there already.
   const std::filesystem::path& from;
-  const WeightSource& source;  // its weights
+  const WeightSource& source;  // the model's weights
   const QuantPlan& plan;
   const Scheme& scheme;
   const Scalings& scalings;
-  const InputMaxima& input_maxima;  // with static scales
-  const GroupedMatrices& rounded;   // with groups; of weights that are not there, to the nearest
+  const InputMaxima& input_maxima;  // for static scales
+  const GroupedMatrices& rounded;   // with groups; weights not in it are rounded to the nearest
   int64_t max_shard_bytes = SafetensorsWriter::kMaxShardBytes;
 };
 
-// Fills the empty folder `to`: weights, config.json, and every other file of the model that is no
-// weights, as it is. Blocks of GGUF that stay in float become BF16. One tensor in memory at a time.
-// progress: bytes of the old weights.
+// Fills the empty folder `to`: weights, config.json, and every other file of the model except its
+// weights, unchanged. Blocks of GGUF that stay in float become BF16. One tensor is in memory at a
+// time. progress: bytes of the old weights.
 void WriteCheckpoint(const Exec& exec, const WriteInput& input, const std::filesystem::path& to,
                      const std::function<void(int64_t done, int64_t total)>& progress);
 

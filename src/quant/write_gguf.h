@@ -16,10 +16,10 @@
 
 namespace godwit::quant {
 
-// The types of matrices: those of layers have `type`, the embedding and the output head `outer`.
+// The types of matrices: `type` in layers, `outer` for the embedding and the output head.
 struct GgufScheme {
   std::string_view name;  // "q4_k"
-  std::string_view type;  // of tensors: "Q4_K"
+  std::string_view type;  // "Q4_K"
   std::string_view outer;
   uint32_t file_type;  // general.file_type
   std::string_view description;
@@ -33,27 +33,27 @@ inline constexpr GgufScheme kGgufSchemes[] = {
     {"f32", "F32", "F32", 0, "floats"},
 };
 
-// Throws Error(kInput) with the list of names.
+// The scheme of a name. Throws Error(kInput) with the list of names for any other.
 const GgufScheme& FindGgufScheme(std::string_view name);
 
 struct GgufPlan {
   GgufForm form;
-  std::vector<NewGgufTensor> tensors;  // one for each of the form's
+  std::vector<NewGgufTensor> tensors;  // one for each tensor of the form
   int64_t before_bytes = 0;            // of the weights
   int64_t after_bytes = 0;             // of the file
-  // Matrices whose rows the blocks of the scheme do not divide, by the type that they got instead.
+  // The number of matrices whose rows the scheme's blocks do not divide, by the type that they got.
   std::map<std::string, int64_t, std::less<>> fallbacks;
 };
 
-// Points into the folder. Rows that blocks of 256 do not divide get Q8_0, and those that blocks of
-// 32 do not divide either F16. Throws Error(kUnsupported) for a model that is quantized in another
-// format, and as GgufFormOf does.
+// The plan points into the folder. Rows that blocks of 256 do not divide get Q8_0; those that
+// blocks of 32 do not divide either get F16. Throws Error(kUnsupported) for a model that is
+// quantized in another format, and as GgufFormOf does.
 GgufPlan PlanGguf(const ModelFolder& model, const GgufScheme& scheme);
 
-// Writes the file under a temporary name beside it, and renames it once it is whole. Throws
-// Error(kInput) for a file that exists and for numbers that the type cannot hold, with the tensor;
-// Error(kIo) for a disk that cannot hold the result, before any work. The same bytes whatever the
-// threads. progress: Stage::kWriting, bytes of the old weights.
+// Writes the file under a temporary name beside it, and renames it when it is whole. Throws
+// Error(kInput) for a file that exists, and for numbers that the type cannot hold, with the tensor.
+// Throws Error(kIo), before any work, for a disk that cannot hold the result. The bytes do not
+// depend on the threads. progress: Stage::kWriting, bytes of the old weights.
 void WriteGguf(const Exec& exec, const ModelFolder& model, const GgufPlan& plan,
                const std::filesystem::path& to, const StageHooks& hooks);
 

@@ -1,4 +1,5 @@
-// How far one model's predictions are from another's on the same text: what quantization costs.
+// The distance of one model's predictions from another's on the same text: the cost of
+// quantization.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace godwit::eval {
 struct ComparedToken {
   ScoredToken reference;
   double nll;   // of the other model, in nats
-  double kl;    // D(reference || other) of the two distributions the token was drawn from, in nats
+  double kl;    // D(reference || other) of the distributions the token was drawn from, in nats
   bool agrees;  // both have the same first choice
 };
 
@@ -24,25 +25,25 @@ struct Comparison {
   double reference_nll = 0;  // means, in nats per token
   double nll = 0;
   double kl = 0;
-  double top1 = 0;        // share of the tokens where both agree
-  ComparedToken worst{};  // of the largest kl; the first of equals
+  double top1 = 0;        // the share of tokens where both agree
+  ComparedToken worst{};  // the largest kl; the first of equals
   KvReport kv;            // of the reference, at the end of the longest window
 
   double reference_perplexity() const { return std::exp(reference_nll); }
   double perplexity() const { return std::exp(nll); }
-  // Of the perplexity, relative to the reference's.
+  // The change of the perplexity, relative to the reference's.
   double change() const { return std::expm1(nll - reference_nll); }
 };
 
-// Both are called from the calling thread and may throw. Progress counts the tokens that either
-// model has scored.
+// The hooks run on the calling thread and may throw. Progress counts the tokens that either model
+// has scored.
 struct ComparisonHooks {
   std::function<void(const ComparedToken& compared)> on_token;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
 
-// Both sessions read a window, one after the other, before either goes on: memory holds the
-// reference's logits of one window, [window, vocab] f32. The models must have the same vocabulary.
+// Compares two models of the same vocabulary. Both sessions read a window, one after the other,
+// before either goes on: memory holds the reference's logits of one window, [window, vocab] f32.
 // Throws Error(kInput) before any work for a window that does not fit; otherwise as ScoringPlan
 // does.
 Comparison Compare(Session& reference, Session& other, const ScoringPlan& plan,

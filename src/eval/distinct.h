@@ -1,4 +1,4 @@
-// Distinct-n (Li et al., arXiv 1510.03055): how much of a text is said once.
+// Distinct-n (Li et al., arXiv 1510.03055): the share of a text that is said once.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace godwit::eval {
 
-// Different runs of n >= 1 tokens, as a share of all runs of n; 1 of a text with none.
+// Different runs of n >= 1 tokens, as a share of all runs of n; 1 for a text without any.
 double DistinctShare(std::span<const int32_t> tokens, int64_t n);
 
 }  // namespace godwit::eval

@@ -1,4 +1,4 @@
-// Where a context ends and its continuation begins, in tokens.
+// The place in tokens where a context ends and its continuation begins.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace godwit::eval {
 
-// Text to tokens, framed as the model expects a prompt to be framed (a BOS, for most).
+// Turns text into tokens, framed as the model expects a prompt (a BOS, for most models).
 using Encoder = std::function<std::vector<int32_t>(std::string_view text)>;
 
 struct EncodedPair {
-  std::vector<int32_t> tokens;  // of both
-  int64_t context_tokens = 0;   // the first so many: from 1 to tokens.size() - 1
+  std::vector<int32_t> tokens;  // of context and continuation
+  int64_t context_tokens = 0;   // from 1 to tokens.size() - 1
 
-  // How many the model reads: nothing follows the last one.
+  // The tokens that the model reads: nothing follows the last one.
   int64_t read_tokens() const { return static_cast<int64_t>(tokens.size()) - 1; }
 };
 
-// As the harness does: both are encoded as one text, of which the context is as many tokens as it
-// has when encoded alone. Blanks at its end are the continuation's, since most tokenizers keep a
-// blank together with the word behind it. Throws Error(kUnsupported) if nothing is left of either:
-// a tokenizer that joins them leaves nothing to score.
+// Encodes both as one text, as the harness does. The context has as many tokens as it has when
+// encoded alone. Blanks at its end are the continuation's, since most tokenizers keep a blank
+// together with the word behind it. Throws Error(kUnsupported) if nothing is left of either: a
+// tokenizer that joins them leaves nothing to score.
 EncodedPair EncodePair(const Encoder& encode, std::string_view context,
                        std::string_view continuation);
 

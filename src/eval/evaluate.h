@@ -1,4 +1,4 @@
-// A task, from its questions to its figures.
+// The evaluation of a task, from its questions to its figures.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace godwit::eval {
 
 struct EncodedQuestion {
   Question question;
-  int64_t row = 0;  // of the task's rows, those that do not fit included
+  int64_t row = 0;  // among all rows of the task
   std::vector<EncodedPair> choices;
-  int64_t read_tokens = 0;  // of all choices; what a choice shares with the one before counts once
+  int64_t read_tokens = 0;  // of all choices; a beginning shared with the one before counts once
 };
 
 struct EncodedTask {
   const Task* task = nullptr;
-  std::vector<EncodedQuestion> questions;  // those that fit
-  int64_t skipped = 0;                     // those that do not
+  std::vector<EncodedQuestion> questions;  // questions that fit
+  int64_t skipped = 0;                     // questions that do not fit
   int64_t read_tokens = 0;                 // of all questions
 };
 
@@ -33,12 +33,13 @@ struct EncodedTask {
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
                        int64_t limit_tokens);
 
-// Of its choices. query_tokens: as ScorePair has it. on_choice: called after each.
+// The scores of a question's choices. query_tokens: as ScorePair takes it. on_choice: called after
+// each choice.
 std::vector<Score> ScoreQuestion(Session& session, const EncodedQuestion& question,
                                  int64_t query_tokens, const std::function<void()>& on_choice);
 
-// Scores all questions. on_progress: called after every choice with the tokens of the questions
-// that are finished, of task.read_tokens.
+// Scores all questions. on_progress: called after every choice with the tokens of finished
+// questions, out of task.read_tokens.
 TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
                          const std::function<void(int64_t done_tokens)>& on_progress);
 

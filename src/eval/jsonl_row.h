@@ -1,6 +1,7 @@
-// JsonlRow: one line of a .jsonl file, whose fields are looked at before they are used.
+// JsonlRow: one line of a .jsonl file. Its fields are checked before they are used.
 //
-// All throw Error(kFormat) that names file and line, what was expected and what was found.
+// All functions throw Error(kFormat) that names file and line, what was expected and what was
+// found.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace godwit::eval {
 
 class JsonlRow {
  public:
-  // where: "folder/piqa.jsonl:12". A JSON object; keys that nobody asks for are ignored.
+  // where: "folder/piqa.jsonl:12". The line is a JSON object; keys that no function asks for are
+  // ignored.
   JsonlRow(std::string_view line, std::string where);
 
   const std::string& where() const { return where_; }
@@ -27,7 +29,8 @@ class JsonlRow {
   // An integer from 0 to count - 1.
   size_t Index(const char* key, size_t count) const;
 
-  // For what a field holds beyond its type: throws that `expected`, in words, was not found.
+  // Throws that a field does not hold what was `expected`, in words. For checks beyond a field's
+  // type.
   [[noreturn]] void Refuse(const char* key, std::string_view expected,
                            std::string_view found) const;
 

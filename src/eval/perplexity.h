@@ -1,7 +1,7 @@
 // Perplexity: how well a model predicts texts, given what its cache policy lets it see.
 //
-// A text of any length goes through one reader in pieces; nothing but its token ids grows with it.
-// Or it is cut into windows, each of which begins with an empty cache.
+// A text of any length goes through one reader in pieces; only its token ids grow with it. Or it is
+// cut into windows, each of which begins with an empty cache.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 namespace godwit::eval {
 
 struct PerplexityOptions {
-  // In front of every text and every window (TextFrame); never scored. Without it their first token
-  // is not scored either: nothing foretells it.
+  // The tokens in front of every text and every window (TextFrame); never scored. Without them, the
+  // first token of each is not scored either: nothing foretells it.
   std::vector<int32_t> frame;
-  int64_t window_tokens = 0;  // without the frame; 0: a text is one piece, however long
+  int64_t window_tokens = 0;  // without the frame; 0: a text is one piece, of any length
   int64_t stride_tokens = 0;  // from window to window; 0: side by side
-  // Only so many at the end of each window are scored: what stands before them is their context, as
-  // SessionOptions::prefill and kv "blocks" know it. 0: all
+  // The tokens at the end of each window that are scored; 0: all. The tokens before them are their
+  // context, as SessionOptions::prefill and kv "blocks" know it.
   int64_t query_tokens = 0;
-  int64_t max_tokens = -1;    // scored in all; -1: all
-  int64_t bucket_tokens = 0;  // as PositionBuckets
+  int64_t max_tokens = -1;    // the most tokens to score; -1: all
+  int64_t bucket_tokens = 0;  // as PositionBuckets takes it
 
-  // Both are called from the calling thread, for every scored token in order, and may throw.
+  // The callbacks run on the calling thread, in order for every scored token, and may throw.
   std::function<void(const ScoredToken& scored)> on_token;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
@@ -41,10 +41,10 @@ struct PerplexityResult {
   double elapsed_ms = 0;
 };
 
-// texts: token ids without frame; each begins a new sequence. Throws Error(kInput) before any work
-// when there is nothing to score, options make no sense, or a window does not fit into the
-// session's context, Error(kFormat) for logits that are not numbers; otherwise as Session::Logits
-// does.
+// texts: token ids without frame; each begins a new sequence. Throws Error(kInput), before any
+// work, if nothing is to be scored, options make no sense, or a window does not fit into the
+// session's context. Throws Error(kFormat) for logits that are not numbers; otherwise as
+// Session::Logits does.
 PerplexityResult MeasurePerplexity(const Reader& reader,
                                    std::span<const std::vector<int32_t>> texts,
                                    const PerplexityOptions& options);

@@ -1,5 +1,5 @@
-// PositionBuckets: a mean for every stretch of positions of a text: where a model does well, and
-// where a policy breaks down or slows down.
+// PositionBuckets: a mean for every stretch of a text's positions. It shows where a model does
+// well, and where a policy breaks down or slows down.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@ struct Bucket {
   int64_t begin, end;  // positions
   int64_t tokens;      // scored
   double nll;          // mean negative log likelihood, in nats per token
-  double ms;           // spent on them
+  double ms;           // time spent on the positions
 };
 
 class PositionBuckets {
  public:
-  // tokens: positions in a bucket. 0: 128 in the first, and each ends at twice the position of the
-  // one before. The doubling shows a short text in detail and a text of millions on one screen;
-  // what caches do to a text happens at their size, which may be any.
+  // tokens: positions in a bucket. 0: the first bucket has 128, and each ends at twice the position
+  // of the one before. Doubling shows a short text in detail and a text of millions of tokens on
+  // one screen. Effects of a cache begin at its size, which may be any.
   explicit PositionBuckets(int64_t tokens) : tokens_(tokens) {}
 
   void Add(int64_t position, double nll);
 
-  // Time that was spent on all of the positions [begin, end), in equal parts.
+  // Adds time spent on the positions [begin, end), in equal parts.
   void AddTime(int64_t begin, int64_t end, double ms);
 
-  // Those that got something, in order. The last one ends behind the last position.
+  // The buckets with scored tokens, in order. The last one ends behind the last position.
   std::vector<Bucket> Table() const;
 
  private:

@@ -1,4 +1,4 @@
-// Question: what one row of a task asks a model, whatever the row looked like.
+// Question: what one row of a task asks a model, in the same form for every task.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace godwit::eval {
 
-// What the model scores is " " + answer behind the context.
+// A possible answer. The model scores " " + answer behind the context.
 struct Choice {
   std::string context;
-  std::string answer;  // its characters, without the space, are the length that acc_norm divides by
+  std::string answer;  // without the space; acc_norm divides by its characters
 };
 
 struct Question {
   std::string where;            // "folder/piqa.jsonl:12", for messages
-  std::vector<Choice> choices;  // a single one where the model has nothing to choose from
-  size_t gold = 0;              // which of the choices is right
+  std::vector<Choice> choices;  // a single one if there is nothing to choose
+  size_t gold = 0;              // the index of the right choice
 };
 
 }  // namespace godwit::eval

@@ -1,4 +1,4 @@
-// Reader: what a measurement reads texts with: a session, or windows that are read anew
+// Reader: the way in which a measurement reads texts: a session, or windows that are read anew
 // (recompute.h).
 #pragma once
 
@@ -15,10 +15,10 @@ struct Reader {
   using OnProgress = std::function<void(const PromptProgress& progress)>;
 
   Reader() = default;
-  // Every session is one, as long as it lives.
+  // A session as a reader; it must outlive the reader.
   Reader(Session& session);  // NOLINT(google-explicit-constructor)
 
-  // As Session's functions of these names.
+  // The functions of Session with these names.
   std::function<void(std::span<const int32_t> tokens, const OnRow& row, int64_t first,
                      const OnProgress& on_progress)>
       logits;

@@ -1,5 +1,5 @@
-// The text of StreamEval: numbered lines that each hold a number, and queries for it (StreamingLLM,
-// section 4.3; its figure is all that was published of it).
+// The text of StreamEval (StreamingLLM, section 4.3): numbered lines that each hold a number, and
+// queries. Only the paper's figure shows it.
 //
 //   Below is a record of lines I want you to remember.
 //   The REGISTER_CONTENT in line 0 is <8806>
@@ -13,16 +13,17 @@
 
 namespace godwit::eval {
 
-// Both end in a newline.
+// The header and a line; both end in a newline.
 inline constexpr std::string_view kRegisterHeader =
     "Below is a record of lines I want you to remember.\n";
 std::string RegisterLine(int64_t line, int64_t value);
 
-// Ends where the answer begins, which is " <value>".
+// The query ends where the answer begins, which is " <value>".
 std::string RegisterQuery(int64_t line);
 std::string RegisterAnswer(int64_t value);
 
-// 1 to 50000, uniform: a pure function of its arguments. The paper's figure shows 1668 to 45603.
+// The number of a line, uniform from 1 to 50000; 1668 to 45603 in the paper's figure. A pure
+// function of its arguments.
 int64_t RegisterValue(uint64_t seed, int64_t sample, int64_t line);
 
 // Whether the first number in the answer is the value.

@@ -1,4 +1,4 @@
-// ScoringPlan: what is read of texts and what of that is scored, window by window.
+// ScoringPlan: the tokens of texts that are read, and those that are scored, window by window.
 //
 // Several readers can follow one plan: they then score the same tokens given the same context.
 #pragma once
@@ -15,8 +15,8 @@
 namespace godwit::eval {
 
 struct ScoredToken {
-  size_t text;       // which text
-  int64_t position;  // in it, without the frame
+  size_t text;       // index of the text
+  int64_t position;  // in the text, without the frame
   int32_t token;
   double nll;  // negative log likelihood, in nats
 };
@@ -24,12 +24,12 @@ struct ScoredToken {
 class ScoringPlan {
  public:
   using Texts = std::span<const std::vector<int32_t>>;
-  // logits: [vocab], out of which the token was scored.
+  // logits: [vocab], from which the token was scored.
   using OnToken = std::function<void(const ScoredToken& scored, std::span<const float> logits)>;
 
-  // texts: token ids without frame; each begins a new sequence. frame: in front of every window
-  // (TextFrame); never scored. Both must outlive the plan; windows.framed is set here. Throws
-  // Error(kInput) when there is nothing to score or options make no sense.
+  // texts: token ids without frame; each begins a new sequence. frame: the tokens in front of every
+  // window (TextFrame), never scored. Both must outlive the plan; windows.framed is set here.
+  // Throws Error(kInput) if nothing is to be scored or options make no sense.
   ScoringPlan(Texts texts, std::span<const int32_t> frame, WindowOptions windows);
 
   std::span<const Window> windows() const { return windows_; }
@@ -38,7 +38,7 @@ class ScoringPlan {
   // Throws Error(kInput) that says what would fit if a window does not fit into the context.
   void CheckFits(const Reader& reader) const;
 
-  // Scores one window, in order. on_chunk: after the tokens that were read together. Throws
+  // Scores one window, in order. on_chunk: called after tokens that were read together. Throws
   // Error(kFormat) for logits that are not numbers; otherwise as Session::Logits does.
   void Score(const Reader& reader, const Window& window, const OnToken& on_token,
              const Reader::OnProgress& on_chunk = {}) const;

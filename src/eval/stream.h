@@ -1,7 +1,7 @@
 // Stream: one endless text through one reader, which is asked something now and then.
 //
-// Tokens are appended and none is read twice, whatever a session keeps of them; only an answer
-// that does not stay in the text is read and taken back, where the cache can go back that far. Not
+// Tokens are appended and each is read once, whatever a session keeps of them. Only an answer that
+// does not stay in the text is read and taken back, where the cache can go back that far. Not
 // thread-safe.
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace godwit::eval {
 
-// What follows a question in the text: the papers do not say.
+// The text behind a question: the papers do not say which.
 enum class Feed {
-  kAnswer,   // what the model answered, and a newline
-  kGold,     // what it should have answered, and a newline
+  kAnswer,   // the model's answer and a newline
+  kGold,     // the expected answer and a newline
   kNothing,  // a newline alone
 };
 
-// Text to tokens and back.
+// Turns text into tokens, and tokens into text.
 struct StreamCoder {
   std::vector<int32_t> frame;  // in front of the text (TextFrame)
   Encoder encode;              // without a frame, unlike EncodePair's
@@ -34,56 +34,55 @@ struct StreamCoder {
 
 StreamCoder CoderOf(const Engine& engine);
 
-// `text` as it is encoded inside a text: many tokenizers put a space in front of a text that
-// begins. What stands before it is taken for a newline, or for a word if it begins with a blank
-// itself.
+// The tokens of `text` inside a longer text: many tokenizers put a space in front of a text that
+// begins. A newline is taken to stand before it, or a word if it begins with a blank.
 std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text);
 
-// The text of `tokens` behind the token `last`: some tokenizers drop the space that a text begins
-// with.
+// The text of `tokens` behind the token `last`: some tokenizers drop the space at the beginning of
+// a text.
 std::string TextBehind(const std::function<std::string(std::span<const int32_t>)>& decode,
                        int32_t last, std::span<const int32_t> tokens);
 
 // One question of a stream, and how it was answered.
 struct StreamTurn {
   int64_t position = 0;      // of the question's last token in the text
-  uint64_t fingerprint = 0;  // of the text up to there, without what followed earlier questions
+  uint64_t fingerprint = 0;  // of the text up to it, without text behind earlier questions
   std::string expected;
-  std::string answer;        // as the model gave it, stripped
-  std::vector<int32_t> fed;  // what follows the question in the text
+  std::string answer;        // the model's answer, stripped
+  std::vector<int32_t> fed;  // the tokens behind the question
   bool right = false;
-  bool known = false;  // by an earlier run, which has `answer`
+  bool known = false;  // whether an earlier run has `answer`
 };
 
 class Stream {
  public:
   struct Options {
     Feed feed = Feed::kAnswer;
-    int64_t max_new_tokens = 16;  // of an answer
-    int64_t query_tokens = 1;     // as GenerateOptions has it
+    int64_t max_new_tokens = 16;  // the most tokens of an answer
+    int64_t query_tokens = 1;     // as in GenerateOptions
   };
   using OnRead = std::function<void(int64_t pending_tokens)>;  // appended and not yet read
 
   // Begins a text. The coder must outlive the stream.
   Stream(Reader reader, const StreamCoder& coder, const Options& options);
 
-  // Of the text so far; a sink token that the session adds is not counted.
+  // The length of the text so far, without a sink token that the session adds.
   int64_t tokens() const { return static_cast<int64_t>(text_.size()); }
 
   void Append(std::span<const int32_t> tokens);
 
-  // What the model greedily says next, up to a newline, the end of the text or max_new_tokens; the
-  // newline is not part of it. Then appends what Options::feed says; gold: with the space that it
-  // begins with. Throws as Session::Generate does, and Error(kCancelled).
+  // The model's greedy answer, up to a newline, the end of the text or max_new_tokens; the newline
+  // is not part of it. Then appends what Options::feed says. gold: with the space that it begins
+  // with. Throws as Session::Generate does, and Error(kCancelled).
   std::string Ask(const std::string& gold, const OnRead& on_read);
 
-  // What the last Ask has appended.
+  // The tokens that the last Ask appended.
   std::span<const int32_t> fed() const { return std::span(text_).subspan(fed_from_); }
 
-  // Instead of Ask, what that has appended when the same was asked before.
+  // Replaces Ask: appends the tokens that it appended when the same was asked before.
   void Recall(std::span<const int32_t> fed) { Feed(fed); }
 
-  // Of what was appended but for answers.
+  // The fingerprint of appended tokens, except answers.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:

@@ -1,5 +1,5 @@
-// Streaming question answering (StreamingLLM, section 4.3, table 5): the questions of ARC, one
-// after the other in one endless text, each answered in words.
+// Streaming question answering (StreamingLLM, section 4.3, table 5): the questions of ARC in one
+// endless text, each answered in words.
 //
 //   Question: What is ice?
 //   - Air
@@ -18,17 +18,17 @@
 
 namespace godwit::eval {
 
-// Right is what is the right choice, to the letter; both are stripped.
+// An answer. Right is the right choice to the letter; both are stripped.
 struct StreamAnswer : StreamTurn {
-  int64_t row = 0;  // of the questions
+  int64_t row = 0;  // the question's row
 };
 
 struct StreamArcOptions {
   Stream::Options stream{.max_new_tokens = 64};
 
-  // Whether an earlier run has answered this one: `fed` and `right` are then filled in.
+  // Whether an earlier run has answered this question: `fed` and `right` are then filled in.
   std::function<bool(StreamAnswer& answer)> recall;
-  // From the calling thread; may throw.
+  // The callbacks run on the calling thread and may throw.
   std::function<void(const StreamAnswer& answer)> on_answer;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
@@ -41,12 +41,12 @@ struct StreamArcResult {
   double elapsed_ms = 0;
 };
 
-// Up to "Answer:". The choices are shown: nobody could give an answer to the letter without them.
-// The paper's prompt was not published.
+// The prompt up to "Answer:". It shows the choices: without them, no answer could match to the
+// letter. The paper's prompt was not published.
 std::string StreamArcPrompt(const Question& question);
 
 // questions: of arc_easy or arc_challenge (ReadQuestions). Throws Error(kInput) before any work if
-// the stream does not fit into the session's context, otherwise as Stream does.
+// the stream does not fit into the session's context; otherwise as Stream does.
 StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
                                  std::span<const Question> questions,
                                  const StreamArcOptions& options);

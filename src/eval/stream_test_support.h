@@ -38,7 +38,7 @@ inline StreamCoder ByteCoder() {
               }};
 }
 
-// How often each position was read, and the text that was read last.
+// The number of times that each position was read, and the text that was read last.
 struct Reads {
   std::vector<int64_t> times;
   std::string text;

@@ -1,4 +1,4 @@
-// TaskMetrics: the scores of a task's questions, added up to its figures.
+// TaskMetrics: the scores of a task's questions, summed up in its figures.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 namespace godwit::eval {
 
 struct Accuracy {
-  double share;  // of the questions answered right
-  // Of the mean, from the sample's own variance: sqrt(share (1 - share) / (n - 1)). None for n = 1.
+  double share;  // of questions answered right
+  // The standard error of the mean, from the sample's own variance:
+  // sqrt(share (1 - share) / (n - 1)). None for n = 1.
   std::optional<double> standard_error;
 };
 
-// None for n = 0.
+// The accuracy; none for n = 0.
 std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n);
 
-// What the answer to one question is worth.
+// The marks of the answer to one question.
 struct Marks {
   double acc = 0,
-         acc_norm = 0;  // 1 where the most probable choice is right, and that per character
+         acc_norm = 0;  // 1 if the most probable choice is right: in all, and per character
   double nll = 0;       // minus the log-probability of the right one
 };
 
-// scores: [choices]. Of equal choices the first counts as chosen, as the harness has it.
+// scores: [choices]. The first of equal choices counts as chosen, as in the harness.
 Marks MarksOf(Scoring scoring, const Question& question, std::span<const Score> scores);
 
 class TaskMetrics {
@@ -38,7 +39,7 @@ class TaskMetrics {
 
   int64_t n() const { return n_; }
 
-  // Each is empty where the task has no such figure, and where n is 0.
+  // The figures. Each is empty if the task has no such figure, or n is 0.
   std::optional<Accuracy> acc() const;
   std::optional<Accuracy> acc_norm() const;
   std::optional<double> chance() const;      // the acc of guessing: the mean of 1 / choices

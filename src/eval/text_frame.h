@@ -1,4 +1,4 @@
-// What stands in front of a text that is scored.
+// The tokens in front of a text that is scored.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace godwit::eval {
 
 // The tokens that the model's tokenizer puts in front of every text: a BOS, for most. A sink token
-// is left out: a session adds it by itself, and a model that was trained with one is scored on the
+// is left out, since a session adds it by itself. A model trained with one is then scored on the
 // same tokens as the same model without. Throws Error(kUnsupported) without a tokenizer.
 std::vector<int32_t> TextFrame(const Engine& engine);
 

@@ -21,7 +21,7 @@ struct AdamW {
 
   static constexpr float kBeta1 = 0.9f, kBeta2 = 0.999f, kEpsilon = 1e-8f, kDecay = 0.1f;
 
-  std::vector<float> mean, square;  // of the gradients
+  std::vector<float> mean, square;  // means of gradients and of their squares
   int64_t steps = 0;
 };
 

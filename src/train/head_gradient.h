@@ -1,8 +1,8 @@
-// The loss of draft heads and its gradient: cross-entropy through the model's output head, which
-// stays as it is, summed over the heads (TokenSwift, arXiv 2502.18890, section 3.1).
+// The loss of draft heads and its gradient: cross-entropy through the model's output head, summed
+// over the heads (TokenSwift, arXiv 2502.18890, section 3.1). The output head stays as it is.
 //
-// The products are those of ops/linear.h, so that all cores and instruction sets help, and the same
-// rows give the same bits whatever the threads.
+// The products are those of ops/linear.h, so that all cores and instruction sets help. The same
+// rows give the same bits for any number of threads.
 #pragma once
 
 #include <span>
@@ -14,27 +14,27 @@
 
 namespace godwit::train {
 
-// Of the rows that a head had something to guess for.
+// The score of a head on the rows with a token to guess.
 struct HeadScore {
   double loss = 0;  // the sum, in nats
   int64_t rows = 0;
-  int64_t first = 0;      // whose token the head found likeliest
-  int64_t among_ten = 0;  // and among its ten likeliest
+  int64_t first = 0;      // rows whose token the head found likeliest
+  int64_t among_ten = 0;  // rows whose token was among its ten likeliest
 };
 
 class HeadGradient {
  public:
-  // storage: of the matrices that are multiplied with; f32 is exact, bf16 half the time.
+  // storage: the type of the matrices in products. f32 is exact; bf16 takes half the time.
   HeadGradient(const Exec& exec, const LanguageModel& model, int64_t vocab, DType storage);
 
-  // For these parameters, which stay where they are until the next call.
+  // Takes these parameters, which stay where they are until the next call.
   void Prepare(const Exec& exec, HeadParameters& parameters);
 
   // Adds the gradient of the summed loss of these rows, times scale, to `gradient` (in the order of
-  // HeadParameters::values), and to the scores [heads] what the rows came to.
+  // HeadParameters::values). Adds losses and rows to the scores [heads].
   void Add(const Exec& exec, const HiddenStates& states, std::span<const int64_t> rows, float scale,
            HeadParameters& gradient, std::span<HeadScore> scores) const;
-  // Only the scores, with all of them.
+  // Adds to every field of the scores, without a gradient.
   void Score(const Exec& exec, const HiddenStates& states, std::span<const int64_t> rows,
              std::span<HeadScore> scores) const;
 
@@ -43,7 +43,7 @@ class HeadGradient {
     ops::NormWeights input_norm, output_norm;
     Weight matrix, transposed;  // [hidden, hidden]
   };
-  // What the way back needs of a head, each [rows, hidden].
+  // The values of a head for the backward pass, each [rows, hidden].
   struct Trace {
     MatrixView<float> in, normed, out;
   };
@@ -57,7 +57,7 @@ class HeadGradient {
   const LanguageModel& model_;
   int64_t vocab_;
   DType storage_;
-  Weight projection_;  // [hidden, vocab]: the output head, the other way
+  Weight projection_;  // [hidden, vocab]: the output head, transposed
   std::vector<Head> heads_;
 };
 

@@ -1,5 +1,5 @@
-// What a model thinks of a text: its states, and the tokens that followed. Computed once, since the
-// model stays as it is while heads learn.
+// The states of a model over a text, and the tokens that followed. Computed once, since the model
+// stays as it is while heads learn.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace godwit::train {
 
 class HiddenStates {
  public:
-  // Of `heads` heads that guess the first `vocab` tokens.
+  // States for `heads` heads that guess the first `vocab` tokens.
   HiddenStates(int64_t hidden, int64_t heads, int64_t vocab)
       : hidden_(hidden), heads_(heads), vocab_(vocab) {}
 
@@ -31,14 +31,14 @@ class HiddenStates {
 
   // out [rows, hidden]
   void Read(std::span<const int64_t> rows, MatrixView<float> out) const;
-  // The token that the first head is to guess is the second behind what the state has read. -1:
-  // none, or not one that is guessed.
+  // The token that a head is to guess, head + 2 places behind the last that the state has read. -1:
+  // none, or a token that heads do not guess.
   int32_t Target(int64_t row, int64_t head) const {
     return targets_[static_cast<size_t>(row * heads_ + head)];
   }
-  // The first behind it, which the model guesses.
+  // The token behind the last that the state has read. The model guesses it.
   int32_t Next(int64_t row) const { return next_[static_cast<size_t>(row)]; }
-  // Of the targets, and so of the text.
+  // The digest of the targets, and so of the text.
   uint64_t Digest() const;
 
  private:
@@ -48,7 +48,7 @@ class HiddenStates {
   std::vector<int32_t> targets_;   // [rows, heads]
 };
 
-// With full attention, each piece on its own. progress: of tokens.
+// Reads each piece on its own, with full attention. progress: in tokens.
 void ReadPieces(const Exec& exec, const Decoder& decoder,
                 std::span<const std::vector<int32_t>> pieces,
                 const std::function<void(int64_t done, int64_t total)>& progress,

@@ -1,4 +1,4 @@
-// What the tests of this room share. Only *_test.cc files include it.
+// The shared tools of this room's tests. Only *_test.cc files include it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace godwit::train {
 
-// Threads, kernels and memory, and a small model, of 11 tokens.
+// Threads, kernels and memory, and a small model with 11 tokens.
 struct Bench {
   explicit Bench(int threads = 2)
       : pool(threads),

@@ -1,4 +1,4 @@
-// Every suite there is. A new one is a file beside these, with its line here and in all_suites.cc.
+// All suites. A new one is a file beside these, with its line here and in all_suites.cc.
 #pragma once
 
 #include <span>
@@ -20,10 +20,10 @@ std::span<const Suite> RulerCommonWordsSuites();
 std::span<const Suite> RulerFrequentWordsSuites();
 std::span<const Suite> RulerQaSuites();
 
-// Those of `godwit eval VERB`, in the order in which they are run.
+// The suites of `godwit eval VERB`, in the order in which they run.
 std::vector<const Suite*> SuitesOf(std::string_view verb);
 
-// Throws Error(kInput) that lists what the verb has.
+// The suite of a name. Throws Error(kInput) that lists the verb's suites.
 const Suite& FindSuite(std::string_view verb, std::string_view name);
 
 }  // namespace godwit::eval

@@ -1,4 +1,4 @@
-// Scorers, as the originals define them. An answer is what the model said, blanks included.
+// Scorers, as the originals define them. An answer is the model's text, blanks included.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace godwit::eval {
 
-// The digits that come first, or last; empty where there are none.
+// The first, or last, digits in a row; empty if there are none.
 std::string_view FirstDigits(std::string_view text);
 std::string_view LastDigits(std::string_view text);
 
@@ -16,14 +16,15 @@ std::string_view LastDigits(std::string_view text);
 // (InfiniteBench's kv_retrieval).
 bool HasWord(std::string_view answer, std::string_view word);
 
-// BABILong: whether `target` is the only one of `labels` in the first sentence of the answer, those
-// that the question has left aside. In any case, and also within a word, as in "post office".
+// BABILong: whether `target` is the only one of `labels` in the first sentence of the answer.
+// Labels in the question do not count. Upper and lower case are one, and a label counts within a
+// word, as in "post office".
 bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_view question,
                  std::span<const std::string_view> labels);
 
-// RULER's string_match_all and string_match_part: the share of the expected answers that stand in
-// the answer, and whether one does: 1 or 0. In any case, also within a word; control characters
-// count as newlines.
+// RULER's string_match_all and string_match_part: the share of expected answers that stand in the
+// answer, and 1 if any does, else 0. Upper and lower case are one, and parts of words count.
+// Control characters count as newlines.
 double ShareFound(std::string_view answer, const std::vector<std::string>& expected);
 double AnyFound(std::string_view answer, const std::vector<std::string>& expected);
 

@@ -14,13 +14,13 @@
 namespace godwit::eval {
 
 struct BabiQuestion {
-  std::vector<std::string> facts;  // of the story before it, without other questions
-  std::vector<size_t> supporting;  // those of the facts that the answer takes
+  std::vector<std::string> facts;  // of the story so far, without other questions
+  std::vector<size_t> supporting;  // the facts that the answer needs
   std::string question;
   std::string answer;
 };
 
-// folder/qa1_..._train.txt, or where there is none, folder/qa1_..._test.txt. Throws Error(kIo).
+// folder/qa1_..._train.txt, or, if there is none, folder/qa1_..._test.txt. Throws Error(kIo).
 std::filesystem::path BabiFile(const std::filesystem::path& folder, std::string_view task);
 
 // Every question of a file by itself. Throws Error(kIo), and Error(kFormat) with file and line.

@@ -1,5 +1,5 @@
-// How sure a mean is: the bootstrap's percentile interval (Efron, "Bootstrap Methods: Another Look
-// at the Jackknife", 1979), which asks nothing of how scores are spread.
+// The certainty of a mean: the bootstrap's percentile interval (Efron, "Bootstrap Methods: Another
+// Look at the Jackknife", 1979). It assumes no distribution of the scores.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct MeanInterval {
   double mean, low, high;
 };
 
-// Of at least one value; the 95 % interval of the mean, from 2,000 resamples that the seed alone
-// decides. Paired differences are values, too.
+// The mean of at least one value and its 95 % interval, from 2,000 resamples that depend on the
+// seed alone. Paired differences are values, too.
 MeanInterval Bootstrap(std::span<const double> values, uint64_t seed);
 
 }  // namespace godwit::eval

@@ -1,7 +1,7 @@
 // Draws: the random choices of one sample, one after the other.
 //
-// A sample draws by its seed and index alone: the same key is hidden at every length and depth, so
-// that lengths, depths and policies are compared on the same questions.
+// A sample draws by its seed and index alone, so the same key is hidden at every length and depth.
+// Lengths, depths and policies are then compared on the same questions.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace godwit::eval {
 
 class Draws {
  public:
-  // what: two streams of one sample for different things need different names.
+  // what: names a stream; two streams of one sample need different names.
   Draws(uint64_t seed, int64_t index, std::string_view what);
 
   // Uniform over 0 to count - 1; count: 1 to 2^53.

@@ -1,4 +1,4 @@
-// A haystack: text of any length without meaning for the question, and needles at depths of it.
+// A haystack: text of any length that means nothing for the question, with needles at some depths.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,25 @@
 
 namespace godwit::eval {
 
-// The five sentences of passkey retrieval, RULER and many others, which never end.
+// The five sentences of passkey retrieval, RULER and many others, repeated without end.
 inline constexpr std::string_view kNoise =
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
 class Haystack {
  public:
-  // Lines, each the same, or the next that `line` makes.
+  // A haystack of lines: always the same one, or the next that `line` makes.
   static Haystack Lines(const PieceMaker& pieces, const std::string& line);
   static Haystack Lines(const PieceMaker& pieces, std::function<std::string()> line);
-  // The sentences of texts, one behind the other.
+  // A haystack of the sentences of texts, one behind the other.
   static Haystack Sentences(const PieceMaker& pieces, const std::vector<std::string>& texts);
 
-  // Of sentences: how many there are, and with which of them the text begins; behind the last one
-  // comes the first.
+  // The number of sentences, and the one with which the text begins. The first follows the last.
   int64_t count() const { return std::ssize(sentences_); }
   void BeginAt(int64_t sentence) { begin_ = sentence; }
 
   // The i-th piece, or nullptr behind the last one.
   const Piece* At(int64_t i);
-  // A needle, or the first piece, as it stands in such a text: on a line of its own, or between
+  // A needle, or the first piece, as it stands in such a text: on its own line, or between
   // sentences.
   Piece Inside(const std::string& text) const;
   Piece First(const Piece& piece) const;
@@ -41,9 +40,9 @@ class Haystack {
 
   const PieceMaker* pieces_;
   bool is_lines_ = false;
-  std::function<std::string()> line_;  // the next one; none: all are alike
+  std::function<std::string()> line_;  // makes the next line; none: all are alike
   std::vector<std::string> sentences_;
-  std::vector<Piece> made_;  // of these, as far as they were needed, or the line
+  std::vector<Piece> made_;  // sentences so far needed, lines so far, or the only line
   int64_t begin_ = 0;
 };
 
@@ -54,13 +53,13 @@ struct HaystackSample {
   int64_t max_new_tokens = 0;
 };
 
-// As much hay as fits into `length_tokens` beside all that. A needle stands behind the last piece
-// that ends at its depth or before. Sets the sample's prompt and needles.
+// Makes the sample's prompt and needles, with as much hay as fits into `length_tokens` beside the
+// parts. A needle stands behind the last piece that ends at its depth or before.
 void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
           int64_t length_tokens, Sample& sample);
 
-// Sentences, their blanks and line ends made one blank each. What goes on for long without an end
-// is cut between words.
+// The sentences of a text, with one blank for any blanks and line ends. A sentence that goes on for
+// long is cut between words.
 std::vector<std::string> SentencesOf(std::string_view text);
 
 }  // namespace godwit::eval

@@ -1,5 +1,5 @@
-// A list of entries of which one is asked for. The list is the same whichever that is, so it is
-// read once for all depths.
+// A list of entries, one of which is asked for. The list does not depend on which, so it is read
+// once for all depths.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace godwit::eval {
 
 struct Listing {
-  std::function<std::string(int64_t i)> entry;     // each begins a line or, with a blank, a word
-  std::function<void(std::string& entry)> finish;  // of the last one; may be empty
-  PromptWords words;             // their question has nothing for the entry's name yet
-  int64_t most_name_tokens = 0;  // what the name adds to it at most
+  std::function<std::string(int64_t i)> entry;     // begins a line or, with a blank, a word
+  std::function<void(std::string& entry)> finish;  // for the last entry; may be empty
+  PromptWords words;                               // the question lacks the entry's name
+  int64_t most_name_tokens = 0;                    // the most tokens that the name adds
 };
 
-// As many entries as fit beside all that and an answer: at least one.
+// Makes as many entries as fit beside the words and an answer: at least one.
 std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int64_t length_tokens,
                            int64_t max_new_tokens);
 
-// Which of `count` entries stands at a depth.
+// The index of the entry at a depth, out of `count`.
 size_t EntryAt(double depth, size_t count);
 
-// Sets the sample's prompt, needle and what it shares.
+// Sets the sample's prompt, needle and shared tokens.
 void AskFor(const PieceMaker& pieces, const std::vector<Piece>& entries, size_t asked,
             const PromptWords& words, Sample& sample);
 

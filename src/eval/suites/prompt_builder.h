@@ -1,5 +1,5 @@
-// A long prompt made of short pieces, each of which becomes tokens once, however often it is used:
-// a text of 128 K tokens costs what its new pieces cost.
+// A long prompt made of short pieces. Each becomes tokens once, however often it is used, so a text
+// of 128 K tokens costs as much as its new pieces.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace godwit::eval {
 
-// A part of a text that stands at the beginning of a line, or of a word if it begins with a blank.
+// A part of a text at the beginning of a line, or of a word if it begins with a blank.
 struct Piece {
   std::string text;
   std::vector<int32_t> tokens;
@@ -22,33 +22,34 @@ struct Piece {
   int64_t size() const { return std::ssize(tokens); }
 };
 
-// What stands around the text of a prompt.
+// The words around the text of a prompt.
 struct PromptWords {
-  std::string before;    // the text
-  std::string question;  // behind it
-  std::string answer;    // the beginning of the model's own
+  std::string before;    // in front of the text
+  std::string question;  // behind the text
+  std::string answer;    // the beginning of the model's answer
 };
 
 struct PromptEnds {
   Piece first, last;
-  int64_t tokens;  // of both and the frame
+  int64_t tokens;  // of both ends and the frame
 };
 
 // A message in a model's chat template, up to where the answer begins.
 using ChatRender = std::function<std::string(const std::string& message)>;
 
-// Each piece by itself, as EncodeInside has it.
+// PieceMaker: turns each piece into tokens by itself, as EncodeInside does.
 class PieceMaker {
  public:
-  // coder: must outlive it. chat: with it, a prompt is a message in a chat, and behind the template
-  // stands the beginning of the answer; the coder's frame is empty then, since the template has it.
+  // coder: must outlive the maker. chat: with it, a prompt is a message in a chat, and the
+  // beginning of the answer stands behind the template. The coder's frame is empty then, since the
+  // template has it.
   explicit PieceMaker(const StreamCoder& coder, ChatRender chat = {});
 
   const StreamCoder& coder() const { return coder_; }
 
   Piece Make(std::string text) const;
   std::vector<Piece> Make(const std::vector<std::string>& texts) const;
-  // At the beginning of a text, behind its frame, and at the end of one.
+  // Makes a piece at the beginning of a text, behind its frame, or at the end of one.
   Piece MakeFirst(std::string text) const;
   Piece MakeLast(std::string text) const;
   // Throws Error(kUnsupported) for a template that does not show the message as it stands.
@@ -60,17 +61,18 @@ class PieceMaker {
 
   const StreamCoder& coder_;
   const ChatRender chat_;
-  const std::vector<int32_t> line_, word_;  // what EncodeInside takes off
-  const std::vector<int32_t> line_word_;    // both, the word on the line
+  const std::vector<int32_t> line_,
+      word_;  // tokens of a line end, of a word: EncodeInside takes them off
+  const std::vector<int32_t> line_word_;  // tokens of a word on a line
 };
 
-// Puts pieces together. Where two of them meet in a way that tokenizers join (newlines on both
-// sides, no blank between words), they become tokens again as one, and nothing else does.
+// Puts pieces together. Two pieces become tokens again as one where tokenizers join them: newlines
+// on both sides, or no blank between words. No other piece does.
 class PromptBuilder {
  public:
   explicit PromptBuilder(const PieceMaker& maker);
 
-  // Returns the token at which the piece begins; what is joined begins with the piece before.
+  // Returns the token at which the piece begins. A joined piece begins with the piece before it.
   int64_t Append(const Piece& piece);
 
   int64_t size() const { return std::ssize(tokens_); }
@@ -79,7 +81,7 @@ class PromptBuilder {
  private:
   const PieceMaker& maker_;
   std::vector<int32_t> tokens_;
-  std::string last_;  // the text of the piece before, and of what it was joined with
+  std::string last_;  // the piece before, with pieces it was joined with
   int64_t last_begin_ = 0;
 };
 

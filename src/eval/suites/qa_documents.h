@@ -12,9 +12,9 @@ namespace godwit::eval {
 
 struct QaQuestion {
   std::string question;
-  std::vector<std::string> answers;  // one or more, each of which is right
-  std::vector<size_t> documents;     // that are needed
-  std::vector<size_t> related;       // others, of the same article
+  std::vector<std::string> answers;  // one or more, each right
+  std::vector<size_t> documents;     // needed for the answer
+  std::vector<size_t> related;       // others of the same article
 };
 
 struct QaDocuments {
@@ -22,17 +22,17 @@ struct QaDocuments {
   std::vector<QaQuestion> questions;   // one or more
 };
 
-// SQuAD's dev-v2.0.json, in a folder also as squad.json: a document is a paragraph. Questions
-// without an answer are left out.
+// SQuAD's dev-v2.0.json, or squad.json, in a folder. A document is a paragraph. Questions without
+// an answer are left out.
 inline constexpr const char* kSquadFiles = "squad.json or dev-v2.0.json of SQuAD";
 QaDocuments ReadSquad(const std::filesystem::path& folder);
 
-// HotpotQA's hotpot_dev_distractor_v1.json, in a folder also as hotpotqa.json: a document is a
-// title and the sentences of a paragraph; each question needs all of its ten.
+// HotpotQA's hotpot_dev_distractor_v1.json, or hotpotqa.json, in a folder. A document is a title
+// and the sentences of a paragraph; each question needs all of its ten.
 inline constexpr const char* kHotpotQaFiles =
     "hotpotqa.json or hotpot_dev_distractor_v1.json of HotpotQA";
 QaDocuments ReadHotpotQa(const std::filesystem::path& folder);
 
-// Both throw Error(kIo), and Error(kFormat) that names the place of what is broken.
+// Both functions throw Error(kIo), and Error(kFormat) that names the broken place.
 
 }  // namespace godwit::eval

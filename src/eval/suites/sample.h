@@ -1,7 +1,7 @@
-// What a suite asks: samples, and how their answers are scored.
+// Samples, the questions of a suite, and the scores of their answers.
 //
-// A suite is one file: a maker of samples and a scorer, and a line in all_suites.cc. The same seed,
-// tokenizer and files give the same samples on every machine, one independent of the others.
+// A suite is one file with a maker of samples and a scorer, and a line in all_suites.cc. The same
+// seed, tokenizer and files give the same samples on every machine, each independent of the others.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace godwit::eval {
 
-// Which sample of a suite.
+// The place of a sample in a suite.
 struct SamplePlace {
-  int64_t length_tokens = 0;    // that prompt and answer take together, at most
-  std::optional<double> depth;  // where the needle stands, in % of the text; none: nowhere special
-  int64_t index = 0;            // of those of this length and depth
+  int64_t length_tokens = 0;    // the most of prompt and answer together
+  std::optional<double> depth;  // of the needle, in % of the text; none: nowhere special
+  int64_t index = 0;            // among samples of this length and depth
 };
 
 struct TokenSpan {
@@ -28,12 +28,12 @@ struct TokenSpan {
 
 struct Sample {
   std::vector<int32_t> prompt;        // framed
-  std::vector<TokenSpan> needles;     // what the answer takes, in the prompt
-  int64_t shared_tokens = 0;          // with which the prompts of all depths begin; 0: none
-  std::string question;               // for scorers that look at it
+  std::vector<TokenSpan> needles;     // tokens of the prompt that the answer needs
+  int64_t shared_tokens = 0;          // that prompts of all depths begin with; 0: none
+  std::string question;               // for scorers that need it
   std::vector<std::string> expected;  // at least one
   int64_t max_new_tokens = 0;
-  std::vector<std::string> stop;  // where the answer ends
+  std::vector<std::string> stop;  // strings that end the answer
 };
 
 // Throws Error(kInput) with numbers where a sample does not fit into its length.
@@ -42,8 +42,8 @@ using SampleMaker = std::function<Sample(const SamplePlace& place)>;
 struct SuiteInputs {
   uint64_t seed = 0;
   int64_t max_new_tokens = 0;
-  std::vector<std::string> texts;  // of the user's files: what the needles are hidden in
-  std::string folder;              // with what Suite::data says
+  std::vector<std::string> texts;  // of the user's files, to hide needles in
+  std::string folder;              // that holds what Suite::data says
   std::string_view task;           // the suite's name
 };
 
@@ -54,12 +54,12 @@ struct Suite {
   std::string_view verb;  // godwit eval VERB
   std::string_view name;
   HayText text;
-  const char* data;  // what a folder of the user has to hold, or nullptr
+  const char* data;  // the files that the user's folder must hold, or nullptr
   bool has_depth;
   int64_t max_new_tokens;  // the original's
   // The maker uses `pieces`, which must outlive it.
   SampleMaker (*open)(const SuiteInputs& inputs, const PieceMaker& pieces);
-  // 0 to 1.
+  // The score of an answer, 0 to 1.
   double (*score)(std::string_view answer, const Sample& sample);
 };
 

@@ -1,4 +1,4 @@
-// Asks a model what samples ask, under one cache policy.
+// SuiteReader: asks a model the questions of samples, under one cache policy.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ class SuiteReader {
  public:
   using OnProgress = std::function<void(const PromptProgress& progress)>;
 
-  // query_tokens: as GenerateOptions has it.
+  // query_tokens: as in GenerateOptions.
   explicit SuiteReader(std::function<Session()> new_session,
                        int64_t query_tokens = GenerateOptions().query_tokens)
       : new_session_(std::move(new_session)), query_tokens_(query_tokens) {}
 
-  // The answer, greedily. What a sample shares with the one before is not read again: the question
-  // is asked of a fork. Throws as Session::Generate does.
+  // The greedy answer. Tokens that a sample shares with the one before are not read again: a fork
+  // is asked the question. Throws as Session::Generate does.
   GenerateResult Ask(const Sample& sample, const OnProgress& on_progress);
 
  private:

@@ -1,4 +1,4 @@
-// For the tests of suites: samples whose tokens are bytes, so that prompts can be read.
+// For the tests of suites: samples whose tokens are bytes, so that prompts are readable.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace godwit::eval {
 
-// What a suite asks, of the byte tokenizer.
+// A suite with the byte tokenizer.
 class ByteSuite {
  public:
   explicit ByteSuite(const Suite& suite, SuiteInputs inputs = {}, ChatRender chat = {})
@@ -27,7 +27,7 @@ class ByteSuite {
   SampleMaker make_;
 };
 
-// Without the frame, so that the token i is the byte i - 1.
+// The text without the frame: the token i is the byte i - 1.
 inline std::string TextOf(std::span<const int32_t> tokens) { return ByteCoder().decode(tokens); }
 
 inline std::string NeedleOf(const Sample& sample, size_t which = 0) {

@@ -10,25 +10,25 @@
 
 namespace godwit::eval {
 
-// "lantern": different ones of the kWords that there are.
+// "lantern": `count` different words out of kWords.
 extern const int64_t kWords;
 std::vector<std::string> DrawWords(Draws& draws, int64_t count);
 
-// "brave-lantern", of which there are kWordPairs: the number `which` of them.
+// "brave-lantern": the pair `which` of kWordPairs.
 extern const int64_t kWordPairs;
-inline constexpr int64_t kMostWordPairBytes = 20;  // of one
+inline constexpr int64_t kMostWordPairBytes = 20;  // bytes of one pair
 std::string WordPair(int64_t which);
 std::string DrawWordPair(Draws& draws);
-// Different ones. Throws Error(kInput) for more than there are.
+// `count` different pairs. Throws Error(kInput) for more than there are.
 std::vector<std::string> DrawWordPairs(Draws& draws, int64_t count);
 
 std::string DrawCity(Draws& draws);
 
-// So many decimal digits; the first may be 0.
+// `count` decimal digits; the first may be 0.
 std::string DrawDigits(Draws& draws, int count);
 // 1000000 to 9999999
 std::string DrawNumber(Draws& draws);
-// Of version 4: "a54e2eed-e625-4570-9f74-3624e77d6684"
+// A UUID of version 4: "a54e2eed-e625-4570-9f74-3624e77d6684"
 std::string DrawUuid(Draws& draws);
 
 }  // namespace godwit::eval

@@ -1,10 +1,10 @@
-// A cache as after a long prompt, without reading one: attention over a prompt costs the square of
-// its length, what a token costs at that depth does not depend on how the cache came about.
+// A cache as after a long prompt, without reading one. Attention over a prompt costs the square of
+// its length. The cost of a token at that depth does not depend on how the cache came about.
 //
 // The rows are the model's own: keys and values of a short real prompt, drawn again and again in a
-// pseudo-random order. So they have the distribution that the model gives them, layer by layer, and
-// scores that are neither all alike nor all in one place. Texts see ordinary steps without queries:
-// positions, what is dropped and statistics are those of a real prompt.
+// pseudo-random order. They have the model's distribution, layer by layer, and scores are neither
+// all alike nor all in one place. Texts see ordinary steps without queries: positions, dropped
+// tokens and statistics are those of a real prompt.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ class KvSample {
   // Reads `tokens` with the model, all in one step.
   KvSample(const Decoder& model, const Exec& exec, std::span<const int32_t> tokens);
 
-  // Lets the text grow to `length` tokens, in steps of at most chunk_tokens. Texts of another
-  // `draw` get the rows in another order.
+  // Lets the text grow to `length` tokens, in steps of at most chunk_tokens. Another `draw` gives a
+  // text the rows in another order.
   void Extend(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_tokens,
               uint32_t draw = 0) const;
 
  private:
   int64_t cols_ = 0;  // kv_heads * head_dim
   int64_t rows_ = 0;
-  std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]; v_: or of none, in keys
+  std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]; v_: or of none, if in keys
 };
 
 }  // namespace godwit::bench

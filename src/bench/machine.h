@@ -1,6 +1,6 @@
-// What this machine can do at best, measured with the threads of the measurement that is held
-// against it. Shared machines change within minutes, so each measurement has its own, taken just
-// before it, and takes a fraction of a second.
+// The limits of this machine, measured with the threads of the measurement that is held against
+// them. Shared machines change within minutes, so each measurement has its own limits, taken just
+// before it within a fraction of a second.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace godwit::bench {
 
-// Bytes of the last cache; where the system does not say, more than most have.
+// Bytes of the last cache; if the system does not tell, more than most have.
 int64_t LastCacheBytes();
 
-// Memory to read from, larger than any cache of this machine: one that reads it over and over finds
-// hardly anything of it there. Throws Error(kMemory).
+// Memory to read from, larger than any cache of this machine, so that repeated reading finds hardly
+// any of it there. Throws Error(kMemory).
 class ReadBuffer {
  public:
   // The pool's threads write it first, so that it lies where they read weights from.
   explicit ReadBuffer(ThreadPool& pool);
 
-  // Four times the last cache where that is 1 GiB or less, at least 128 MiB; of a larger cache
-  // twice as much as it holds. At most a quarter of the memory that is available.
+  // Four times the last cache, at least 128 MiB, and at most 1 GiB or twice the last cache. Never
+  // more than a quarter of the available memory.
   static int64_t SizeBytes(int64_t cache_bytes, int64_t available_bytes);
 
   const float* data() const { return reinterpret_cast<const float*>(buffer_.data()); }
@@ -37,7 +37,7 @@ class ReadBuffer {
 
 struct ReadRate {
   double bytes_per_second;
-  int64_t buffer_bytes;  // that were read, over and over
+  int64_t buffer_bytes;  // read over and over
 };
 
 struct MultiplyPeak {
@@ -45,7 +45,8 @@ struct MultiplyPeak {
   double per_second;  // multiply-adds of all threads together
 };
 
-// What a suite asks: this machine, or a test's that says what it likes and takes no time.
+// The source of a suite's limits: this machine, or a test's, which says what it likes and takes no
+// time.
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -53,10 +54,11 @@ class Probe {
   // The best of a few passes.
   virtual ReadRate ReadBandwidth(ThreadPool& pool) = 0;
 
-  // What a step reads over and over does not come from memory where it is no larger than this.
+  // The size up to which data that a step reads over and over does not come from memory.
   virtual int64_t CacheBytes() = 0;
 
-  // Of products with weights of this type. Where the instruction set widens them to f32, f32's.
+  // The peak of products with weights of this type. Where the instruction set widens them to f32,
+  // it is f32's.
   virtual MultiplyPeak PeakOf(ThreadPool& pool, DType weights) = 0;
 
   // Microseconds from the start to the end of a job in which every thread of the pool takes part:
@@ -75,7 +77,8 @@ class MachineProbe : public Probe {
 
  private:
   const kernels::Isa& isa_;
-  // Taken when the first test asks, with weights and caches in place: it must leave them memory.
+  // The buffer, taken when the first test asks, with weights and caches in place: it must leave
+  // them memory.
   std::unique_ptr<ReadBuffer> buffer_;
 };
 

@@ -1,5 +1,5 @@
-// What the ranks of a test do: processor time and bytes, where wall time tells little because they
-// share cores.
+// The processor time and bytes of the ranks of a test. Wall time tells little because ranks share
+// cores.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ struct RankUse {
   double sent_bytes;
 };
 
-// From then on. All ranks make these calls, and begin together; null: there are none.
+// RanksWatch: measures from its construction on. All ranks make these calls, and begin together;
+// null: there are none.
 class RanksWatch {
  public:
   explicit RanksWatch(Communicator* ranks) : ranks_(ranks) {
@@ -27,7 +28,7 @@ class RanksWatch {
     clock_ = std::clock();
   }
 
-  // [ranks], the same on all of them.
+  // [ranks], the same list on all of them.
   std::vector<RankUse> Read() const {
     if (ranks_ == nullptr) return {};
     const RankUse mine = {

@@ -7,7 +7,7 @@
 
 namespace godwit::bench {
 
-// 0 of none.
+// The median; 0 for no values.
 inline double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -15,7 +15,7 @@ inline double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Of a sample: n - 1 in the denominator. 0 of fewer than two.
+// The standard deviation of a sample: n - 1 in the denominator; 0 for fewer than two values.
 inline double StandardDeviation(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
   const auto n = static_cast<double>(values.size());

@@ -1,4 +1,4 @@
-// The texts that a suite's tests read, and what they take.
+// The texts that a suite's tests read, and their memory.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace godwit::bench {
 
-// How long the texts of each depth get, the first text the longest.
+// The lengths of the texts of each depth, the first text the longest.
 std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& options);
 
-// Where the question of a test begins.
+// The position at which the question of a test begins.
 int64_t AskFrom(const SuiteOptions& options, const TestCase& test);
 
-// Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths
-// (they are kept from round to round) do not fit beside weights of `weight_bytes`.
+// Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths do
+// not fit beside weights of `weight_bytes`. Caches are kept from round to round.
 void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes);
 
 }  // namespace godwit::bench

@@ -1,4 +1,4 @@
-// Before ranks work together they see that they mean the same.
+// The check, before ranks work together, that they agree.
 #pragma once
 
 #include <span>

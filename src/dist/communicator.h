@@ -26,29 +26,30 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // For messages: "rank 2 (its host)".
+  // The name of a rank for messages: "rank 2 (its host)".
   virtual std::string NameOf(int rank) const = 0;
 
   // The functions below throw Error(kIo) where a rank has left or is lost, or sends another number
   // of bytes than is expected, and Error(kCancelled). cancel may be null.
 
-  // all [size(), mine.size()]: what every rank has given, in the order of ranks.
+  // all [size(), mine.size()]: the data of every rank, in the order of ranks.
   void AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                  const CancelToken* cancel);
-  // data: what `root` has there.
+  // data: becomes the data of `root`.
   void Broadcast(std::span<std::byte> data, int root, const CancelToken* cancel);
-  // mine to one other rank, theirs from it, side by side, where it makes the same call.
+  // Sends mine to one other rank and receives theirs from it, side by side. It makes the same call.
   void Swap(std::span<const std::byte> mine, std::span<std::byte> theirs, int other,
             const CancelToken* cancel);
-  // Until all ranks have come so far.
+  // Waits until all ranks have come so far.
   void Barrier(const CancelToken* cancel);
-  // Between two ranks, in order.
+  // Data between two ranks, in order.
   void Send(std::span<const std::byte> data, int to, const CancelToken* cancel);
   void Receive(std::span<std::byte> data, int from, const CancelToken* cancel);
 
-  // Ends this rank's part, and tells the others why. All name the rank that left first.
+  // Ends this rank's part, and tells the others why. The errors of all name the rank that left
+  // first.
   void Leave(std::string_view why) noexcept;
-  // Whether it has, by itself or since a call failed. Any thread.
+  // Whether this rank has left, by itself or since a call failed. Any thread may ask.
   bool left() const { return left_; }
 
   // The bytes of frames sent, to all ranks together.
@@ -78,7 +79,7 @@ class Communicator {
 
   int64_t sent_bytes_ = 0;
   std::atomic<bool> left_{false};
-  std::optional<Error> end_;  // what this rank gets to hear from then on
+  std::optional<Error> end_;  // the error of every further call
 };
 
 }  // namespace godwit

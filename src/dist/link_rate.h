@@ -1,4 +1,4 @@
-// How fast ranks reach each other.
+// The speed between ranks.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace godwit {
 
-// Measures bytes a second between this rank and each other one, to and from at once: [size()], 0
-// for itself. All ranks call this together. The pairs of a turn measure side by side, so it takes
-// size() turns or at most twice as many. A turn sends a frame each, and another one before it,
-// which warms the way.
+// Measures bytes a second between this rank and each other one, in both directions at once:
+// [size()], 0 for itself. All ranks call this together. The pairs of a turn measure side by side,
+// so it takes size() turns or at most twice as many. Each pair swaps one frame to warm the way, and
+// measures the next.
 std::vector<double> MeasureLinks(Communicator& ranks);
 
 }  // namespace godwit

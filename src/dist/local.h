@@ -24,7 +24,7 @@ class LocalWorld {
 
   // Loses all that the rank sends from now on; a rank that waits for it finds it lost.
   void Silence(int rank);
-  // Every frame waits that long before it arrives.
+  // Every frame waits `ms` before it arrives.
   void Delay(double ms);
 
  private:
@@ -37,7 +37,7 @@ class LocalWorld {
   double delay_ms_ = 0;
   std::vector<bool> silent_;
   std::map<std::pair<int, int>, std::deque<Frame>> frames_;  // of (from, to)
-  std::optional<std::pair<int, std::string>> left_;          // who was the first, and why
+  std::optional<std::pair<int, std::string>> left_;          // the first rank that left, and why
 };
 
 }  // namespace godwit

@@ -13,7 +13,7 @@ int MpiRank();
 int MpiSize();
 
 // Joins the other ranks, once in a process. A rank of which nothing was heard for silence_s is
-// lost. A thread of its own reports that it lives, whatever it computes. A communicator that is
+// lost. A thread of each rank reports that it lives, whatever it computes. A communicator that is
 // destroyed by an exception leaves; otherwise all ranks destroy theirs together. Throws
 // Error(kUnsupported) where this program was built without MPI.
 std::shared_ptr<Communicator> JoinMpi(double silence_s);

@@ -1,5 +1,5 @@
-// The file of -o: what was answered, a line for each answer as soon as it is there. A later run
-// asks for what is missing.
+// The file of -o: the answers, each on a line as soon as it is there. A later run asks only for
+// missing ones.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace godwit::lab {
 
-// What is asked: "task" and what else names a sample, in the order of the line; under which policy;
-// a fingerprint of all that the model reads.
+// A question. sample: "task" and the other fields that name a sample, in the order of the line. kv:
+// the policy. prompt: a fingerprint of all that the model reads.
 struct Asked {
   nlohmann::ordered_json sample;  // an object
   std::string kv;
@@ -24,18 +24,20 @@ struct Asked {
 
 class AnswerFile {
  public:
-  // path: none: nothing is known and nothing is kept. how: what answers depend on besides the
-  // prompt: the model, its storage. sample_fields: what samples are named by; answer: what Find
-  // gives, numbers and lists of integers, like this one. Reads what is there; a last line that was
-  // not finished is taken away, and standard error says so. Throws Error(kFormat), with file and
-  // line, for a line that is no such answer, Error(kIo).
+  // path: none: no answer is known and none is kept. how: what answers depend on besides the
+  // prompt: the model, its storage. sample_fields: the fields that name samples. answer: an example
+  // of the fields that Find gives: numbers and lists of integers.
+  //
+  // Reads the answers that are there. An unfinished last line is taken away, and standard error
+  // says so. Throws Error(kFormat), with file and line, for a line that is no such answer, and
+  // Error(kIo).
   AnswerFile(const std::optional<std::string>& path, std::string how,
              std::vector<std::string> sample_fields, nlohmann::json answer);
 
-  // The answer's fields if it is there. Throws Error(kInput) if what is there was asked otherwise.
+  // The answer's fields if it is there. Throws Error(kInput) if it was asked otherwise.
   const nlohmann::json* Find(const Asked& asked) const;
 
-  // answer: an object that has the answer's fields, and what else is worth knowing.
+  // answer: an object with the answer's fields, and others worth knowing.
   void Append(const Asked& asked, const nlohmann::ordered_json& answer);
 
  private:
@@ -51,7 +53,7 @@ class AnswerFile {
   const std::string how_;
   const std::vector<std::string> sample_fields_;
   const nlohmann::json like_;
-  std::map<std::string, Line> answers_;  // by what names them in messages
+  std::map<std::string, Line> answers_;  // by their names in messages
 };
 
 // "passkey, length 4096, depth 50, index 3"

@@ -6,7 +6,7 @@
 
 namespace godwit::lab {
 
-// As console::Command has it.
+// The verbs, each a console::Command.
 int Logits(std::span<const std::string> arguments);
 int Perplexity(std::span<const std::string> arguments);
 int Probe(std::span<const std::string> arguments);
@@ -15,7 +15,7 @@ int Quantize(std::span<const std::string> arguments);
 int TrainHeads(std::span<const std::string> arguments);
 int InspectActivations(std::span<const std::string> arguments);
 
-// `eval` with its first argument, which says what.
+// `eval`, whose first argument names the evaluation.
 int Eval(std::span<const std::string> arguments);
 int EvalTasks(std::span<const std::string> arguments);
 int EvalStream(std::span<const std::string> arguments);

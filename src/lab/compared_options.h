@@ -1,4 +1,4 @@
-// What the evaluations that compare cache policies share: the flags, and how they are asked.
+// The shared parts of evaluations that compare cache policies: the flags, and the way of asking.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@ namespace godwit::lab {
 struct ComparedOptions {
   cli::ModelOptions model;
   SessionOptions session;
-  std::vector<std::string> kvs;  // once parsed, one or more
+  std::vector<std::string> kvs;  // one or more, once parsed
   int64_t query_tokens = GenerateOptions().query_tokens;
   uint64_t seed = 0;
-  int64_t show = 0;                   // print so many questions, and ask nothing
+  int64_t show = 0;                   // questions to print; then nothing is asked
   std::optional<std::string> output;  // the AnswerFile
   bool json = false;
 };
 
-// Behind what an evaluation says of itself in its help.
+// The text behind an evaluation's own help.
 inline constexpr const char* kComparesPolicies =
     " Several --kv are compared on the same samples, with the intervals in which their scores and "
     "differences lie with 95 % probability.";
 
 void AddSeedFlag(console::CommandLine& line, ComparedOptions& options, const std::string& help);
 
-// shown: what --show prints, "the prompts of the first N samples". takes_recompute: as AddKvFlags
-// has it.
+// shown: what --show prints, "the prompts of the first N samples". takes_recompute: as in
+// AddKvFlags.
 void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
                       const std::string& shown, bool takes_recompute = false);
 
-// After Parse: the model and the policies are chosen. Throws Error(kInput) for a policy that is
-// named twice, and as CheckResultFiles does; inputs: what is read besides the model.
+// Chooses the model and the policies, after Parse. inputs: the files that are read besides the
+// model. Throws Error(kInput) for a policy that is named twice, and as CheckResultFiles does.
 void FinishCompared(ComparedOptions& options, std::vector<console::NamedFile> inputs);
 
 Session NewSession(const Engine& engine, const ComparedOptions& options, const std::string& kv);
 
-// Does as --show and --json say: prints questions, or asks and prints what came of it. Returns the
+// Does what --show and --json say: prints questions, or asks and prints the outcome. Returns the
 // exit code. Run has Show(), Ask(), Text() and Report(), which is JSON.
 template <typename Run>
 int ShowOrAsk(Run& run, const ComparedOptions& options) {
@@ -62,10 +62,10 @@ int ShowOrAsk(Run& run, const ComparedOptions& options) {
   return console::kExitOk;
 }
 
-// What answers depend on besides the prompt and --kv, in words.
+// The settings, in words, that answers depend on besides the prompt and --kv.
 std::string HowAsked(const ComparedOptions& options);
 
-// Of a prompt, for an AnswerFile.
+// The fingerprint of a prompt, for an AnswerFile.
 std::string Fingerprint(std::span<const int32_t> tokens, int64_t max_new_tokens = 0);
 
 }  // namespace godwit::lab

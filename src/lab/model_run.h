@@ -1,6 +1,5 @@
-// What verbs have in common that drive a model themselves: where its caches lie; and of `quantize`
-// and `inspect --activations`, which look at a float model, the text that it reads. Progress goes
-// to standard error.
+// The shared parts of verbs that drive a model themselves: the place of its caches, and the text
+// for `quantize` and `inspect --activations`. Progress goes to standard error.
 #pragma once
 
 #include <memory>
@@ -24,19 +23,20 @@
 
 namespace godwit::lab {
 
-// Null where the flags say nothing: as memory allows. Throws what KvFile does.
+// The pool that the flags ask for; null: they ask for none, and memory is the limit. Throws what
+// KvFile does.
 std::shared_ptr<KvPool> PoolOf(const cli::KvMemory& memory, const KvLayout& layout);
 
-// As the flags say; nothing where they do not.
+// The values of the flags; nothing if they are not set.
 std::optional<quant::SmoothKind> SmoothKindOf(const cli::SmoothingFlags& flags);
 std::optional<quant::SmoothOptions> SmoothOptionsOf(const cli::SmoothingFlags& flags);
 
-// Warns where there is less text than asked for.
+// The calibration text. Warns if there is less text than asked for.
 quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                            const cli::CalibrationFlags& flags);
 
-// Threads, kernels, memory and a progress line for each stage. While it lives, Ctrl-C cancels;
-// pressed twice, it leaves at once.
+// A run with threads, kernels, memory and a progress line for each stage. While it lives, Ctrl-C
+// cancels; pressed twice, it leaves at once.
 class CalibrationRun {
  public:
   explicit CalibrationRun(const cli::ModelOptions& options);

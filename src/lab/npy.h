@@ -1,4 +1,4 @@
-// The .npy file format of NumPy, version 1.0: as much of it as one matrix of floats needs.
+// The part of NumPy's .npy file format, version 1.0, that one matrix of floats needs.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace godwit::lab {
 
 static_assert(std::endian::native == std::endian::little, "rows are written as they lie in memory");
 
-// What stands in front of the little-endian float32 elements of a row-major matrix. Its length is a
+// The bytes in front of the little-endian float32 elements of a row-major matrix. Their number is a
 // multiple of 64, so that a mapped file is aligned.
 inline std::string NpyHeader(int64_t rows, int64_t columns) {
   constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);

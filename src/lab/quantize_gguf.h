@@ -15,7 +15,7 @@ struct GgufOutput {
   bool json = false;
 };
 
-// As a verb. Chooses the model.
+// Runs as a verb, and chooses the model. Returns the exit code.
 int QuantizeToGguf(cli::ModelOptions& options, const GgufOutput& output);
 
 }  // namespace godwit::lab

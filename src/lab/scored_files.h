@@ -1,4 +1,4 @@
-// Texts that are scored token by token: what `godwit perplexity` and `godwit eval quant` share.
+// Texts that are scored token by token, for `godwit perplexity` and `godwit eval quant`.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,21 @@ namespace godwit::lab {
 struct ScoredFiles {
   std::vector<std::string> files;
   bool reset = false;  // each file is a text of its own
-  bool lossy = false;  // as TextInput's
+  bool lossy = false;  // as in TextInput
 };
 
 void AddScoredFilesFlags(console::CommandLine& line,
                          ScoredFiles& options);  // --file, --reset, --lossy
 
-// Their contents, "-" being standard input. Throws Error(kInput) for an empty one.
+// The contents of the files; "-" is standard input. Throws Error(kInput) for an empty file.
 std::vector<std::string> ReadFiles(const ScoredFiles& options);
 
-// `others`, and those files: what CheckResultFiles protects.
+// `others` and the files, which CheckResultFiles protects.
 std::vector<console::NamedFile> Inputs(const ScoredFiles& options,
                                        std::vector<console::NamedFile> others);
 
-// One list of ids for every text that begins anew; only as many as are needed where no more than
-// `scored_tokens` are scored in all (-1: every one). Gives the memory of the contents back on its
-// way.
+// One list of ids for every text that begins anew. If at most `scored_tokens` are scored in all
+// (-1: every one), only as many as these need. Frees the contents on its way.
 std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
                                                 std::vector<std::string> contents, bool reset,
                                                 int64_t scored_tokens);

@@ -1,5 +1,4 @@
-// What godwit eval asks of long texts that are made to measure: its flags, and what follows from
-// them.
+// The flags of godwit eval for suites of long texts, and the values that follow from them.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +27,11 @@ struct SuiteOptions : ComparedOptions {
   std::string template_variables = "{}";
 };
 
-// Those of `verb`, with everything that can be refused before the model is read.
+// The options of `verb`. Everything that can be refused before the model is read is refused here.
 SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary,
                                std::span<const std::string> arguments);
 
-// What Comparison and AnswerFile say of it.
+// The settings, in words, that Comparison and AnswerFile show.
 std::string HowAsked(const SuiteOptions& options);
 
 }  // namespace godwit::lab

@@ -1,5 +1,5 @@
-// Zero-shot tasks from the command line: which ones, their rows, and their runs. What `godwit eval
-// tasks` and `godwit eval quant` share.
+// Zero-shot tasks for `godwit eval tasks` and `godwit eval quant`: the choice of tasks, their rows,
+// and their runs.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +30,19 @@ struct TaskRows {
   std::vector<eval::Question> questions;
 };
 
-// The files in it that hold tasks: what CheckResultFiles protects.
+// The files in `folder` that hold tasks, which CheckResultFiles protects.
 std::vector<console::NamedFile> TaskFiles(const std::string& folder);
 
-// All of them before the model: a broken row in the last file is known at once. Throws Error(kIo)
-// and Error(kFormat) as eval::ReadQuestions does.
+// Reads all tasks before the model: a broken row in the last file is known at once. Throws
+// Error(kIo) and Error(kFormat) as eval::ReadQuestions does.
 std::vector<TaskRows> ReadTasks(const TaskOptions& options);
 
-// Those that fit into so many tokens, as EncodeTask has it. Shows progress.
+// The questions that fit into `limit_tokens`, as in EncodeTask. Shows progress.
 std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
                                            std::span<const TaskRows> tasks);
 
-// "piqa: 1 of 3 rows skipped, longer than the context of 40 tokens" and a newline; empty where none
-// was.
+// "piqa: 1 of 3 rows skipped, longer than the context of 40 tokens" and a newline; empty if no row
+// was skipped.
 std::string SkippedText(std::string_view task, int64_t skipped, int64_t scored,
                         int64_t limit_tokens);
 

@@ -1,5 +1,5 @@
-// What guesses of a text's tokens are worth: the flags of `godwit eval text` that say so, and the
-// replays.
+// Replays of draft tokens over a text, which show their worth, and the flags of `godwit eval text`
+// for them.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,15 @@ namespace godwit::lab {
 
 struct ReplayOptions {
   std::optional<ReplayTimes> times;  // none: nothing is replayed
-  std::vector<std::string> drafts;   // none: of what the text had before, without a model
+  std::vector<std::string> drafts;   // none: from the text's own suffixes, without a model
   DraftShape shape;
   std::string kv = "dense";
 };
 
 void AddReplayFlags(console::CommandLine& line, ReplayOptions& options);
 
-// Once the flags are parsed. Throws Error(kInput) for some that say nothing without others.
+// Checks the flags once they are parsed. Throws Error(kInput) for flags that say nothing without
+// others.
 void CheckReplay(const ReplayOptions& options);
 
 struct NamedReplay {
@@ -31,7 +32,7 @@ struct NamedReplay {
   Replay replay;
 };
 
-// One for each of options.drafts. The first prompt_tokens were not written.
+// One replay for each of options.drafts. The first prompt_tokens were not written by a model.
 std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOptions& compute,
                                    const ReplayOptions& options, std::span<const int32_t> tokens,
                                    int64_t prompt_tokens);

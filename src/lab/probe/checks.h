@@ -1,4 +1,4 @@
-// Checks of a server by what a client can see, one function for each kind of fault.
+// Checks of a server by what a client sees, one function for each kind of fault.
 #pragma once
 
 #include <span>
@@ -11,22 +11,22 @@ namespace godwit::lab::probe {
 
 struct Check {
   std::string_view name;
-  std::string_view asks;  // in one line, for the help
-  // Returns in a few words what was seen. Throws Fault or Skip, Error(kCancelled).
+  std::string_view asks;  // one line, for the help
+  // Returns in a few words what it saw. Throws Fault or Skip, Error(kCancelled).
   std::string (*run)(const Target& target);
 };
 
 std::span<const Check> AllChecks();
 
-// Requests that stand beside each other, or follow each other.
+// Checks of requests beside each other, or one after another.
 std::string CheckBatch(const Target& target);
 std::string CheckCache(const Target& target);
 std::string CheckCancel(const Target& target);
-// The text of one answer.
+// Checks of the text of one answer.
 std::string CheckStop(const Target& target);
 std::string CheckUtf8(const Target& target);
 std::string CheckSchema(const Target& target);
-// Facts that are told of an answer, and requests that make no sense.
+// Checks of facts about an answer, and of requests that make no sense.
 std::string CheckLogprobs(const Target& target);
 std::string CheckUsage(const Target& target);
 std::string CheckFinish(const Target& target);
@@ -35,11 +35,11 @@ std::string CheckChoices(const Target& target);
 std::string CheckLength(const Target& target);
 std::string CheckHostile(const Target& target);
 
-// A beginning that any model goes on from.
+// The beginning of a story, which any model continues.
 inline constexpr std::string_view kStory =
     "Once upon a time there was a little girl named Lily who lived near the forest. One day";
 
-// The likeliest tokens, so many at most.
+// Request fields for greedy tokens, max_tokens at most.
 inline Json Greedily(int max_tokens) {
   Json fields = Json::object();
   fields["temperature"] = 0;

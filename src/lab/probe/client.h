@@ -1,5 +1,5 @@
-// Client: what a check asks a server, and what it hears; whatever is no answer in the shape of
-// OpenAI's API is a fault of the server.
+// Client: sends the requests of a check and reads the answers. An answer that does not have the
+// shape of OpenAI's API is a fault of the server.
 #pragma once
 
 #include <chrono>
@@ -33,17 +33,17 @@ struct Target {
   std::string model;
   std::string key;  // empty: none
   std::chrono::milliseconds timeout{60'000};
-  int clients = 8;                        // that ask at once
+  int clients = 8;                        // clients that ask at once
   bool chat = false;                      // messages are answered; else texts are continued
   std::optional<int64_t> context_tokens;  // as the server says
   const CancelToken* cancel = nullptr;
 };
 
 struct Choice {
-  std::string text;     // with what was thought before it,
+  std::string text;     // with the thought before it,
   std::string content;  // and without
   std::string finish_reason;
-  int finish_reasons = 0;  // how many pieces had one
+  int finish_reasons = 0;  // pieces that had one
   std::vector<double> logprobs;
 };
 
@@ -54,10 +54,10 @@ struct Usage {
 
 struct Answer {
   int status = 0;
-  std::string refusal;  // where the status is no 200
+  std::string refusal;  // if the status is not 200
   std::vector<Choice> choices;
   std::optional<Usage> usage;
-  std::vector<std::string> pieces;  // of the first choice, where it was streamed
+  std::vector<std::string> pieces;  // of the first choice, if it was streamed
   bool done = false;                // the stream said that it has ended
 
   const std::string& text() const { return choices.at(0).text; }
@@ -66,8 +66,8 @@ struct Answer {
 // "400 (no such field)".
 std::string RefusalOf(const Answer& answer);
 
-// One request at a time. All throw Error(kCancelled), and Fault where there is no answer. A server
-// that is too busy (429, 503) is asked again for a while.
+// Sends one request at a time. All functions throw Error(kCancelled), and Fault if no answer comes.
+// A busy server (429, 503) is asked again for a while.
 class Client {
  public:
   static constexpr size_t kToTheEnd = SIZE_MAX;
@@ -75,15 +75,15 @@ class Client {
   explicit Client(const Target& target);
 
   HttpResponse Get(const std::string& path);
-  // The body may be anything, also no JSON; it goes to where prompts go.
+  // Sends any body, also one that is not JSON, to the path for prompts.
   HttpResponse PostRaw(const std::string& body);
 
-  // fields: those of the request besides its prompt and model. "logprobs" is the number of
-  // likeliest tokens, also of a chat.
+  // fields: the request's, except prompt and model. "logprobs" is the number of likeliest tokens,
+  // also for a chat.
   Answer Ask(std::string_view prompt, const Json& fields);
-  // most_events: the connection is cut behind so many.
+  // most_events: the events after which the connection is cut.
   Answer Stream(std::string_view prompt, const Json& fields, size_t most_events = kToTheEnd);
-  // An answer with each of its n choices, as Ask or Stream has it; all else is a Fault.
+  // An answer with each of its n choices, by Ask or Stream; anything else is a Fault.
   Answer MustAnswer(std::string_view prompt, const Json& fields, bool stream = false);
 
  private:

@@ -1,5 +1,5 @@
-// EventReader: what a stream of server-sent events (text/event-stream) says, however its bytes are
-// cut.
+// EventReader: the data of a stream of server-sent events (text/event-stream), however its bytes
+// are cut.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class EventReader {
 
   std::string line_, data_;
   bool has_data_ = false;
-  bool after_return_ = false;  // a line feed would be of the line that has ended
+  bool after_return_ = false;  // a line feed would belong to the line that has ended
 };
 
 }  // namespace godwit::lab::probe

@@ -1,4 +1,4 @@
-// What is said about a finished bench: tables for people, JSON and CSV for programs.
+// The report of a finished bench: tables for people, JSON and CSV for programs.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace godwit::lab {
 
 struct BenchReport {
-  std::string model;    // its folder's name, or its shape's
+  std::string model;    // the name of its folder or shape
   std::string weights;  // "int8 (head bf16)"
   std::string kv_type;
   std::string isa;
@@ -29,11 +29,11 @@ std::string BenchText(const BenchReport& report);
 std::string BenchJson(const BenchReport& report);
 std::string BenchCsv(const BenchReport& report);
 
-// What several hosts would take over contexts.
+// The times that several hosts would take over contexts.
 struct RankTimeReport {
   DecoderSpec spec;
   KvLayout layout;
-  std::vector<std::string> prefills;  // each a part of the table
+  std::vector<std::string> prefills;  // one part of the table each
   std::vector<int64_t> contexts;
   std::vector<int64_t> hosts;
   bench::HostTimes times;
@@ -42,7 +42,7 @@ struct RankTimeReport {
 
 std::string RankTimeText(const RankTimeReport& report);
 
-// What saving texts and going on from them takes.
+// The times that saving texts, and going on from them, takes.
 std::string RestoreText(std::span<const bench::RestoreResult> results);
 std::string RestoreJson(std::span<const bench::RestoreResult> results);
 

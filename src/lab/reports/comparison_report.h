@@ -1,4 +1,4 @@
-// What evaluations print: cache policies side by side, on the same samples.
+// The report of evaluations: cache policies side by side, on the same samples.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 
 namespace godwit::lab {
 
-// One figure: the mean of what samples have scored under each policy.
+// One figure: the mean score of samples under each policy.
 struct ComparedRow {
-  // Which samples: the cells under the headings of these names. Null is "-", or, in a row that sums
-  // up others, "all".
+  // The cells of the row that name its samples, by heading. Null is shown as "-", or as "all" in a
+  // row that sums up others.
   nlohmann::ordered_json about;
   bool sums_up = false;
-  // Scores are logarithms: shown as e to their mean, and how many times the first policy's.
+  // Whether scores are logarithms. They are shown as e to their mean; differences are shown as
+  // factors of the first policy's.
   bool exponential = false;
   std::vector<std::vector<double>> scores = {};  // [policies][samples], each sample at one place
 };
 
 class Comparison {
  public:
-  // kvs: as --kv has them; seed: of the intervals.
+  // kvs: as in --kv. seed: of the intervals.
   Comparison(std::span<const std::string> kvs, uint64_t seed) : kvs_(kvs), seed_(seed) {}
 
-  // That of these samples, which stands behind the ones asked for before. It stays where it is.
+  // The row of these samples, added behind the others if it is new. It stays where it is.
   ComparedRow& Row(const ComparedRow& like);
 
-  // What is known of a row before all are: "passkey, length 4096, depth 50: dense 1.000 of 2,
-  // sinks:4+60 0.500 of 2". Policies without samples are left out; empty where none has any.
+  // The scores so far of a row: "passkey, length 4096, depth 50: dense 1.000 of 2, sinks:4+60 0.500
+  // of 2". Policies without samples are left out; empty if none has any.
   std::string SoFar(const ComparedRow& row) const;
 
-  // One policy: mean and 95 % interval. Several: the means, and by how much they differ from the
-  // first one's, with the interval of that. Rows without samples are left out. Lines are at most
-  // `width` characters long, as Table::InGroups has it.
+  // The table. For one policy: means and 95 % intervals. For several: means, and their differences
+  // from the first one's with intervals. Rows without samples are left out. Lines are at most
+  // `width` characters long, as in Table::InGroups.
   std::string Text(size_t width) const;
   nlohmann::ordered_json Json() const;
 

@@ -1,4 +1,4 @@
-// What `godwit perplexity` prints.
+// The report of `godwit perplexity`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace godwit::lab {
 
-// A model that fails has perplexities of any size.
+// The perplexity as text. A model that fails has perplexities of any size.
 std::string FormatPerplexity(double perplexity);
 
 // One run: its figures and a table of positions.

@@ -1,4 +1,4 @@
-// What `godwit eval quant` prints and writes.
+// The report of `godwit eval quant`, printed and written.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,17 +21,17 @@ struct TaskResult {
 };
 
 struct QuantRow {
-  std::string model;                     // as it was named
-  std::optional<eval::Comparison> text;  // with the reference
+  std::string model;                     // as the user named it
+  std::optional<eval::Comparison> text;  // compared with the reference
   std::vector<TaskResult> tasks;
   int64_t limit_tokens = 0;  // the longest row of a task that is not skipped
 };
 
-// rows: the reference first, which has no comparison of its own; then at least one more. Tables for
-// people: one of the text, if there was one, and one of the tasks, if there were any.
+// Tables for people: one of the text and one of the tasks, if they were measured. rows: the
+// reference first, which has no comparison of its own; then at least one more.
 std::string QuantText(std::span<const QuantRow> rows);
 
-// "models": [...], to stand behind what was asked for.
+// Adds "models": [...] behind the fields of the request.
 void PutQuant(nlohmann::ordered_json& json, std::span<const QuantRow> rows);
 
 // A line of --jsonl.

@@ -1,4 +1,4 @@
-// What godwit quantize says: its plan, the search for alpha, and what became of it.
+// The report of godwit quantize: its plan, the search for alpha, and the result.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,16 +8,17 @@
 
 namespace godwit::lab {
 
-// What all layers have in common is one line.
+// The plan, in which a fact that all layers share is one line.
 std::string PlanText(const quant::ModelPlan& plan, const quant::Scheme& scheme);
 
-// "0.55", of several groups "0.3 to 0.85"; "none" if there is nothing to smooth.
+// "0.55", or "0.3 to 0.85" for several groups; "none" if there is nothing to smooth.
 std::string DescribeAlphas(const quant::Smoothing& smoothing);
 
-// Of a search (figure 3.8 of the SmoothQuant thesis): the error for each alpha.
+// The error for each alpha of a search (figure 3.8 of the SmoothQuant thesis).
 std::string CurveText(const quant::Smoothing& smoothing);
 
-// "alphas", of each group, and "search": [{"alpha", "error"}, ...], null if there was none.
+// Adds "alphas", one for each group, and "search": [{"alpha", "error"}, ...], null without a
+// search.
 void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothing);
 
 // "4.94 GiB -> 2.61 GiB (0.53)"

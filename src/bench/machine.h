@@ -51,7 +51,7 @@ class Probe {
  public:
   virtual ~Probe() = default;
 
-  // The best of a few passes.
+  // The read bandwidth: the best of a few passes.
   virtual ReadRate ReadBandwidth(ThreadPool& pool) = 0;
 
   // The size up to which data that a step reads over and over does not come from memory.

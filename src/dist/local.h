@@ -19,7 +19,7 @@ class LocalWorld {
  public:
   explicit LocalWorld(int size);
 
-  // Borrows the world, which outlives it.
+  // The communicator of a rank. The world must outlive it.
   std::shared_ptr<Communicator> Rank(int rank);
 
   // Loses all that the rank sends from now on; a rank that waits for it finds it lost.

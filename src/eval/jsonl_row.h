@@ -23,7 +23,7 @@ class JsonlRow {
   // A text that is more than blanks.
   std::string Text(const char* key) const;
 
-  // A list of 2 to 100 such texts.
+  // A list of 2 to 100 texts, each more than blanks.
   std::vector<std::string> Texts(const char* key) const;
 
   // An integer from 0 to count - 1.

@@ -19,7 +19,7 @@ namespace godwit::lab {
 
 struct TaskOptions {
   std::string folder;
-  std::vector<const eval::Task*> tasks;  // empty: those whose files are there
+  std::vector<const eval::Task*> tasks;  // empty: all whose files are there
   int64_t limit = 0;                     // rows of each task; 0: all
 };
 

@@ -51,7 +51,7 @@ struct GroupedMatrix {
   void Values(int64_t row, std::span<float> out) const;  // scale * (integer - zero)
 };
 
-using GroupedMatrices = std::map<std::string, GroupedMatrix, std::less<>>;  // by tensor
+using GroupedMatrices = std::map<std::string, GroupedMatrix, std::less<>>;  // by tensor name
 
 // Quantizes a matrix. grouping.size divides columns. feedback: the correction of rounding errors;
 // null: none. read(row, out [columns]) gives a row; several threads call it. `name` is for

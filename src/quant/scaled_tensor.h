@@ -21,7 +21,7 @@ struct Scaling {
   std::vector<float> column_factors;  // empty: 1
   float added = 0;
 };
-using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name -> its own
+using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name -> its scaling
 
 // The tensor's scaling; one without factors if it has none.
 const Scaling& FindScaling(const Scalings& scalings, std::string_view tensor);

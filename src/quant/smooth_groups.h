@@ -18,7 +18,7 @@ namespace godwit::quant {
 
 enum class SmoothKind {
   kNone,
-  kNorm,  // norms into the linear layers that read them, as the paper has it
+  kNorm,  // norms into the linear layers that read them, as in the paper
   kAll,   // also v into the projection behind attention, up into down
 };
 

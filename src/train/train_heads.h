@@ -37,7 +37,7 @@ struct HeadProgress {
 // if final_norm is not empty.
 HeadProgress NewHeads(int64_t heads, int64_t hidden, int64_t vocab,
                       std::span<const float> final_norm = {});
-// A learning rate for such a model; wider ones learn in smaller steps.
+// A learning rate for models of this hidden size; wider ones learn in smaller steps.
 double DefaultRate(int64_t hidden);
 
 // A training as the bytes of a file, and back. run: tells apart trainings that could not go on from

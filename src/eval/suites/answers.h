@@ -8,7 +8,7 @@
 
 namespace godwit::eval {
 
-// The first, or last, digits in a row; empty if there are none.
+// The first, or last, run of digits; empty if there are none.
 std::string_view FirstDigits(std::string_view text);
 std::string_view LastDigits(std::string_view text);
 

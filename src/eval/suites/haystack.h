@@ -30,7 +30,7 @@ class Haystack {
 
   // The i-th piece, or nullptr behind the last one.
   const Piece* At(int64_t i);
-  // A needle, or the first piece, as it stands in such a text: on its own line, or between
+  // A needle, or the first piece, as it stands in the haystack: on its own line, or between
   // sentences.
   Piece Inside(const std::string& text) const;
   Piece First(const Piece& piece) const;

@@ -61,9 +61,8 @@ class PieceMaker {
 
   const StreamCoder& coder_;
   const ChatRender chat_;
-  const std::vector<int32_t> line_,
-      word_;  // tokens of a line end, of a word: EncodeInside takes them off
-  const std::vector<int32_t> line_word_;  // tokens of a word on a line
+  const std::vector<int32_t> line_, word_;  // tokens that EncodeInside takes off
+  const std::vector<int32_t> line_word_;    // tokens of a word on a line
 };
 
 // Puts pieces together. Two pieces become tokens again as one where tokenizers join them: newlines

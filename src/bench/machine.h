@@ -1,4 +1,4 @@
-// The limits of this machine, measured with the threads of the measurement that is held against
+// The limits of this machine, measured with the threads of the measurement that is compared with
 // them. Shared machines change within minutes, so each measurement has its own limits, taken just
 // before it within a fraction of a second.
 #pragma once
@@ -45,7 +45,7 @@ struct MultiplyPeak {
   double per_second;  // multiply-adds of all threads together
 };
 
-// The source of a suite's limits: this machine, or a test's, which says what it likes and takes no
+// The source of a suite's limits: this machine, or a test's, which gives any figures and takes no
 // time.
 class Probe {
  public:

@@ -1,8 +1,8 @@
 // The measurement behind `godwit bench`: tests as llama-bench names them, in rounds.
 //
 // A round runs every test once, so that compared tests see the same minutes of a shared machine.
-// The limits that a test is held against are measured just before it, every time. The report gives
-// the median over the rounds.
+// The limits of a test are measured just before it, every time. The report gives the median over
+// the rounds.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Replays of draft tokens over a text, which show their worth, and the flags of `godwit eval text`
-// for them.
+// Replays of a text that count the time that draft tokens would save, and their flags of `godwit
+// eval text`.
 #pragma once
 
 #include <optional>

@@ -5,8 +5,8 @@
 // thesis). The weights' columns are multiplied by s_j: the same function.
 //
 // For 4-bit weights it is AWQ's method (arXiv 2306.00978). Rounding errors of weights that read a
-// loud channel are heard most, so these weights are made larger: s_j = R_j^alpha / the geometric
-// mean of all. R_j is the root mean square of the channel. An alpha of 0 changes nothing.
+// large channel matter most, so these weights are made larger: s_j = R_j^alpha / the geometric mean
+// of all. R_j is the root mean square of the channel. An alpha of 0 changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@
 
 namespace godwit::quant {
 
-// s_j, in f32, at least 1e-5. A channel that was silent in the calibration (A_j = 0) gets 1: the
-// formula would amplify its next sound without end. A channel that no weight reads (W_j = 0) gets
+// s_j, in f32, at least 1e-5. A channel that was zero in the calibration (A_j = 0) gets 1: the
+// formula would amplify its next value without end. A channel that no weight reads (W_j = 0) gets
 // 1, too, as the formula would divide by zero.
 float SmoothingFactor(float activation, float weight, float alpha);
 
-// R_j^alpha / the geometric mean of all, in f32, for the root mean squares R of channels; 1 for
-// silent ones.
+// R_j^alpha / the geometric mean of all, in f32, for the root mean squares R of channels; 1 where R
+// is 0.
 std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha);
 
 enum class AlphaSearch {

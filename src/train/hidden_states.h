@@ -32,7 +32,7 @@ class HiddenStates {
   // out [rows, hidden]
   void Read(std::span<const int64_t> rows, MatrixView<float> out) const;
   // The token that a head is to guess, head + 2 places behind the last that the state has read. -1:
-  // none, or a token that heads do not guess.
+  // none, or not one of `vocab`.
   int32_t Target(int64_t row, int64_t head) const {
     return targets_[static_cast<size_t>(row * heads_ + head)];
   }

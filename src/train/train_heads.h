@@ -33,8 +33,8 @@ struct HeadProgress {
   std::vector<float> losses = {};  // of each step: the mean over the heads, in nats
 };
 
-// Heads that say at first what the model says. Their matrix is zero, their output norm the model's,
-// if final_norm is not empty.
+// New heads, which predict what the model predicts. Their matrix is zero, their output norm the
+// model's, if final_norm is not empty.
 HeadProgress NewHeads(int64_t heads, int64_t hidden, int64_t vocab,
                       std::span<const float> final_norm = {});
 // A learning rate for models of this hidden size; wider ones learn in smaller steps.

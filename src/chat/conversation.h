@@ -63,7 +63,7 @@ class Conversation {
   // nothing changed, what the template throws.
   void Load(std::optional<std::string> system, std::vector<Message> messages);
 
-  // Throws, with nothing changed, what the template throws.
+  // Replaces the system message. Throws, with nothing changed, what the template throws.
   void SetSystem(std::optional<std::string> text);
 
   const std::optional<std::string>& system() const { return system_; }

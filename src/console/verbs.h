@@ -19,7 +19,7 @@ std::span<const Verb> AllVerbs();
 // The verbs behind `eval`, all in the lab.
 std::span<const Verb> AllEvaluations();
 
-// Null where there is none.
+// The verb of this name. Null: there is none.
 const Verb* FindVerb(std::string_view name);
 
 // Command: the function of a verb in the running program, called with the arguments behind the

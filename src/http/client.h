@@ -42,7 +42,7 @@ struct HttpResponse {
   int64_t body_bytes = 0;
   bool stopped = false;  // a callback ended the transfer
 
-  // The responses that led here by a redirect, without bodies.
+  // The redirects before this response, without bodies.
   struct Redirect {
     std::string url;
     int status;

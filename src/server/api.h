@@ -118,7 +118,7 @@ class Api {
 
   const Engine& engine_;
   ApiOptions options_;
-  Session session_;  // to make tokens with
+  Session session_;  // tokenizes
   int64_t started_;  // Unix seconds
   bool has_template_;
   std::atomic<bool> draining_ = false;

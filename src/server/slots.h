@@ -15,7 +15,7 @@ class Slots {
  public:
   explicit Slots(int64_t count) : slots_(static_cast<size_t>(count)) {}
 
-  // The place of one request, for as long as it lives.
+  // Taken: the slot of one request, for its lifetime.
   class Taken {
    public:
     // id: the request's number. A slot must be free: there are as many as workers.

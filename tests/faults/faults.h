@@ -12,7 +12,7 @@ enum class Kind {
   kShortWrite,  // a write takes a part; other calls succeed
 };
 
-// Makes the call behind the next n that may fail, fail: once, or from then on.
+// Lets n calls that may fail pass, and makes the next one fail: once, or from then on.
 void FailCall(int n, Kind kind, int error, bool for_good);
 // Ends all failures. Returns the name of the first call that failed; empty: none was reached.
 std::string StopFailing();

@@ -25,7 +25,7 @@ struct InspectOptions {
 
   // --kv, and the flags that belong to it.
   std::vector<std::string> kvs;
-  SessionOptions session;  // kv_type
+  SessionOptions session;  // for its kv_type
   std::vector<int64_t> contexts;
   std::optional<std::string> shape;
 };

@@ -16,7 +16,7 @@ std::string JsonText(const nlohmann::ordered_json& json);
 // nested object has a column for each of its keys, "machine_isa".
 std::string CsvText(const nlohmann::ordered_json& rows);
 
-// Throws as WriteOutput does.
+// Writes JSON to standard output. Throws as WriteOutput does.
 void WriteJson(const nlohmann::ordered_json& json);
 
 }  // namespace godwit::console

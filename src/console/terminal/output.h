@@ -24,7 +24,7 @@ void LeaveTalkToRankZero();
 // (base/quote.h) has made harmless, anything else every byte. Throws Error(kIo) or ClosedPipe.
 void WriteOutput(std::string_view text);
 
-// Writes all of it to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
+// Writes all bytes to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
 void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name);
 
 // Writes to standard error, always Printable, because people read it, if only in a log. Failures

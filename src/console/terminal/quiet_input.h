@@ -16,7 +16,7 @@ class QuietInput {
   QuietInput& operator=(const QuietInput&) = delete;
 };
 
-// For signal handlers that end the process.
+// Restores the terminal, for signal handlers that end the process.
 void RestoreInput() noexcept;
 
 }  // namespace godwit::console

@@ -28,7 +28,7 @@ class WordWrap {
   std::string word_;
   int word_columns_ = 0;
   bool word_begun_ = false;  // its first part is written
-  bool line_begins_ = true;  // nothing but blanks so far
+  bool line_begins_ = true;  // the line has only blanks so far
   bool code_ = false;
 };
 

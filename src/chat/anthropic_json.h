@@ -14,8 +14,8 @@
 namespace godwit::chat {
 
 // Lists of events, each an object with its "type", made from the engine's events one by one. As in
-// Anthropic's API, "input_tokens" counts tokens that were not in the cache. Added to that API are
-// "seed", "timings", and "kv" as in CompletionJson. A call that was cut off has its "partial_json",
+// Anthropic's API, "input_tokens" counts tokens that were not in the cache. "seed", "timings", and
+// "kv" as in CompletionJson are added to that API. A call that was cut off has its "partial_json",
 // because its input must be an object.
 class AnthropicEvents {
  public:

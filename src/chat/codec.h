@@ -12,11 +12,10 @@
 
 namespace godwit::chat {
 
-// `render` writes the leading tokens, too, so that `encode` adds none. `encode` may stop early in a
-// text of more than limit_tokens, as Engine::Tokenize does.
+// `render` writes the leading tokens, too, so that `encode` adds none. open: an answer follows.
+// `encode` may stop early in a text of more than limit_tokens, as Engine::Tokenize does.
 struct ChatCodec {
-  std::function<std::string(std::span<const Message>, bool open)>
-      render;  // open: ends where an answer begins
+  std::function<std::string(std::span<const Message>, bool open)> render;
   std::function<std::vector<int32_t>(std::string_view, int64_t limit_tokens)> encode;
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };

@@ -20,8 +20,8 @@ struct CompletionName {
 };
 
 // The body of a whole answer, written in `form`. results: one for each answer. echoes: with echo,
-// one for each prompt. A chat's thoughts are the "reasoning_content" of its messages. Added to
-// OpenAI's fields is "seed". A choice has "kv" if text was dropped or was read by a window, and
+// one for each prompt. A chat's thoughts are the "reasoning_content" of its messages. "seed" is
+// added to OpenAI's fields. A choice has "kv" if text was dropped or was read by a window, and
 // "drafts" if there were draft tokens. It has "pauses" if its memory was given to other requests
 // and its text read again.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,

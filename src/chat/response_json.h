@@ -18,7 +18,7 @@
 namespace godwit::chat {
 
 // Lists of events, each an object with its "type" and its sequence number, made from the engine's
-// events one by one. Added to OpenAI's fields are "seed", "timings", and "kv" as in CompletionJson.
+// events one by one. "seed", "timings", and "kv" as in CompletionJson are added to OpenAI's fields.
 class ResponseEvents {
  public:
   // Both arguments must outlive this object.

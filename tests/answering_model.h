@@ -18,8 +18,8 @@ namespace godwit {
 
 class AnsweringModel : public FakeModel {
  public:
-  // text: up to the end of the question. visible: the first position behind the sinks that the last
-  // token sees.
+  // text: up to the end of the question. visible: the last token sees the text from this position
+  // on.
   using Answer = std::function<std::string(const std::string& text, int64_t visible)>;
 
   AnsweringModel(std::string marker, int64_t sinks, Answer answer)

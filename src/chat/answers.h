@@ -47,7 +47,7 @@ std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const Prompt> prompts, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {});
-// The same for one prompt, with options.query_tokens.
+// GenerateAnswers for one prompt, with options.query_tokens.
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,

@@ -8,7 +8,7 @@ namespace godwit::chat {
 // Message::fields of a thought: {"reasoning_content", "thinking"}, the names that templates know;
 // empty for no thought. The template decides whether an earlier thought is written again.
 std::string ThoughtFields(const std::string& thought);
-// The thought in the fields; empty where there is none.
+// The thought in Message::fields; empty where there is none.
 std::string ThoughtIn(const std::string& fields);
 
 }  // namespace godwit::chat

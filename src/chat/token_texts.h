@@ -29,9 +29,9 @@ class TokenTexts {
 // -9999 replaces a logprob of -inf, which JSON lacks.
 nlohmann::ordered_json LogprobsJson(const GenerateResult& result, TokenTexts& texts);
 
-// The same as in OpenAI's text completions: {"tokens": [text, ...], "token_logprobs": [...],
-// "top_logprobs": [{text: logprob, ...}, ...]}. Null for a prompt's first token, which has no
-// log-probability (kNoLogprob).
+// LogprobsJson in the form of OpenAI's text completions: {"tokens": [text, ...], "token_logprobs":
+// [...], "top_logprobs": [{text: logprob, ...}, ...]}. Null for a prompt's first token, which has
+// no log-probability (kNoLogprob).
 nlohmann::ordered_json LogprobListsJson(const GenerateResult& result, TokenTexts& texts);
 
 }  // namespace godwit::chat

@@ -15,7 +15,7 @@ namespace godwit::cli {
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit);
 
-// The same for several answers to one prompt: chat::GenerateAnswers.
+// GenerateAtTerminal for several answers to one prompt: chat::GenerateAnswers.
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
     const SessionOptions& session, int count, int presses_to_exit,

@@ -25,7 +25,7 @@ std::vector<CommandPage> OwnPages();
 // The pages of a missing program are left out.
 std::vector<CommandPage> AllPages();
 
-// The same pages. Says on standard error which ones are missing.
+// AllPages, but says on standard error which pages are missing.
 std::vector<CommandPage> AllPagesOrWarn();
 
 // The argument that asks a program for its pages, and the answer.

@@ -27,7 +27,7 @@ struct CompletionFlags {
 // Adds these flags and those of the caches and the model's template.
 void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
-// LoadEngine of an open folder. First also refuses specs that no request could choose.
+// LoadEngine of an open folder, which first refuses choices that no request could use, too.
 Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
                   const CompletionFlags& flags);
 

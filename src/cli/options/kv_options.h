@@ -22,14 +22,14 @@ void AddKvMemoryFlags(console::CommandLine& line, KvMemory& memory);
 // without a cache (recompute_spec.h).
 void AddKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute = false);
-// The same with --kv repeatable: each value is one to compare. Without --kv it is that of the
-// options.
+// AddKvFlags with a repeatable --kv: each value is one to compare. Without --kv, the options' own
+// counts.
 void AddComparedKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                         std::vector<std::string>& kvs, bool takes_recompute = false);
 // Adds only the flags that do not depend on a text's length: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(console::CommandLine& line, SessionOptions& options,
                      bool takes_recompute = false);
-// The same with --kv repeatable.
+// AddKvCacheFlags with a repeatable --kv.
 void AddComparedKvCacheFlags(console::CommandLine& line, SessionOptions& options,
                              std::vector<std::string>& kvs);
 

@@ -69,7 +69,7 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session);
 // sessions, if not session.kv.
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs = {});
-// The same for an open folder, which is not needed afterwards.
+// LoadEngine for an open folder, which is not needed afterwards.
 Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
                   const SessionOptions& session, std::span<const std::string> kv_specs = {});
 

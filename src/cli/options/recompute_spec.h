@@ -19,7 +19,7 @@ std::string ExplainRecompute(int64_t window);
 // W of "recompute:W". Nullopt if the spec is a policy's. Throws Error(kInput) for an invalid W.
 std::optional<int64_t> RecomputeWindow(std::string_view spec);
 
-// Throws Error(kInput) that explains the purpose if the spec is recompute.
+// Throws Error(kInput), which explains recompute, if the spec is recompute.
 void RefuseRecompute(std::string_view spec);
 
 }  // namespace godwit::cli

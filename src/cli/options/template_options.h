@@ -11,15 +11,15 @@ namespace godwit::cli {
 // variables: for Engine::ApplyChatTemplate.
 void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::string& variables);
 
-// The flag that was given, or nullptr: for verbs that can do without a template.
+// The template flag that was given, or nullptr: for verbs that can do without a template.
 const char* GivenTemplateFlag(const ModelOptions& model, const std::string& variables);
 
 // Whether the model has a chat template. Throws, before the weights are read, what using a broken
 // one or an unknown name would throw.
 bool HasChatTemplate(const ModelOptions& model);
 
-// Throws Error(kUnsupported) if the model has none. need, instead: parts of the message, such as
-// "--chat needs", and an alternative.
+// Throws Error(kUnsupported) if the model has no chat template. need, instead: parts of the
+// message, such as "--chat needs", and an alternative.
 void RequireChatTemplate(const ModelOptions& model, std::string_view need,
                          std::string_view instead);
 

@@ -22,7 +22,7 @@ inline constexpr const char* kStandardInput = "standard input";
 // together.
 std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool lossy);
 
-// Reads the same files, joined as one text.
+// ReadInputFiles, with the texts joined into one.
 std::string ReadJoinedFiles(std::span<const std::string> names, bool lossy);
 
 // The files as messages name them: "a.txt", "a.txt and 2 more".

@@ -44,7 +44,7 @@ bool InputIsTerminal();
 bool OutputIsTerminal();
 bool StatusIsTerminal();
 
-// Whether a person sees notices at once; only then are there more than warnings.
+// Whether a person sees notices at once; otherwise only warnings are written.
 bool NoticesGoToTerminal();
 
 // The columns for a table on standard output: no limit unless that is a terminal.

@@ -35,8 +35,8 @@ struct ProgressState {
 std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state);
 
 // Countdown: the time left as a line shows it, where the same work is measured repeatedly. A longer
-// later estimate is noise, and the shown time waits for it. After an estimate has run out, any is
-// shown.
+// later estimate is noise, and the shown time waits for it. After an estimate has run out, the next
+// one is shown as it is.
 class Countdown {
  public:
   std::optional<double> Next(std::optional<double> left_ms);

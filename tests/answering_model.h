@@ -1,10 +1,10 @@
-// AnsweringModel: a FakeModel that answers the question which its text ends in, from what its
-// policy still lets it see. Tests of streams need no model that is good enough to remember.
+// AnsweringModel: a FakeModel that answers the question at the end of its text, from the part that
+// its policy still lets it see. Tests of streams need no model that is good enough to remember.
 //
-// A question ends in a marker (" is", "Answer:") on the last line; behind it comes, byte by byte,
-// what the test's function says, and a newline. The function sees the whole text and from where on
-// it is visible, as the policy's own counts have it: kept tokens, of which `sinks` at the
-// beginning. Tokens are bytes (FakeTokenizer); one sequence at a time.
+// A question ends in a marker (" is", "Answer:") on the last line. Behind it comes, byte by byte,
+// the answer of the test's function, and a newline. The function sees the whole text and the
+// position from which on it is visible. That follows from the policy's own counts: the kept tokens,
+// of which `sinks` are at the beginning. Tokens are bytes (FakeTokenizer); one sequence at a time.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ namespace godwit {
 
 class AnsweringModel : public FakeModel {
  public:
-  // text: up to the end of the question. visible: from this position on, the last token sees it.
+  // text: up to the end of the question. visible: the last token sees the text from this position
+  // on.
   using Answer = std::function<std::string(const std::string& text, int64_t visible)>;
 
   AnsweringModel(std::string marker, int64_t sinks, Answer answer)
@@ -44,8 +45,8 @@ class AnsweringModel : public FakeModel {
     const size_t marker = text_.find(marker_, line);
     if (marker == std::string::npos) return 'x';
     const size_t end = marker + marker_.size();
-    // The next token sees `kept` tokens besides itself; the question's last one stands where it
-    // stands, and had the same window.
+    // The next token sees `kept` tokens besides itself. The question's last token had the same
+    // window, in its own place.
     const int64_t window = stats.kept - sinks_;
     const int64_t visible =
         stats.kept < stats.seen ? static_cast<int64_t>(end) - 1 - window : int64_t{0};

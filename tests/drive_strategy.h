@@ -1,5 +1,5 @@
-// Continues a text with a strategy as StepTogether does, but steps take the time that a test says,
-// by their rows: what a strategy makes of that is then the same on every machine.
+// Drive: continues a text with a strategy as StepTogether does. A test sets the time of a step by
+// its rows, so that the strategy decides the same on every machine.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace godwit {
 
-// A clock for Speculative, by which guesses take no time.
+// A clock for Speculative, by which drafting takes no time.
 inline double NoTime() { return 0; }
 
 struct Drive {
@@ -19,9 +19,9 @@ struct Drive {
   Exec exec;
   std::function<double(int64_t rows)> ms = [](int64_t) { return 1.0; };
   int64_t chunk = 16;
-  int64_t steps = 0, rows = 0;  // that continued the text
+  int64_t steps = 0, rows = 0;  // of steps that continued the text
 
-  // Until `tokens` or more have been accepted.
+  // Steps until `tokens` or more have been accepted.
   void Continue(Sequence& sequence, Strategy& strategy, int64_t tokens) {
     const auto end = std::ssize(sequence.tokens) + tokens;
     while (std::ssize(sequence.tokens) < end) Step(sequence, strategy);

@@ -1,8 +1,8 @@
 // FakeModel: a LanguageModel whose next token is a function of the last one and its position. Tests
-// of what drives a model need no weights and know every logit.
+// of code that drives a model need no weights and know every logit.
 //
-// It takes the steps of texts as a real model does (no layer attends: what is cached is never
-// read), checks token ids, and notes every step. Not thread-safe, unlike real models.
+// It steps through texts as a real model does, checks token ids, and notes every step. No layer
+// attends: cached keys and values are never read. Not thread-safe, unlike real models.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class FakeModel : public LanguageModel {
  public:
   using Next = std::function<int32_t(int32_t token, int64_t position)>;
 
-  // What one segment read in one step.
+  // The tokens that one segment read in one step.
   struct Read {
     int64_t position;  // of the first token
     std::vector<int32_t> tokens;
@@ -30,14 +30,15 @@ class FakeModel : public LanguageModel {
 
   // Called within every step: a place to throw or to cancel.
   std::function<void()> on_step;
-  // Added to every logit but the next token's, which is 0. The flatter, the more a sampler varies.
+  // Every logit but the next token's, which is 0. The flatter the logits, the more a sampler
+  // varies.
   float other_logits = -20;
 
   const std::vector<Read>& reads() const { return reads_; }
-  // Of the step in progress.
+  // The segments of the step in progress.
   std::span<const Segment> segments() const { return segments_; }
 
-  // For engines: the spec of Geometry().
+  // The spec of Geometry(), for engines.
   static DecoderSpec Spec(int64_t vocab, int64_t max_context) {
     DecoderSpec spec;
     spec.vocab_size = vocab;
@@ -47,7 +48,7 @@ class FakeModel : public LanguageModel {
     return spec;
   }
 
-  // For MakeTextCache: one layer, one head of one dimension.
+  // The geometry for MakeTextCache: one layer, one head of one dimension.
   static AttentionGeometry Geometry() {
     return {.layers = 1,
             .shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1},
@@ -80,7 +81,7 @@ class FakeModel : public LanguageModel {
     step.End();
   }
 
-  // There is no norm.
+  // The same as Logits: there is no norm.
   void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                     MatrixView<float> logits) const override {
     Logits(exec, normed, logits);

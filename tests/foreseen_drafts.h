@@ -1,4 +1,4 @@
-// For tests: a source of guesses that knows the text to come.
+// ForeseenDrafts, for tests: a draft source that knows the text to come.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,8 @@
 
 namespace godwit {
 
-// Guesses by what the text will be: of each node's children one is right as often as is asked for.
+// Offers draft tokens from the future text. For each node, one child is right with probability
+// `right`.
 class ForeseenDrafts : public DraftSource {
  public:
   ForeseenDrafts(int32_t vocab, std::vector<int32_t> future, double right, double prior = 0.5)

@@ -1,4 +1,5 @@
-// Runs a checkpoint for the tests that span rooms: any threads, chunks, instruction set and policy.
+// ModelRunner: runs a checkpoint for the tests that span rooms: any threads, chunks, instruction
+// set and policy.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,7 @@ struct RunOptions {
 
 class ModelRunner {
  public:
-  // weights: as LoadDecoder takes it.
+  // weights: as in LoadDecoder.
   explicit ModelRunner(const std::filesystem::path& folder,
                        std::optional<DType> weights = std::nullopt)
       : ModelRunner(HfConfig::Load(folder / "config.json"), *OpenWeights(folder), weights) {}
@@ -52,7 +53,8 @@ class ModelRunner {
   const Decoder& decoder() const { return *decoder_; }
   const DecoderSpec& spec() const { return decoder_->spec(); }
 
-  // Of an int8 checkpoint: what a token becomes depends on those that are computed with it.
+  // Whether the results for a token depend on the tokens that are computed with it, as in some int8
+  // checkpoints.
   bool InputsShareAScale() const {
     return std::ranges::any_of(spec().quantization.Distinct(),
                                [](const LayerQuantization& quantization) {
@@ -69,7 +71,7 @@ class ModelRunner {
          .context = options.context != 0 ? options.context : DefaultContext(spec())});
   }
 
-  // One step: the logits of every row, [rows * vocab].
+  // Runs one step. Returns the logits of every row, [rows * vocab].
   std::vector<float> Step(std::span<const Segment> segments, const RunOptions& options) const {
     ThreadPool pool(options.threads);
     Workspace workspace;
@@ -89,8 +91,8 @@ class ModelRunner {
     return Step(std::span(segments.begin(), segments.size()), options);
   }
 
-  // Logits of every text, [tokens * vocab] each. The texts go through the model as one batch, the
-  // same chunk of each in every step.
+  // The logits of every text, [tokens * vocab] each. The texts go through the model as one batch,
+  // the same chunk of each in every step.
   std::vector<std::vector<float>> Batch(const std::vector<std::vector<int32_t>>& texts,
                                         const RunOptions& options) const {
     std::vector<std::unique_ptr<TextCache>> caches;

@@ -1,6 +1,6 @@
-// Suites whose cases are computed by several instruction sets: some always, the others in
-// ./check --full. What their kernels compute and touch, src/kernels/ tests always, under sanitizers
-// too, and so one instruction set does there for what is above the kernels.
+// Suites whose cases run on several instruction sets: some always, the others in ./check --full.
+// Under sanitizers one instruction set is enough for code above the kernels, because src/kernels/
+// always tests every kernel, under sanitizers too.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class TestOnIsas : public testing::TestWithParam<std::tuple<Case, const kernels:
   std::string isa() const { return std::string(std::get<1>(this->GetParam())->name); }
 };
 
-// Of the instruction sets that a suite names, the best first, those that run in this build.
+// The instruction sets of a suite, best first, that run in this build.
 inline std::vector<const kernels::Isa*> RunHere(std::vector<const kernels::Isa*> always) {
 #ifdef GODWIT_SANITIZED
   always.resize(1);
@@ -28,8 +28,8 @@ inline std::vector<const kernels::Isa*> RunHere(std::vector<const kernels::Isa*>
   return always;
 }
 
-// name_of: makes a name of a case. always: kernels::BestAndScalar(), or kernels::Best() where cases
-// are about what is above the kernels.
+// name_of: the name of a case. always: kernels::BestAndScalar(), or kernels::Best() for cases about
+// code above the kernels.
 #define GODWIT_ON_ISAS(Suite, cases, name_of, always)                                             \
   const auto NamesOf##Suite = [](const auto& info) {                                              \
     const auto& [one, isa] = info.param;                                                          \

@@ -1,7 +1,6 @@
-// Covering pairs: of all combinations of some lists, so few that every value of a list meets every
-// value of every other one. A fault that one value causes, or two together, is found by them; the
-// combinations beyond them, of which only three values together may tell more, are left to
-// ./check --full.
+// Covering pairs: so few combinations of some lists that every value of a list meets every value of
+// every other one. They find a fault that one value causes, or two together. The other
+// combinations, in which only three values together may tell more, are left to ./check --full.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@
 
 namespace godwit {
 
-// The index of the value that is taken, of each list.
+// For each list the index of the chosen value.
 template <size_t N>
 using Combination = std::array<size_t, N>;
 
@@ -36,11 +35,11 @@ std::vector<Combination<N>> AllCombinations(const std::array<size_t, N>& sizes) 
   return all;
 }
 
-// Combinations that cover every pair: time and again the one that has most of the pairs still
-// missing, of equals the first, so that they are the same on every run.
+// Combinations that cover every pair. Each is the one with the most missing pairs, and the first
+// among equals, so that they are the same on every run.
 template <size_t N>
 std::set<Combination<N>> CoveringPairs(const std::array<size_t, N>& sizes) {
-  using Pair = std::array<size_t, 4>;  // two lists, and a value of each
+  using Pair = std::array<size_t, 4>;  // two lists, and a value from each
   std::vector<std::pair<Combination<N>, std::set<Pair>>> candidates;
   std::set<Pair> missing;
   for (const Combination<N>& combination : AllCombinations(sizes)) {
@@ -83,7 +82,7 @@ class CasesOf {
   explicit CasesOf(std::vector<Values>... lists) : lists_(std::move(lists)...) {}
 
   std::vector<Case> Pairs() const { return Cases(/*pairs=*/true); }
-  // Every combination that is not among them.
+  // Every combination that is not in Pairs().
   std::vector<Case> Rest() const { return Cases(/*pairs=*/false); }
 
  private:

@@ -1,4 +1,4 @@
-// For tests: a session of an engine that the test keeps for longer.
+// SessionOf, for tests: a session of an engine that outlives it and stays the test's.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// How a model writes its answer down, beside the words themselves: told by the end of its prompt.
+// AnswerForm: the marks by which a model's answer is read. The end of its prompt shows them.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 namespace godwit::chat {
 
 struct AnswerForm {
-  ThoughtMarks thought;  // none: all is the answer
-  // Messages with headers that say for whom they are: <|channel|>analysis<|message|>...<|end|>, of
-  // gpt-oss (Harmony).
+  ThoughtMarks thought;  // no marks: all is the answer
+  // Whether the answer consists of messages whose headers name their receivers, as gpt-oss writes
+  // (Harmony): <|channel|>analysis<|message|>...<|end|>.
   bool is_channels = false;
 };
 
-// Of a chat whose prompt the template has written. bracketed: the model's special tokens are
-// [THINK] and [/THINK] (Magistral).
+// The form of the answer to a chat's prompt, as the template wrote it. bracketed: the model's
+// special tokens are [THINK] and [/THINK] (Magistral).
 AnswerForm FormOf(std::string_view prompt, bool bracketed);
 
-// Special tokens that an answer of this form is read by.
+// The special tokens by which an answer of this form is read.
 std::vector<std::string> MarksOf(const AnswerForm& form, bool with_tools);
 
 }  // namespace godwit::chat

@@ -1,4 +1,4 @@
-// An answer as it comes, told apart: thoughts, text, and calls of tools.
+// Pieces of an answer as it arrives: thoughts, text, and tool calls.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct AnswerPiece {
   enum class Kind {
     kThought,
     kText,
-    kCall,       // a call begins: `text` is the name of its tool
-    kArguments,  // of the last call that began
+    kCall,       // the beginning of a call: `text` is the tool's name
+    kArguments,  // arguments of the last call
   };
   Kind kind;
   std::string text;
@@ -20,15 +20,15 @@ struct AnswerPiece {
   friend bool operator==(const AnswerPiece&, const AnswerPiece&) = default;
 };
 
-// In their order.
+// Pieces in their order in the answer.
 using AnswerPieces = std::vector<AnswerPiece>;
 
-// To the end of the last piece, where that is of this kind and is no call.
+// Adds text to the last piece if that has this kind and is no call; else adds a piece.
 void Add(AnswerPieces& pieces, AnswerPiece::Kind kind, std::string_view text);
 
 struct ToolCall {
   std::string name;
-  std::string arguments;  // a JSON object, unless the model was cut off or went astray in it
+  std::string arguments;  // a JSON object, unless the model was cut off or made a mistake
 
   friend bool operator==(const ToolCall&, const ToolCall&) = default;
 };

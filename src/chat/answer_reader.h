@@ -1,4 +1,4 @@
-// An answer told apart as it comes: what the model thinks, what it says, and what it calls.
+// AnswerReader: splits an answer, as it arrives, into thought, text and tool calls.
 #pragma once
 
 #include <string>
@@ -11,30 +11,31 @@
 
 namespace godwit::chat {
 
-// Of a chat. Any text: never fails, and nothing depends on where the pieces part it.
+// Reads one answer of a chat. Any text is accepted, and the result does not depend on where the
+// text is split into pieces.
 class AnswerReader {
  public:
-  // request: which outlives it.
+  // request: outlives the reader.
   AnswerReader(const CompletionRequest& request, const AnswerForm& form);
 
   AnswerPieces Push(std::string_view text);
-  // What was held back, at the end.
+  // Returns, at the end of the answer, the pieces of text that were held back.
   AnswerPieces Finish();
 
  private:
   enum class State {
     kBefore,  // held_ may be the beginning of a thought
     kThought,
-    kBehind,  // line breaks behind a thought are none of the answer
+    kBehind,  // behind a thought; line breaks here do not belong to the answer
     kAnswer,
-    kHeader,  // of a message, in held_
+    kHeader,  // the header of a message, in held_
     kMessage,
   };
   enum class Message { kThought, kText, kCall };
 
   void Feed(char c, AnswerPieces& out);
   void FeedThought(char c, AnswerPieces& out);
-  // A thought without the line breaks around it.
+  // Adds to the thought, without the line breaks around it.
   void Think(std::string_view text, AnswerPieces& out);
   void FeedHeader(char c, AnswerPieces& out);
   void FeedMessage(char c, AnswerPieces& out);
@@ -47,16 +48,16 @@ class AnswerReader {
   bool is_channels_;
   State state_;
   std::string held_;
-  std::string breaks_;   // of a thought that may go on
-  bool thinks_ = false;  // something of a thought has come
+  std::string breaks_;   // line breaks of a thought that may go on
+  bool thinks_ = false;  // whether part of a thought has arrived
   Message message_ = Message::kText;
-  JsonText json_;  // the arguments of a call
+  JsonText json_;  // arguments of a call
   bool has_arguments_ = false;
-  bool is_json_ = true;  // so far
+  bool is_json_ = true;  // whether the arguments are JSON so far
   ToolCallReader calls_;
 };
 
-// A whole answer at once.
+// Reads a whole answer at once.
 WholeAnswer ReadAnswer(const CompletionRequest& request, const AnswerForm& form,
                        std::string_view text);
 

@@ -1,4 +1,4 @@
-// From a request to its answers, through the public API.
+// Answers to a request, through the public API.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,47 @@
 
 namespace godwit::chat {
 
-// What is to be continued, and how many of its last tokens are the question.
+// The tokens to continue, and how many of the last ones are the question.
 struct Prompt {
   std::vector<int32_t> tokens;
   int64_t query_tokens = GenerateOptions().query_tokens;
-  AnswerForm form = {};                // of a conversation
-  std::vector<std::string> ends = {};  // tokens that end the answer, of a text with a hole
+  AnswerForm form = {};                // for a conversation
+  std::vector<std::string> ends = {};  // for a text with a hole: tokens that end the answer
 };
 
-// Of a last message, at most: a long one holds what is asked about, too.
+// The most tokens of a last message that count as the question. A longer message also holds the
+// text that is asked about.
 inline constexpr int64_t kQuestionTokens = 512;
-// A conversation up to where its answer begins; its question is the last message and what frames
-// it, up to kQuestionTokens. template_variables, tools: of Engine::ApplyChatTemplate. continues: it
-// ends with the beginning of the answer. Throws what RenderOpen and Session::Tokenize throw.
+// The prompt of a conversation, up to where the answer begins. The question is the last message
+// with its template text, up to kQuestionTokens. template_variables, tools: as in
+// Engine::ApplyChatTemplate. continues: the last message is the beginning of the answer. Throws
+// what RenderOpen and Session::Tokenize throw.
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
                 std::string_view template_variables, std::string_view tools = "[]",
                 bool continues = false);
-// Those of a request; its own generate.query_tokens come first, where they are not 0. session: of
-// the options with which it is to be answered. Throws likewise.
+// The prompts of a request. A positive generate.query_tokens of the request takes precedence.
+// session: has the options with which the request is to be answered. Throws as PromptOf does.
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
                               const CompletionRequest& request);
 
-// `count` answers to each prompt, all at once, options.sequence 0 to count - 1, which read it once;
-// those to one stand together. options.query_tokens are the prompts' own. on_event: called from
-// this thread with whatever comes of one of them. After Cancel of the token, which may be null, all
-// end within a moment. Throws what Engine::Submit throws, and the first error of one.
+// Generates `count` answers to each prompt, all at once, with options.sequence 0 to count - 1.
+// Answers to one prompt stand together and read it once. The prompts' query_tokens replace
+// options.query_tokens. on_event: called from this thread with every event of an answer. After
+// Cancel of the token, which may be null, all answers end within a moment. Throws what
+// Engine::Submit throws, and the first error of an answer.
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const Prompt> prompts, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {});
-// Likewise, to one with options.query_tokens.
+// GenerateAnswers for one prompt, with options.query_tokens.
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {});
 
-// The answers that a request asks for, likewise, with its own kv and prefill where it names them.
-// session: as PromptsOf has it, of `options`. on_form: called before the first event. With
-// request.echo the first event of each answer is its prompt; echoes: those of the prompts.
+// The answers to a request, by GenerateAnswers, with the request's own kv and prefill where it
+// names them. session: as in PromptsOf, with `options`. on_form: called before the first event.
+// With request.echo the first event of each answer is its prompt; echoes: receives these events.
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,

@@ -1,4 +1,5 @@
-// Answers in the shape of Anthropic's API, of /v1/messages: whole, or as the events of a stream.
+// AnthropicEvents: answers in the shape of Anthropic's /v1/messages, whole or as a stream of
+// events.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,23 +13,24 @@
 
 namespace godwit::chat {
 
-// Events, each an object with its "type", in lists: what follows from one event of the engine. As
-// there, "input_tokens" are those that were not in the cache. Beside what Anthropic has, an answer
-// has "seed", "timings", and "kv" as CompletionJson has it, and a call that was cut off its
-// "partial_json", since its input is an object.
+// Lists of events, each an object with its "type", made from the engine's events one by one. As in
+// Anthropic's API, "input_tokens" counts tokens that were not in the cache. "seed", "timings", and
+// "kv" as in CompletionJson are added to that API. A call that was cut off has its "partial_json",
+// because its input must be an object.
 class AnthropicEvents {
  public:
-  // Both of which must outlive it.
+  // Both arguments must outlive this object.
   AnthropicEvents(const CompletionRequest& request, const CompletionName& name)
       : request_(request), name_(name) {}
 
-  // How the answer will be written; before all else.
+  // Sets the form of the answer. To be called first.
   void Begin(const AnswerForm& form) { reader_.emplace(request_, form); }
 
-  // The answer, in place of events.
+  // The whole answer, instead of events.
   nlohmann::ordered_json Whole(const GenerateResult& result);
 
-  // None: a stream begins with how long its prompt is, which the first event says.
+  // Always empty: the first event of the stream needs the prompt's length, which the engine's first
+  // event brings.
   nlohmann::ordered_json First() { return nlohmann::ordered_json::array(); }
   nlohmann::ordered_json Of(const Event& event);
   // {"type": "godwit.prompt_progress", "total", "cache", "processed", "time_ms"}
@@ -49,9 +51,9 @@ class AnthropicEvents {
   std::optional<AnswerReader> reader_;
   bool started_ = false;
   nlohmann::ordered_json content_ = nlohmann::ordered_json::array();
-  bool is_open_ = false;                               // the last block of it
-  AnswerPiece::Kind kind_ = AnswerPiece::Kind::kText;  // of that
-  std::string text_;                                   // of that
+  bool is_open_ = false;                               // whether the last block of content_ is open
+  AnswerPiece::Kind kind_ = AnswerPiece::Kind::kText;  // of the last block
+  std::string text_;                                   // of the last block
 };
 
 }  // namespace godwit::chat

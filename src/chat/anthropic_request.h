@@ -1,4 +1,4 @@
-// Requests in the shape of Anthropic's API: the body of /v1/messages, or of its count_tokens. They
+// Requests in the shape of Anthropic's API: the body of /v1/messages or of its count_tokens. They
 // are chats in other words.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace godwit::chat {
 
-// Of one answer. With the fields that a chat has beside those of this API. for_count: the prompt is
-// all that is asked for, so that "max_tokens" may be missing. Throws as ParseCompletionRequest
-// does.
+// Parses a request for one answer. The fields of a chat are accepted beside those of this API.
+// for_count: only the prompt is asked for, and so "max_tokens" may be missing. Throws as
+// ParseCompletionRequest does.
 CompletionRequest ParseAnthropicRequest(const nlohmann::ordered_json& body,
                                         const CompletionDefaults& defaults = {},
                                         bool for_count = false);

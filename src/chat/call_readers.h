@@ -1,7 +1,7 @@
-// One call of a tool, in each of the ways in which models write one, a byte at a time.
+// Readers of one tool call, one for each way in which models write calls, a byte at a time.
 //
-// All have a Feed, which takes the next byte and says whether it belongs to the call, and a Finish,
-// for a call that is cut off.
+// Each has a Feed, which takes the next byte and says whether it belongs to the call. Each has a
+// Finish for a call that is cut off.
 #pragma once
 
 #include <optional>
@@ -16,29 +16,28 @@ namespace godwit::chat {
 
 enum class Reading { kGoesOn, kDone, kEnded };
 
-// JSON as it is written, less its blanks, and with the control characters that models put into
-// texts escaped.
+// JSON text without its blanks. Control characters that models put into strings become escapes.
 class JsonText {
  public:
-  // Adds what comes of it. False: JSON has it not there.
+  // Adds the byte, or its replacement, to the text. False: JSON does not allow the byte there.
   bool Feed(char c, std::string& text);
-  // Objects and lists that are open.
+  // The number of open objects and lists.
   size_t depth() const { return open_.size(); }
 
  private:
-  std::string open_;  // how they will end
+  std::string open_;  // closing characters of the open objects and lists
   bool in_text_ = false;
   bool escaped_ = false;
 };
 
-// The parts that all have.
+// The parts that all readers share.
 class CallReader {
  public:
   void Finish(AnswerPieces& /*out*/) {}
-  // It is certain to be a call, and its name was said.
+  // Whether the text is certainly a call, so that its name was added to the answer.
   bool began() const { return began_; }
-  // Behind a byte that does not belong to the call: what was taken of the text behind it, that byte
-  // included.
+  // The text that was taken but lies behind the call: it ends with the byte that does not belong to
+  // the call.
   const std::string& rest() const { return held_; }
 
  protected:
@@ -50,11 +49,12 @@ class CallReader {
 
   const Tools* tools_;
   bool began_ = false;
-  std::string held_;  // of which it is open whether it belongs to the call
+  std::string held_;  // text that may or may not belong to the call
 };
 
-// {"name": ..., "arguments": {...}}, also with "parameters", within {"function": ...}, with
-// arguments that are a text of JSON. The name first, its arguments come as they are written.
+// Reads {"name": ..., "arguments": {...}}, also with "parameters", within {"function": ...}, or
+// with arguments as a string of JSON. If the name comes first, arguments are passed on as they
+// arrive.
 class JsonCall : public CallReader {
  public:
   explicit JsonCall(const Tools& tools) : CallReader(tools) {}
@@ -68,7 +68,8 @@ class JsonCall : public CallReader {
   bool in_arguments_ = false;
 };
 
-// NAME[ARGS]{...}, also with [CALL_ID]... before the arguments, and without these marks (Mistral).
+// Reads NAME[ARGS]{...}, also with [CALL_ID]... before the arguments, and without these marks
+// (Mistral).
 class NamedCall : public CallReader {
  public:
   explicit NamedCall(const Tools& tools) : CallReader(tools) {}
@@ -79,7 +80,7 @@ class NamedCall : public CallReader {
   std::string name_, mark_;
 };
 
-// name(key="value", other=[1, None]) as Python has it.
+// Reads name(key="value", other=[1, None]) in Python's syntax.
 class PythonCall : public CallReader {
  public:
   explicit PythonCall(const Tools& tools) : CallReader(tools) {}
@@ -92,23 +93,23 @@ class PythonCall : public CallReader {
   bool escaped_ = false;
 };
 
-// The marks between which parameters stand.
+// The marks around parameters and their values.
 struct ParameterMarks {
   std::string_view name_end;  // "": the name ends where a line or a mark begins
   std::string_view key_begin, key_end;
-  std::string_view value_begin;  // "": behind key_end
+  std::string_view value_begin;  // "": the value begins behind key_end
   std::string_view value_end;
   std::string_view call_end;
-  std::string_view block_end;  // ends the call, too, and is none of it
-  bool own_lines;              // a line break around a value is not of it
+  std::string_view block_end;  // also ends the call, without belonging to it
+  bool own_lines;              // a line break around a value does not belong to it
 };
-// <function=NAME><parameter=KEY>VALUE</parameter></function>, of Qwen3-Coder.
+// Marks of Qwen3-Coder: <function=NAME><parameter=KEY>VALUE</parameter></function>.
 extern const ParameterMarks kFunctionMarks;
-// NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>, of GLM.
+// Marks of GLM: NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>.
 extern const ParameterMarks kArgKeyMarks;
 
-// A call in such marks, read from its name on. Values are texts where the tool's schema says so,
-// else JSON if they are such.
+// Reads a call with parameter marks, from its name on. A value is a string where the tool's schema
+// says so, else JSON if it parses as JSON.
 class ParameterCall : public CallReader {
  public:
   ParameterCall(const Tools& tools, const ParameterMarks& marks)
@@ -136,10 +137,10 @@ class ParameterCall : public CallReader {
   State state_ = State::kName;
   std::string name_, key_, value_;
   JsonText json_;
-  bool by_json_ = false;  // all parameters in one object
+  bool by_json_ = false;  // all parameters are in one JSON object
   bool has_parameter_ = false;
-  bool is_text_ = false;       // the value
-  bool value_begins_ = false;  // nothing of it has come
+  bool is_text_ = false;       // whether the value is a string
+  bool value_begins_ = false;  // whether nothing of the value has arrived
 };
 
 }  // namespace godwit::chat

@@ -1,4 +1,4 @@
-// What a conversation needs of a model that is loaded.
+// ChatCodec: the functions of a loaded model that a conversation needs.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace godwit::chat {
 
-// Text out of `render` is framed: `encode` adds nothing. A text of more than limit_tokens may end
-// early, as Engine::Tokenize has it.
+// `render` writes the leading tokens, too, so that `encode` adds none. open: an answer follows.
+// `encode` may stop early in a text of more than limit_tokens, as Engine::Tokenize does.
 struct ChatCodec {
-  std::function<std::string(std::span<const Message>, bool open)> render;  // for the next answer
+  std::function<std::string(std::span<const Message>, bool open)> render;
   std::function<std::vector<int32_t>(std::string_view, int64_t limit_tokens)> encode;
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
 
-// In the model's chat template; variables: of Engine::ApplyChatTemplate. The engine must outlive
-// it.
+// The codec with the model's chat template; variables: as in Engine::ApplyChatTemplate. The engine
+// must outlive it.
 ChatCodec CodecOf(const Engine& engine, std::string variables = "{}");
 
 }  // namespace godwit::chat

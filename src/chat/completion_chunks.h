@@ -1,4 +1,4 @@
-// The pieces of an answer that is streamed, in the shape of OpenAI's API.
+// CompletionChunks: the chunks of a streamed answer, in the shape of OpenAI's API.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,19 +15,19 @@ namespace godwit::chat {
 
 class CompletionChunks {
  public:
-  // All of which must outlive it.
+  // All arguments must outlive this object.
   CompletionChunks(const CompletionRequest& request, const CompletionName& name, TokenTexts& texts);
 
-  // How the answers will be written; before anything of a chat's.
+  // Sets the form of a chat's answers. To be called before any of their chunks.
   void Begin(const AnswerForm& form);
-  // The first one of a chat's choice; null of a text's, which has none.
+  // The first chunk of a choice in a chat. Null for a text completion, which has none.
   nlohmann::ordered_json First(int choice) const;
-  // What came of it; null if that was nothing for whoever reads.
+  // The chunk for an event. Null: the event has no news for the client.
   nlohmann::ordered_json Of(int choice, const Event& event);
-  // How far its prompt is read: {"prompt_progress": {"total", "cache", "processed", "time_ms",
-  // "left_ms"}}; without the last where that is not known.
+  // The chunk that says how much of the prompt is read: {"prompt_progress": {"total", "cache",
+  // "processed", "time_ms", "left_ms"}}, without "left_ms" where it is unknown.
   nlohmann::ordered_json Progress(const PromptProgress& progress) const;
-  // The last one of a choice, and of all, where the request asks for it.
+  // The last chunk of a choice.
   nlohmann::ordered_json Last(int choice, const GenerateResult& result);
   nlohmann::ordered_json Usage(std::span<const GenerateResult> results) const;
 

@@ -1,4 +1,4 @@
-// Answers in the shape of OpenAI's API: the body that a chat or a text completion is answered with.
+// Answers in the shape of OpenAI's API: the response body of a chat or a text completion.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 namespace godwit::chat {
 
 struct CompletionName {
-  std::string id;     // of the request
-  std::string model;  // that has answered
+  std::string id;     // the request's
+  std::string model;  // the model that answered
 };
 
-// results: one for each of the request's answers, written in `form`; echoes: one for each of its
-// prompts, with echo. A chat's thoughts are the "reasoning_content" of its messages. Beside what
-// OpenAI has: "seed", and in a choice
-// "kv" where something was dropped of its text or read by a window, "pauses" where its memory was
-// given to others and its text read again, "drafts" where there were any.
+// The body of a whole answer, written in `form`. results: one for each answer. echoes: with echo,
+// one for each prompt. A chat's thoughts are the "reasoning_content" of its messages. "seed" is
+// added to OpenAI's fields. A choice has "kv" if text was dropped or was read by a window, and
+// "drafts" if there were draft tokens. It has "pauses" if its memory was given to other requests
+// and its text read again.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
                                       const AnswerForm& form, const CompletionName& name,
                                       TokenTexts& texts, std::span<const Event> echoes = {});
 
-// Parts of it, for answers that are streamed (completion_chunks.h).
+// Parts of the body, also for streamed answers (completion_chunks.h).
 std::string IdOf(const CompletionRequest& request, const CompletionName& name);
 int64_t UnixSeconds();
-// Of a call: 9 letters and digits, as templates ask for.
+// A new id of a call: 9 letters and digits, as templates expect.
 std::string NewCallId();
-// "tool_calls" where the model ended with some.
+// The finish reason, which is "tool_calls" where the model ended with calls.
 std::string FinishReasonName(FinishReason reason, bool has_calls);
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,
                                       const GenerateResult& result, TokenTexts& texts);
-// samples: so many of the results are of one prompt.
+// Token counts of all results. samples: the number of results that share one prompt.
 nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results, int samples);
-// "kv", "drafts" and "pauses", where there is something to tell.
+// Adds "kv", "drafts" and "pauses" where there is something to report.
 void AddKv(nlohmann::ordered_json& choice, const GenerateResult& result);
 
 }  // namespace godwit::chat

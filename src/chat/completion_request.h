@@ -1,5 +1,5 @@
-// CompletionRequest: what a client asks of a model, in the shape of OpenAI's API: the body of
-// /v1/chat/completions or /v1/completions, with the fields that llama.cpp and vLLM add to it.
+// CompletionRequest: the body of /v1/chat/completions or /v1/completions in the shape of OpenAI's
+// API, with the fields that llama.cpp and vLLM add.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +15,49 @@
 namespace godwit::chat {
 
 struct CompletionRequest {
-  // A chat, a text, or the tokens of one.
+  // A chat, a text, or the tokens of a text.
   std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
-  // Behind a text, others that are to be continued as well.
+  // More prompts, after a text, that are to be continued as well.
   std::vector<std::variant<std::string, std::vector<int32_t>>> more_prompts;
-  int samples = 1;             // "n": answers to each
-  bool continues = false;      // a chat's last message, of the assistant, rather than answering it
-  bool echo = false;           // the answers to a text begin with it
-  std::optional<FillIn> fill;  // a text goes on in it: `before` is the prompt
+  int samples = 1;             // "n": answers to each prompt
+  bool continues = false;      // go on with a chat's last message, the assistant's
+  bool echo = false;           // answers to a text begin with the text
+  std::optional<FillIn> fill;  // the hole to fill: `before` is the prompt
   GenerateOptions generate;
-  std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
+  std::optional<std::string> kv;  // kv and prefill override SessionOptions
   std::optional<std::string> prefill;
   Tools tools;
   bool parallel_tool_calls = true;
   bool return_token_ids = false;
-  bool stream = false;                        // the answer comes in pieces (completion_chunks.h),
-  bool include_usage = false;                 // at its end what it took,
-  bool return_progress = false;               // and before it how far its prompt is read
-  nlohmann::ordered_json template_variables;  // an object: of Engine::ApplyChatTemplate
+  bool stream = false;                        // send the answer in chunks (completion_chunks.h)
+  bool include_usage = false;                 // then end with token counts
+  bool return_progress = false;               // and report the progress of the prompt first
+  nlohmann::ordered_json template_variables;  // a JSON object, for Engine::ApplyChatTemplate
 
   bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }
-  // The answers to one prompt stand together.
+  // The number of answers. Answers to one prompt stand together.
   int answers() const { return samples * (1 + static_cast<int>(more_prompts.size())); }
 };
 
-// What holds where a request says nothing, and what it may say.
+// Values for fields that a request leaves out, and limits on those that it names.
 struct CompletionDefaults {
-  GenerateOptions generate;  // its timeout_ms is the most that a request may ask for, too
-  // What requests may name as "kv" and "prefill".
+  GenerateOptions generate;  // its timeout_ms is also the most that a request may ask for
+  // The values that requests may name as "kv" and "prefill".
   std::vector<std::string> kv_choices;
   std::vector<std::string> prefill_choices;
-  bool lenient = false;       // what is not known is passed over
-  bool random_seeds = false;  // a request that names none gets one of its own
-  // For the reach of a penalty that the request does name: generate's may be that of a model's own.
+  bool lenient = false;       // unknown fields are ignored
+  bool random_seeds = false;  // a request without a seed gets a random one
+  // The reach of a penalty that the request names. generate's reach may come from the model's own
+  // settings.
   int repeat_last_n = SamplerOptions().repeat_last_n;
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
 };
 
-// Null counts as not being there. fill: what follows the prompt, a text, which may then be empty,
-// and has no "suffix". Throws Error(kInput) that names the field, and quotes nothing
-// that is said in it: one that is not known (unless lenient), is of another type, makes no sense,
-// or contradicts another one. What depends on the model, such as the length of the prompt, is left
-// to the engine.
+// Parses a request. A field that is null counts as missing. fill: the text behind the hole; the
+// prompt is then a text that may be empty, and has no "suffix". Throws Error(kInput) for a field
+// that is unknown (unless lenient), has another type, makes no sense, or contradicts another field.
+// The error names the field and quotes nothing of its value. Checks that depend on the model, such
+// as the prompt's length, are left to the engine.
 CompletionRequest ParseCompletionRequest(const nlohmann::ordered_json& body,
                                          const CompletionDefaults& defaults = {},
                                          std::optional<FillIn> fill = std::nullopt);

@@ -1,4 +1,4 @@
-// A conversation whose last message is not whole yet, as its template writes it up to there.
+// The text of a conversation up to its unfinished last message, as the template writes it.
 #pragma once
 
 #include <span>
@@ -9,9 +9,10 @@
 
 namespace godwit::chat {
 
-// Where the model goes on: with continues in the last message, which is then the assistant's, else
-// where its answer begins. template_variables, tools: of Engine::ApplyChatTemplate. Throws what
-// that throws, and Error(kUnsupported) where the template does not write a last message as it is.
+// The text behind which the model goes on. continues: the model goes on with the last message,
+// which is the assistant's; else it begins an answer. template_variables, tools: as in
+// Engine::ApplyChatTemplate. Throws what that throws, and Error(kUnsupported) where the template
+// does not write a last message as it is.
 std::string RenderOpen(const Engine& engine, std::span<const Message> messages, bool continues,
                        std::string_view template_variables, std::string_view tools = "[]");
 

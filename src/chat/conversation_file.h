@@ -1,5 +1,5 @@
-// Conversations as files: {"messages": [{"role": "user", "content": "..."}, ...]}, as chat APIs
-// have them. How answers were sampled and what was kept of the text is not written.
+// Conversations as files: {"messages": [{"role": "user", "content": "..."}, ...]}, the form of chat
+// APIs. Files do not say how answers were sampled or which tokens were kept.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,12 @@ struct SavedConversation {
 
 std::string ToJson(const SavedConversation& conversation);
 
-// Other keys beside "messages" are not read. Throws Error(kFormat) that begins with `what` for
-// anything that could not be told to the model as it stands: other roles, another order, a message
-// with more than text.
+// Parses a conversation. Keys other than "messages" are not read. Throws Error(kFormat) that begins
+// with `what` for anything that could not be told to the model unchanged. Examples are other roles,
+// another order, and a message with more than text.
 SavedConversation ParseConversation(std::string_view json, std::string_view what);
 
-// Throws besides what ReadTextFile does.
+// Reads a file as ParseConversation does. Also throws what ReadTextFile throws.
 SavedConversation ReadConversation(const std::string& path);
 
 }  // namespace godwit::chat

@@ -13,16 +13,15 @@
 
 namespace godwit::chat {
 
-// In place of the log-probability of a first token, which stands behind nothing.
+// Stands for the log-probability of a first token, which follows nothing.
 inline constexpr float kNoLogprob = std::numeric_limits<float>::quiet_NaN();
 
-// A result with its prompt in front, as it is told. `echo`: the prompt's text and tokens, and with
-// request.generate.top_logprobs of 0 and more how likely each of them was.
+// The result with its prompt in front. `echo`: the prompt's text and tokens, and log-probabilities
+// of the tokens if request.generate.top_logprobs is 0 or more.
 GenerateResult WithEcho(const Event& echo, const GenerateResult& result);
 
-// As AnswerRequest has it, of a request with echo. Of each answer the first event is its prompt.
-// With log-probabilities the prompts are read one after the other, and an answer comes as one
-// event.
+// AnswerRequest for a request with echo. The first event of each answer is its prompt. With
+// log-probabilities the prompts are read one after the other, and an answer comes as one event.
 std::vector<GenerateResult> AnswerWithEcho(
     const Engine& engine, const SessionOptions& options, const CompletionRequest& request,
     std::span<const Prompt> prompts, const CancelToken* cancel,

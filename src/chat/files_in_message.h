@@ -1,5 +1,5 @@
-// Files in front of a question, in one message. The page of the server writes them alike
-// (attachments.js), so that what one has read of a file serves the other.
+// Files in front of a question, in one message. The server's page writes them in the same form
+// (attachments.js), so that the cached text of one serves the other.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace godwit::chat {
 
-// A file as it stands in a message. Several follow each other, and then the question.
+// The text of a file within a message. Several files follow each other, then comes the question.
 std::string FileInMessage(std::string_view name, std::string_view text);
 
-// Tokens of `prompt` from the last `question` in it on, which a template may have stripped.
-// tokenize: without a frame. Nothing where the question does not stand there as it is.
+// The number of tokens of `prompt` from the last occurrence of the question on, which a template
+// may have stripped. tokenize: adds no BOS or other leading tokens. Nullopt: the question does not
+// occur unchanged.
 std::optional<int64_t> TokensFrom(
     std::string_view question, std::string_view prompt,
     const std::function<std::vector<int32_t>(std::string_view text)>& tokenize);

@@ -1,5 +1,5 @@
-// Fields of requests that have one value here, which clients may well say: another value would
-// promise something that is not done.
+// Fields of requests that clients may send, but that support only certain values. Another value
+// would promise a behaviour that does not exist.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,15 +10,15 @@ namespace godwit::chat {
 
 struct FixedField {
   std::string_view name;
-  const char* values;  // a list in JSON: those that a request may say
-  const char* why;     // there are no others
+  const char* values;  // a JSON list of the values that a request may name
+  const char* why;     // the reason for having no others
 };
 
-// Of chats and texts.
+// The fixed fields of chats and text completions.
 std::span<const FixedField> FixedFields();
 
-// Whether `name` is one of them, with a value that it may have, with null, or with any if lenient.
-// Throws Error(kInput), which quotes nothing of a text, for another one.
+// Whether `name` is one of the fields and its value is allowed: one of the list, null, or any value
+// if lenient. Throws Error(kInput), which quotes nothing of a text, for another value.
 bool IsFixed(std::span<const FixedField> fields, std::string_view name,
              const nlohmann::ordered_json& value, bool lenient);
 

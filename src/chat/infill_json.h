@@ -1,4 +1,4 @@
-// Answers in the shape of llama.cpp's API for editors, of /infill: whole, or in pieces.
+// Answers in the shape of llama.cpp's API for editors, /infill: whole, or in pieces.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,11 +10,11 @@
 
 namespace godwit::chat {
 
-// {"content", "tokens", "stop": false}: a piece of an answer that is streamed.
+// A piece of a streamed answer: {"content", "tokens", "stop": false}.
 nlohmann::ordered_json InfillPiece(const CompletionRequest& request, const Event& event);
 
-// The last one of these, with nothing of the text, or the whole answer: "stop_type" is "eos",
-// "word" or "limit". "tokens" are there with return_token_ids.
+// The last piece, without text, or the whole answer. "stop_type" is "eos", "word" or "limit".
+// "tokens" are present with return_token_ids.
 nlohmann::ordered_json InfillJson(const CompletionRequest& request, const GenerateResult& result,
                                   const CompletionName& name, bool is_whole);
 

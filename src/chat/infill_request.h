@@ -7,9 +7,10 @@
 
 namespace godwit::chat {
 
-// "input_prefix", "input_suffix", "input_extra": [{"filename", "text"}], and as "prompt" what
-// stands in the hole already; with the fields of a text beside them, and "n_predict" for its
-// "max_tokens". Of one answer. Throws as ParseCompletionRequest does.
+// Parses a request for one answer: "input_prefix", "input_suffix", "input_extra": [{"filename",
+// "text"}], and as "prompt" the text that already stands in the hole. The fields of a text
+// completion are accepted, too, with "n_predict" for its "max_tokens". Throws as
+// ParseCompletionRequest does.
 CompletionRequest ParseInfillRequest(const nlohmann::ordered_json& body,
                                      const CompletionDefaults& defaults = {});
 

@@ -1,4 +1,4 @@
-// Values of the fields of a request, of the type that they have to be of.
+// Values of a request's fields, with their types checked.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,13 +7,13 @@
 
 namespace godwit::chat {
 
-// Throws Error(kInput), which quotes nothing of what was found.
+// Throws Error(kInput) that quotes nothing of the value.
 [[noreturn]] void Refuse(std::string_view expected, const nlohmann::ordered_json& found);
-// Likewise, with the field's name first.
+// Throws as Refuse does, with the field's name first.
 [[noreturn]] void RefuseField(std::string_view field, std::string_view expected,
                               const nlohmann::ordered_json& found);
 
-// These throw it for another type.
+// Text and Bool return the value, or call Refuse for a value of another type.
 const std::string& Text(const nlohmann::ordered_json& value);
 bool Bool(const nlohmann::ordered_json& value);
 

@@ -1,4 +1,4 @@
-// "sinks:S+W,pin=N" in a chat: whole messages stay.
+// The policy "sinks:S+W,pin=N" in a chat: whole messages stay.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace godwit::chat {
 
-// The spec with N moved to the end of a message (Conversation::MessageEnd), counting the model's
-// sink token, which a session puts in front. Any other spec comes back as it is. Throws
-// Error(kInput) with the numbers if these messages leave no room for a window.
+// The spec with N moved to the end of a message (Conversation::MessageEnd), and counting the sink
+// token that a session puts in front. Any other spec comes back unchanged. Throws Error(kInput)
+// with the numbers if these messages leave no space for a window.
 std::string WithPinnedMessages(const std::string& spec, const Conversation& conversation,
                                std::optional<int32_t> sink_token);
 

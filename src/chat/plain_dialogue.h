@@ -4,8 +4,7 @@
 //   Assistant: To New Zealand.
 //   User: ...
 //
-// A model that has read dialogues goes on with one. Nothing was trained on this frame: expect
-// little.
+// A model that has read dialogues continues one. It was not trained on this format: expect little.
 #pragma once
 
 #include <string_view>
@@ -14,11 +13,11 @@
 
 namespace godwit::chat {
 
-// Where an answer ends: a stop string to generate with.
+// The stop string at which an answer ends.
 inline constexpr std::string_view kPlainDialogueStop = "\nUser:";
 
-// The system message stands above the dialogue. The text begins as the model expects any text to
-// begin (a BOS, for most). The engine must outlive it.
+// The codec of a plain dialogue, with the system message above it. The text begins as the model
+// expects any text to begin (a BOS, for most). The engine must outlive it.
 ChatCodec PlainDialogue(const Engine& engine);
 
 }  // namespace godwit::chat

@@ -1,4 +1,4 @@
-// Calls as Python writes them, of which the arguments are literals.
+// Calls in Python's syntax, with literals as arguments.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace godwit::chat {
 
-// Of names: letters, digits, '_', '-', '.'.
+// Whether a byte may stand in a name: letters, digits, '_', '-', '.'.
 bool IsNameByte(char c);
 
-// name(key="value", other=[1, None]); nothing for anything else.
+// Parses name(key="value", other=[1, None]). Nullopt for anything else.
 std::optional<ToolCall> ParsePythonCall(std::string_view text);
 
-// A number, text, True, False, None, or a list, tuple or dict of such, as JSON.
+// The JSON of a number, text, True, False, None, or a list, tuple or dict of such.
 std::optional<std::string> ParsePythonLiteral(std::string_view text);
 
 }  // namespace godwit::chat

@@ -1,5 +1,5 @@
-// What an answer consists of in the shape of /v1/responses: items of reasoning, messages and calls
-// of functions, as they grow.
+// ResponseItems: the items of an answer in the shape of /v1/responses, as they grow: reasoning,
+// messages and function calls.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace godwit::chat {
 
-// An event of a stream, without its place in it.
+// An event of a stream, without its sequence number.
 struct ResponseEvent {
   std::string type;
   nlohmann::ordered_json fields;
@@ -19,13 +19,12 @@ struct ResponseEvent {
 
 class ResponseItems {
  public:
-  // id: of the answer, on which those of its items are made.
+  // id: the answer's, from which the ids of its items are made.
   explicit ResponseItems(std::string id) : id_(std::move(id)) {}
 
   std::vector<ResponseEvent> Take(const AnswerPieces& pieces);
-  // An answer of nothing is an empty message. status: of its last item.
+  // Ends the answer. An empty answer becomes an empty message. status: of the last item.
   std::vector<ResponseEvent> End(std::string_view status);
-  // The items.
   const nlohmann::ordered_json& output() const { return output_; }
 
  private:
@@ -38,7 +37,7 @@ class ResponseItems {
   nlohmann::ordered_json output_ = nlohmann::ordered_json::array();
   bool is_open_ = false;
   AnswerPiece::Kind kind_ = AnswerPiece::Kind::kText;  // of the last item
-  std::string text_;                                   // of it
+  std::string text_;                                   // the last item's
 };
 
 }  // namespace godwit::chat

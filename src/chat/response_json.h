@@ -1,5 +1,5 @@
-// Answers in the shape of OpenAI's newer API, of /v1/responses: whole, or as the events of a
-// stream.
+// ResponseEvents: answers in the shape of OpenAI's newer API, /v1/responses, whole or as a stream
+// of events.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,17 @@
 
 namespace godwit::chat {
 
-// Events, each an object with its "type" and its place among them, in lists: what follows from one
-// event of the engine. Beside what OpenAI has, an answer has "seed", "timings", and "kv" as
-// CompletionJson has it.
+// Lists of events, each an object with its "type" and its sequence number, made from the engine's
+// events one by one. "seed", "timings", and "kv" as in CompletionJson are added to OpenAI's fields.
 class ResponseEvents {
  public:
-  // Both of which must outlive it.
+  // Both arguments must outlive this object.
   ResponseEvents(const ResponseRequest& request, const CompletionName& name);
 
-  // How the answer will be written; before all else.
+  // Sets the form of the answer. To be called first.
   void Begin(const AnswerForm& form) { reader_.emplace(request_.completion, form); }
 
-  // The answer, in place of events.
+  // The whole answer, instead of events.
   nlohmann::ordered_json Whole(const GenerateResult& result);
 
   nlohmann::ordered_json First();
@@ -36,7 +35,7 @@ class ResponseEvents {
   // {"type": "godwit.prompt_progress", "total", "cache", "processed", "time_ms", "left_ms"}
   nlohmann::ordered_json Progress(const PromptProgress& progress);
   nlohmann::ordered_json Last(const GenerateResult& result);
-  // Of an answer that failed: what is wrong.
+  // The events of an answer that failed, with the reason.
   nlohmann::ordered_json Failed(std::string_view message);
 
  private:

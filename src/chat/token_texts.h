@@ -1,4 +1,4 @@
-// What single tokens read as, and how likely they were.
+// Texts of single tokens, and their log-probabilities as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace godwit::chat {
 
-// Not thread-safe: one for each thread. Remembers the texts that were asked for.
+// TokenTexts: remembers the texts that were asked for. Not thread-safe: one for each thread.
 class TokenTexts {
  public:
   explicit TokenTexts(const Engine& engine) : engine_(engine) {}
 
-  // As in the middle of a text, its blanks included; of a token that is part of a character,
-  // U+FFFD. Special tokens are spelled out.
+  // The token's text as in the middle of a text, with its blanks. A token that is part of a
+  // character reads U+FFFD. Special tokens are spelled out.
   const std::string& Of(int32_t token);
 
  private:
@@ -24,14 +24,14 @@ class TokenTexts {
   std::unordered_map<int32_t, std::string> texts_;
 };
 
-// For each token of the output, as OpenAI's chats have it: {"token": text, "logprob", "bytes",
-// "top_logprobs": [{"token", "logprob", "bytes"}, ...]}; "bytes" is null where U+FFFD stands for
-// some. In place of a logprob of -inf, which JSON has not, -9999.
+// An entry for each token of the output, as in OpenAI's chats: {"token": text, "logprob", "bytes",
+// "top_logprobs": [{"token", "logprob", "bytes"}, ...]}. "bytes" is null where the text has U+FFFD.
+// -9999 replaces a logprob of -inf, which JSON lacks.
 nlohmann::ordered_json LogprobsJson(const GenerateResult& result, TokenTexts& texts);
 
-// The same as OpenAI's text completions have it: {"tokens": [text, ...], "token_logprobs": [...],
-// "top_logprobs": [{text: logprob, ...}, ...]}; of a prompt's first token, which has none
-// (kNoLogprob), null.
+// LogprobsJson in the form of OpenAI's text completions: {"tokens": [text, ...], "token_logprobs":
+// [...], "top_logprobs": [{text: logprob, ...}, ...]}. Null for a prompt's first token, which has
+// no log-probability (kNoLogprob).
 nlohmann::ordered_json LogprobListsJson(const GenerateResult& result, TokenTexts& texts);
 
 }  // namespace godwit::chat

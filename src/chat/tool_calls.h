@@ -1,6 +1,6 @@
-// Calls of tools in what a model says.
+// ToolCallReader: tool calls in the text of a model.
 //
-// Templates teach models to write them in several ways, of which all are read, whichever the model:
+// Templates teach models several ways to write calls. All are read, for any model:
 //
 //   <tool_call>{"name": ..., "arguments": {...}}</tool_call>   Hermes, Qwen, Granite 4
 //   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>   Qwen3-Coder
@@ -10,10 +10,10 @@
 //   [TOOL_CALLS][{"name": ...}], [TOOL_CALLS]f[ARGS]{...}   Mistral
 //   <|python_tag|>{"name": ..., "parameters": {...}}   Llama 3
 //
-// anywhere, and at the beginning, if nothing else follows, the JSON alone (Llama 3), behind
-// "Action:" (Command R) or in a code fence (Qwen2.5-Coder), and the Python ([f(x=1)]: Llama 3.2). A
-// mark within an argument is a part of it. What looks like a call and is none, or is none of a tool
-// that was offered, is text.
+// Calls may stand anywhere in these marks. The JSON alone (Llama 3), behind "Action:" (Command R)
+// or in a code fence (Qwen2.5-Coder) counts only at the beginning, if nothing else follows. So does
+// the Python alone ([f(x=1)]: Llama 3.2). A mark within an argument is a part of it. Text that
+// looks like a call but is not one, or calls a tool that was not offered, stays text.
 #pragma once
 
 #include <string>
@@ -27,28 +27,29 @@
 
 namespace godwit::chat {
 
-// Of an answer that comes in pieces. Any text: never fails. The cost is linear in it, and what is
-// read does not depend on where the pieces part it.
+// Reads an answer that arrives in pieces. Any text is accepted, at a cost linear in its length. The
+// result does not depend on where the text is split into pieces.
 class ToolCallReader {
  public:
-  // tools: those that were offered, which outlive it; none: all is text. only_calls: the text can
-  // be nothing else, so that the first of their JSON is certain to be a call.
+  // tools: the offered tools, which outlive the reader. Without tools, everything is text.
+  // only_calls: the text can be nothing but calls, so that JSON at its beginning is certain to be a
+  // call.
   ToolCallReader(const Tools& tools, bool only_calls) : tools_(&tools), only_calls_(only_calls) {}
 
   void Push(std::string_view piece, AnswerPieces& out);
-  // What was held back, at the end.
+  // Adds, at the end of the answer, the pieces that were held back.
   void Finish(AnswerPieces& out);
 
-  // How the marks are spelled that some models have as special tokens.
+  // Spellings of the marks that are special tokens in some models.
   static const std::vector<std::string>& Marks();
 
  private:
   enum class State {
-    kFresh,   // nothing but blanks has come, or since the last call
+    kFresh,   // nothing but blanks since the beginning or the last call
     kText,    // held_ may be the beginning of a mark
-    kBegin,   // before a call, behind a mark
-    kCall,    // within it
-    kBehind,  // behind a call, where others or a mark may follow
+    kBegin,   // behind a mark, before a call
+    kCall,    // within a call
+    kBehind,  // behind a call, where another call or a mark may follow
   };
   struct Opening;
 
@@ -61,7 +62,7 @@ class ToolCallReader {
   template <typename Call>
   void BeginCall(Call call, std::string_view first, AnswerPieces& out);
   void EndBlock(AnswerPieces& out);
-  // It was none: text up to `rest`, which is read again.
+  // Turns a failed call into text, up to `rest`, which is read again.
   void Fail(std::string rest, AnswerPieces& out);
   void Again(const std::string& text, AnswerPieces& out);
   AnswerPieces& Calls(AnswerPieces& out) { return is_whole_ ? pending_ : out; }
@@ -71,14 +72,14 @@ class ToolCallReader {
   const Tools* tools_;
   bool only_calls_;
   State state_ = State::kFresh;
-  std::string held_;    // that is not decided
-  std::string blanks_;  // before it, which belong to a call if one follows
-  std::string raw_;     // of calls that are not certain, from their mark on
+  std::string held_;    // undecided text
+  std::string blanks_;  // blanks before held_, which belong to a call if one follows
+  std::string raw_;     // text of uncertain calls, from their mark on
   const Opening* opening_ = nullptr;
   std::variant<std::monostate, JsonCall, NamedCall, PythonCall, ParameterCall> call_;
   bool in_list_ = false;
-  bool is_whole_ = false;  // these are calls only if nothing else follows,
-  AnswerPieces pending_;   // until which they are held back
+  bool is_whole_ = false;  // these are calls only if nothing else follows
+  AnswerPieces pending_;   // the calls that are held back until then
   bool called_ = false;
 };
 

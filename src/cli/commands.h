@@ -1,4 +1,4 @@
-// The verbs of godwit that are not godwit-lab's. Each has a file of its own.
+// The verbs of godwit itself, without godwit-lab's. Each has a file of its own.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace godwit::cli {
 
-// As console::Command has it.
+// Functions as in console::Command.
 int Run(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
 int Batch(std::span<const std::string> arguments);
@@ -17,8 +17,7 @@ int Tokenize(std::span<const std::string> arguments);
 int Pack(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
 
-// Finds the verb in the arguments of the program and runs it; --help and --version are answered
-// here.
+// Finds the verb in the program's arguments and runs it. Answers --help and --version itself.
 int RunVerb(std::span<const std::string> arguments);
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-// Tokens of each of several texts, said before they are read.
+// Token counts of several texts, shown before the texts are read.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace godwit::cli {
 struct FileTokens {
   std::string name;
   int64_t tokens = 0;
-  bool or_more = false;  // it was not counted to its end
+  bool or_more = false;  // the text was not counted to its end
 };
 
-// Tokens of each text by itself. A text that has far more than `limit_tokens` is not counted to its
-// end. encode: as Engine::Tokenize has it, without a frame.
+// Counts the tokens of each text by itself. A text with far more than `limit_tokens` is not counted
+// to its end. encode: as Engine::Tokenize, without leading tokens.
 std::vector<FileTokens> CountTokens(
     std::span<const console::NamedText> texts, int64_t limit_tokens,
     FunctionRef<std::vector<int32_t>(std::string_view text, int64_t limit_tokens)> encode);

@@ -1,4 +1,4 @@
-// Generating, with what belongs to it at a terminal.
+// Generation at a terminal, with progress, quiet input and Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace godwit::cli {
 
-// Shows how far the prompt is read, until all of it is. What is typed meanwhile waits, unseen, for
-// whoever reads it next. Ctrl-C cancels; pressed `presses_to_exit` times, it leaves the program.
+// Generates, and shows the progress of the prompt until it is read. Typed text waits unseen for the
+// next reader of the terminal. Ctrl-C cancels; `presses_to_exit` presses end the program.
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit);
 
-// Likewise, of several answers to one prompt: chat::GenerateAnswers.
+// GenerateAtTerminal for several answers to one prompt: chat::GenerateAnswers.
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
     const SessionOptions& session, int count, int presses_to_exit,

@@ -1,4 +1,4 @@
-// What the flags of this program can do about an error of the library, which knows none of them.
+// Advice on flags for errors of the library, which knows no flag.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace godwit::cli {
 
-// The message, with what helps behind it.
+// The message, followed by the flag that helps.
 std::string WithHint(const Error& error);
 
 }  // namespace godwit::cli

@@ -1,11 +1,11 @@
-// godwit inspect --kv: what cache policies do, in words, and what they cost in bytes.
+// godwit inspect --kv: the effect of cache policies in words, and their cost in bytes.
 #pragma once
 
 #include "cli/options/inspect_options.h"
 
 namespace godwit::cli {
 
-// Of the model, or of options.shape; reads no weights.
+// Explains policies for the model, or for options.shape. Reads no weights.
 void ExplainKv(InspectOptions options);
 
 }  // namespace godwit::cli

@@ -1,4 +1,5 @@
-// What both programs do around their verbs. Here alone errors meet the user of the command line.
+// The frame of both programs around their verbs. Errors meet the user of the command line here
+// alone.
 #pragma once
 
 #include <string_view>
@@ -7,13 +8,14 @@
 
 namespace godwit::cli {
 
-// What `run` returns; of what it throws, after a message on standard error, the exit code.
+// Returns the result of `run`. If it throws, prints a message on standard error and returns the
+// exit code.
 int ReportErrors(FunctionRef<int()> run);
 
-// Before a verb: signals are handled, and of several ranks the first one speaks.
+// To be called before a verb: handles signals, and lets only the first of several ranks speak.
 void TakeSignalsAndRanks();
 
-// Throws Error(kUnsupported) where several ranks were started and the verb makes no use of them.
+// Throws Error(kUnsupported) if several ranks were started and the verb makes no use of them.
 void RefuseUselessRanks(std::string_view verb);
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-// What is said about a finished run: for people, and how its tokens were chosen also as numbers.
+// Summaries of a finished run for people. Its sampler is also available as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,19 +9,21 @@
 
 namespace godwit::cli {
 
-// Tokens per second, 0 where nothing was measured.
+// Tokens per second; 0 if nothing was measured.
 double TokenRate(int64_t tokens, double ms);
 
-// Of a run: the prompt's of the tokens that were read, without those that were cached, or to which
-// a cancelled call did not come; the output's without its first token, whose time is the prompt's.
+// The rates of a run. The prompt's counts only tokens that were read: none that were cached, or
+// that a cancelled call did not reach. The output's leaves out its first token, whose time is the
+// prompt's.
 double PromptRate(const GenerateResult& result);
 double PredictedRate(const GenerateResult& result);
 
 // "dropped 164 tokens after the first 4"; empty if everything was kept.
 std::string DescribeDropped(const KvReport& kv);
 
-// On standard error, whoever reads it: "godwit: sinks:4+60: dropped 164 tokens after the first 4"
-// and `where`; nothing if everything was kept. For what has no other place to say so.
+// Reports dropped tokens on standard error, also where that is no terminal: "godwit: sinks:4+60:
+// dropped 164 tokens after the first 4" and `where`. Nothing if everything was kept. For verbs
+// without another place to say so.
 void SayDropped(const KvReport& kv, std::string_view where = "");
 
 // "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
@@ -30,7 +32,7 @@ std::string DescribeKv(const KvReport& kv);
 // "2.31 tokens a step; 131 accepted of 402 guessed tokens: 120 of ngram, 11 of recycled"
 std::string DescribeDrafts(const DraftReport& drafts);
 
-// Three lines, four with drafts, each ending in a newline.
+// Three lines, or four with draft tokens, each ending in a newline.
 std::string Summarize(const GenerateResult& result);
 
 // "1.32 s: weights 0.80 s, tokenizer 0.41 s, other 0.11 s"
@@ -39,11 +41,11 @@ std::string DescribeLoad(const LoadTimes& times);
 // {"ms", "weights_ms", "tokenizer_ms", "other_ms"}
 nlohmann::ordered_json LoadJson(const LoadTimes& times);
 
-// "top-k 40, top-p 0.9 (the model's), temperature 0.7": the steps that change something, in order.
+// The steps that change something, in order: "top-k 40, top-p 0.9 (the model's), temperature 0.7".
 std::string DescribeSampler(const EffectiveSampler& sampler);
 
-// Every option, the names of the steps in order as "samplers", and as "from_model" what the model's
-// generation_config.json said.
+// Every option, the names of the steps in order as "samplers", and as "from_model" those that came
+// from the model's generation_config.json.
 nlohmann::ordered_json SamplerJson(const EffectiveSampler& sampler);
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-// An answer as it comes, told apart from what the model thinks before it.
+// ToldAnswer: an answer as it arrives, apart from the thought before it.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace godwit::cli {
 class ToldAnswer {
  public:
   struct Listener {
-    std::function<void(std::string_view text)> on_text;  // of the answer
+    std::function<void(std::string_view text)> on_text;  // text of the answer
     std::function<void(std::string_view text)> on_thought;
     std::function<void(int64_t tokens)> on_thought_end;
   };
   ToldAnswer(const chat::AnswerForm& form, Listener listener);
-  ToldAnswer(const ToldAnswer&) = delete;  // its reader refers to it
+  ToldAnswer(const ToldAnswer&) = delete;  // reader_ refers to this object
   ToldAnswer& operator=(const ToldAnswer&) = delete;
 
-  // More of it. Throws as the listener does.
+  // Takes more of the answer. Throws as the listener does.
   void Take(const Event& event);
-  // There is no more: the rest.
+  // Ends the answer and reports its rest.
   void Finish();
 
   const std::string& text() const { return text_; }
@@ -40,20 +40,21 @@ class ToldAnswer {
   void EndThought();
 
   Listener listener_;
-  chat::CompletionRequest request_;  // one without tools
+  chat::CompletionRequest request_;  // a request without tools
   chat::AnswerReader reader_;
   std::string text_, thought_;
   int64_t thought_tokens_ = 0;
   bool thinks_ = false;
 };
 
-// --thoughts. Without it they are shown where standard error is a terminal.
+// The flag --thoughts. Without it thoughts are shown if standard error is a terminal.
 struct ThoughtsFlag {
   std::optional<bool> shows;
 };
 void AddThoughtsFlag(console::CommandLine& line, ThoughtsFlag& flag);
 
-// A thought on standard error, dim on a terminal; hidden, its length alone.
+// ThoughtText: a thought on standard error, dim on a terminal. A hidden thought shows only its
+// length.
 class ThoughtText {
  public:
   explicit ThoughtText(const ThoughtsFlag& flag);
@@ -66,7 +67,7 @@ class ThoughtText {
 
   const bool shows_, terminal_;
   console::WordWrap wrap_;
-  std::optional<console::ProgressLine> progress_;  // in place of what is hidden
+  std::optional<console::ProgressLine> progress_;  // instead of a hidden thought
 };
 
 }  // namespace godwit::cli

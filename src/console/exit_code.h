@@ -1,4 +1,4 @@
-// What the program tells the shell about how it ended.
+// Exit codes: the way in which the program ended.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@ namespace godwit::console {
 
 constexpr int kExitOk = 0;
 constexpr int kExitInternalError = 1;
-constexpr int kExitSomeFailed = 7;   // what could be done is done
-constexpr int kExitCancelled = 130;  // what a shell reports for a program ended by Ctrl-C
+constexpr int kExitSomeFailed = 7;   // the rest is done
+constexpr int kExitCancelled = 130;  // as a shell reports a program ended by Ctrl-C
 
 constexpr int ExitCode(ErrorKind kind) {
   switch (kind) {
@@ -30,7 +30,7 @@ constexpr int ExitCode(ErrorKind kind) {
   return kExitInternalError;
 }
 
-// For the help.
+// The exit codes as the help explains them.
 constexpr std::string_view kExitCodes =
     "Exit codes: 0 done, 1 internal error, 2 bad input or usage, 3 input/output (3 without a "
     "message: the reader of a pipe has gone), 4 bad file format, 5 unsupported, 6 out of memory, "

@@ -1,5 +1,5 @@
-// The pages of all verbs, of both programs: for the man page, the completions, and warnings of
-// misspelt environment variables. A program knows its own, and asks the other one for the rest.
+// The pages of all verbs of both programs: for the man page, the completions, and warnings about
+// misspelt environment variables. A program knows its own, and asks the other program for the rest.
 #pragma once
 
 #include <filesystem>
@@ -13,26 +13,26 @@
 
 namespace godwit::console {
 
-// First thing in main. other: where the other program is, or would be.
+// To be called first in main. other: the path of the other program, which need not exist.
 void SetProgram(std::span<const Command> commands, std::filesystem::path other);
 
-// What the running program does by this name. Null where that is nothing.
+// The running program's command of this name. Null: there is none.
 const Command* FindCommand(std::string_view name);
 
 std::vector<CommandPage> OwnPages();
 
-// Of every verb and, in place of `eval`, of every evaluation, as they stand in the lists. Those of
-// a program that is not there are missing.
+// The pages of every verb, in the order of the lists; each evaluation has one in place of `eval`.
+// The pages of a missing program are left out.
 std::vector<CommandPage> AllPages();
 
-// Likewise. Says on standard error which are missing.
+// AllPages, but says on standard error which pages are missing.
 std::vector<CommandPage> AllPagesOrWarn();
 
-// The argument by which the other program asks, and the answer.
+// The argument that asks a program for its pages, and the answer.
 inline constexpr std::string_view kPagesRequest = "--pages";
 std::string OwnPagesJson();
 
-// How to come by a program that is not there.
+// Advice for getting the missing program.
 inline constexpr std::string_view kHowToBuildTheLab =
     "in the sources of godwit, ./godwit builds it when it is needed first, as does cmake --build "
     "FOLDER --target godwit_lab_main";

@@ -1,5 +1,5 @@
-// What godwit can be told to do, in one list. `godwit` has the verbs that people use every day;
-// those that measure and make models are godwit-lab's, which godwit becomes for them.
+// The verbs of godwit, in one list. `godwit` has the everyday verbs. Verbs that measure or make
+// models belong to godwit-lab, which godwit becomes for them.
 #pragma once
 
 #include <span>
@@ -11,26 +11,27 @@ namespace godwit::console {
 struct Verb {
   std::string_view name;
   std::string_view summary;
-  bool over_ranks = false;  // that mpirun has started
+  bool over_ranks = false;  // may run over ranks that mpirun has started
   bool in_lab = false;
 };
 
 std::span<const Verb> AllVerbs();
-// Those behind `eval`, all in the lab.
+// The verbs behind `eval`, all in the lab.
 std::span<const Verb> AllEvaluations();
 
-// Null where there is none.
+// The verb of this name. Null: there is none.
 const Verb* FindVerb(std::string_view name);
 
-// How the running program does a verb: with the arguments behind its name. Its result goes to
-// standard output, and it returns the exit code. Of what goes wrong it throws Error, or ClosedPipe
-// (terminal/output.h); and HelpRequest (options/command_line.h), before anything is done.
+// Command: the function of a verb in the running program, called with the arguments behind the
+// name. The result goes to standard output, and the exit code is returned. Failures throw Error or
+// ClosedPipe (terminal/output.h). HelpRequest (options/command_line.h) is thrown before anything is
+// done.
 struct Command {
   std::string_view name;  // "eval tasks"
   int (*run)(std::span<const std::string> arguments);
 };
 
-// Does it, or prints its help.
+// Runs the command, or prints its help.
 int RunCommand(const Command& command, std::span<const std::string> arguments);
 
 int Completions(std::span<const std::string> arguments);

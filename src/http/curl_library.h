@@ -1,5 +1,5 @@
-// The functions of libcurl that are used here. The library is loaded when the first of them is
-// needed: it brings some thirty others along, which would cost each start of a program 10 ms.
+// CurlLibrary: the functions of libcurl in use. The library is loaded when the first one is needed.
+// It loads some thirty other libraries, which would cost each start of a program 10 ms.
 #pragma once
 
 #include <curl/curl.h>
@@ -29,7 +29,7 @@ struct CurlLibrary {
   decltype(&curl_url_set) url_set;
 };
 
-// Loaded and ready. Any thread may call it. Throws Error(kIo) where it is not installed.
+// The loaded library. Thread-safe. Throws Error(kIo) where libcurl is not installed.
 const CurlLibrary& Curl();
 
 }  // namespace godwit

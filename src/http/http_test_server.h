@@ -1,4 +1,5 @@
-// For tests only: a server on this machine that answers, byte for byte, as a function tells it to.
+// HttpTestServer, for tests only: a server on this machine whose answers, byte for byte, a function
+// gives.
 #pragma once
 
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@ struct TestAnswer {
   enum { kKeep, kClose } then = kKeep;
 };
 
-// "HTTP/1.1 200 OK", its length, and the body.
+// An answer of "HTTP/1.1 200 OK", the length, and the body.
 inline std::string OkAnswer(std::string_view body, std::string_view headers = "") {
   return fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{}\r\n{}", body.size(), headers,
                      body);
@@ -33,12 +34,12 @@ inline std::string OkAnswer(std::string_view body, std::string_view headers = ""
 
 class HttpTestServer {
  public:
-  // request: its lines and its body. Called by a thread for each connection, one at a time.
+  // request: the request's lines and body. Called by a thread for each connection, one at a time.
   using Handler = std::function<TestAnswer(const std::string& request)>;
 
   explicit HttpTestServer(Handler handler)
       : handler_(std::move(handler)), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    setenv("no_proxy", "*", 1);  // whatever the machine has for others
+    setenv("no_proxy", "*", 1);  // no proxy, even if the machine has one
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -68,7 +69,7 @@ class HttpTestServer {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(connections_.size());
   }
-  // All that came so far.
+  // All requests so far.
   std::vector<std::string> requests() {
     const std::lock_guard lock(mutex_);
     return requests_;
@@ -101,7 +102,7 @@ class HttpTestServer {
     }
   }
 
-  // A whole request.
+  // Reads a whole request.
   static bool Hear(int fd, std::string& heard) {
     size_t whole = std::string::npos;
     while (heard.size() < whole) {

@@ -1,4 +1,4 @@
-// Parts of a URL that decide who is spoken to.
+// The parts of a URL that name the server, and percent-encoding.
 #pragma once
 
 #include <string>
@@ -8,19 +8,20 @@ namespace godwit {
 
 struct HttpOrigin {
   std::string scheme;  // http or https
-  std::string host;    // in small letters; an address of IPv6 in brackets
+  std::string host;    // in lower case; an IPv6 address in brackets
   std::string port;    // also where the URL leaves it out
 
   bool operator==(const HttpOrigin&) const = default;
 };
 
-// Throws Error(kInput) for what is no URL of http or https, or names a user.
+// The origin of a URL. Throws Error(kInput) for anything but a URL of http or https, and for one
+// with a user's name.
 HttpOrigin OriginOf(const std::string& url);
 
-// "host", or "host:port" where it is not the port of its scheme.
+// The host: "host", or "host:port" where the port is not the scheme's own.
 std::string HostAndPort(const HttpOrigin& origin);
 
-// Everything but letters, digits, and "-._~" as %XX, and "/" where it is kept.
+// Encodes everything except letters, digits and "-._~" as %XX; keep_slashes: except "/", too.
 std::string PercentEncoded(std::string_view text, bool keep_slashes = false);
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-// Which files of a repository are the model that somebody asks for.
+// The choice of a repository's files that make up the model asked for.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace godwit::hub {
 
 struct ChosenFiles {
-  std::string word;               // behind "org/name:", for a GGUF model; else empty
+  std::string word;               // for a GGUF model the part behind "org/name:"; else empty
   std::vector<RemoteFile> files;  // the model itself last
 };
 
-// quant: of a GGUF model, as for -m (checkpoint/gguf_choice.h); all its parts. Empty: the
+// quant: chooses a GGUF model, with all its parts, as for -m (checkpoint/gguf_choice.h). Empty: the
 // safetensors with config.json, tokenizer and templates, or else the only GGUF model. Throws
-// Error(kInput) for several, with their names and sizes; Error(kIo) for what is not there, with
-// what is; and Error(kUnsupported) where there is nothing that could be loaded.
+// Error(kInput) for several models, with their names and sizes. Throws Error(kIo) for a missing
+// model, with those that exist, and Error(kUnsupported) where nothing could be loaded.
 ChosenFiles ChooseFiles(const Listing& listing, const std::string& quant);
 
 }  // namespace godwit::hub

@@ -1,6 +1,6 @@
-// The cache that programs share which read the Hugging Face hub: for each model a folder with the
-// files by what is in them (blobs), what branches are at (refs), and for each commit links by the
-// files' names (snapshots).
+// The cache that programs share for models of the Hugging Face hub. Each model has a folder:
+// "blobs" has files by their content, "refs" the commits of branches. "snapshots" has, for each
+// commit, links by the files' names.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,22 @@
 
 namespace godwit::hub {
 
-// HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub.
+// The cache's folder: HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub.
 std::filesystem::path CacheFolder();
 
-// HF_HOME or ~/.cache/huggingface.
+// The hub's home folder: HF_HOME or ~/.cache/huggingface.
 std::filesystem::path HomeFolder();
 
-// "models--org--name", of "org/name".
+// The folder's name for a model: "models--org--name" for "org/name".
 std::string RepositoryFolder(const std::string& repository);
-// The way back. Nullopt for other folders.
+// The model of a folder's name, "org/name". Nullopt for other folders.
 std::optional<std::string> RepositoryOf(std::string_view folder);
 
-// The snapshot that branch "main" is at, in a model's folder.
+// The snapshot of branch "main" in a model's folder.
 std::optional<std::filesystem::path> MainSnapshot(const std::filesystem::path& folder);
 
-// Whether a file of this name, with its folders, lies in the folder that it is put into, whoever
-// chose the name.
+// Whether a file of this name, folders included, stays inside the folder that it is put into, for
+// any origin of the name.
 bool IsSafeFileName(std::string_view name);
 
 }  // namespace godwit::hub

@@ -1,4 +1,4 @@
-// HubClient: what is asked of a Hugging Face hub, and what its refusals mean.
+// HubClient: requests to a Hugging Face hub, and the meaning of its refusals.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@ namespace godwit::hub {
 
 struct HubOptions {
   std::string endpoint;  // "https://huggingface.co"
-  // For the endpoint's host alone, and for no message.
+  // A secret, sent to the endpoint's host alone and never shown in a message.
   std::string token;
   const CancelToken* cancel = nullptr;
-  // Before a request is tried again; of each further time in a row three times as long.
+  // The pause before a request is tried again. Each further pause in a row is three times as long.
   std::chrono::milliseconds first_pause{200};
-  // That something is tried again, and why.
+  // Receives the news that something is tried again, and the reason.
   std::function<void(const std::string&)> say = {};
 
-  // HF_ENDPOINT; HF_TOKEN, or else what huggingface_hub has written into the file of HF_TOKEN_PATH
-  // or "token" in its home. Throws Error(kInput) where the endpoint is no URL; Error(kUnsupported)
-  // where HF_HUB_OFFLINE forbids to ask anyone.
+  // The options of HF_ENDPOINT and HF_TOKEN. Without HF_TOKEN, the token is what huggingface_hub
+  // has written into the file of HF_TOKEN_PATH or "token" in its home. Throws Error(kInput) where
+  // the endpoint is no URL, and Error(kUnsupported) where HF_HUB_OFFLINE forbids requests.
   static HubOptions FromEnvironment();
 };
 
@@ -33,18 +33,18 @@ class HubClient {
  public:
   explicit HubClient(HubOptions options);
 
-  // The files of "org/name" at a branch, tag or commit. Throws Error(kIo) that says what to do
-  // where there is no such model or revision, or where it asks for a token or to accept terms; and
-  // as HttpClient::Send and ParseListing do.
+  // The files of "org/name" at a branch, tag or commit. Throws Error(kIo) that says what to do if
+  // there is no such model or revision, or if the model needs a token or accepted terms. Also
+  // throws what HttpClient::Send and ParseListing throw.
   Listing List(const std::string& repository, const std::string& revision);
 
-  // Of a file that the list says no size or content of, what its headers say. Throws likewise, and
-  // Error(kFormat) where they do not either.
+  // Asks for the size or content name that the listing lacks, and takes them from the response
+  // headers. Throws as List does, and Error(kFormat) where the headers lack them, too.
   void Ask(const Listing& listing, RemoteFile& file);
 
-  // From what the partial file has on to the end; a lost connection is gone on with, a few times.
-  // on_change: after each change of its size. Throws as List does, Error(kFormat) for more bytes
-  // than the file has, and as PartialFile does.
+  // Downloads the rest of a file, from the partial file's end on. A lost connection is resumed, a
+  // few times. on_change: called after each change of the partial file's size. Throws as List and
+  // PartialFile do, and Error(kFormat) for more bytes than the file has.
   void Fetch(const Listing& listing, const RemoteFile& file, PartialFile& partial,
              const std::function<void()>& on_change);
 
@@ -53,7 +53,7 @@ class HubClient {
   void FetchOnce(const Listing& listing, const RemoteFile& file, PartialFile& partial,
                  const std::function<void()>& on_change);
   // Calls `work` again where it throws an HttpError that may pass, most_tries times in a row. got:
-  // how far it is by now.
+  // the bytes so far; a try that brought enough is not counted.
   void Retrying(
       int most_tries, const std::function<void()>& work,
       const std::function<int64_t()>& got = [] { return int64_t{0}; });

@@ -1,5 +1,5 @@
-// Names of models on the Hugging Face hub: "org/name", and behind it ":Q4_K_M" for one of several
-// GGUF models.
+// Names of models on the Hugging Face hub: "org/name", followed by ":Q4_K_M" to choose one of
+// several GGUF models.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 namespace godwit::hub {
 
 struct HubName {
-  std::string repository;  // "org/name", or what else stands before the colon
+  std::string repository;  // "org/name", or any other text before the colon
   std::string quant;       // empty: none
 };
 
-// Of any text; a colon counts that is behind the last slash.
+// Splits any text at a colon behind the last slash.
 HubName SplitHubName(const std::string& name);
 
-// Whether it is "org/name", in the letters that the hub allows; not "./name" or "/name".
+// Whether the text is "org/name", in the letters that the hub allows; not "./name" or "/name".
 bool IsHubName(std::string_view repository);
 
-// "org/name:Q4_K_M", as a shell takes it.
+// The name as a shell takes it: "org/name:Q4_K_M".
 std::string Spelling(const std::string& repository, const std::string& quant);
 
 }  // namespace godwit::hub

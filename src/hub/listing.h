@@ -10,9 +10,9 @@ namespace godwit::hub {
 
 struct RemoteFile {
   std::string name;    // safe (IsSafeFileName)
-  int64_t bytes = -1;  // -1: not said
-  std::string blob;    // names its content, and its file in the cache; empty: not said
-  std::string sha256;  // of the content; empty: not said
+  int64_t bytes = -1;  // -1: unknown
+  std::string blob;    // names the content, and the file in the cache; empty: unknown
+  std::string sha256;  // of the content; empty: unknown
 };
 
 struct Listing {
@@ -21,15 +21,16 @@ struct Listing {
   std::vector<RemoteFile> files;
 };
 
-// Of an answer of /api/models/ORG/NAME/revision/REVISION?blobs=true. Throws Error(kFormat) for what
-// is none, for a file whose name leads out of its folder, and for sizes and names of content that
-// cannot be.
+// Parses an answer of /api/models/ORG/NAME/revision/REVISION?blobs=true. Throws Error(kFormat) for
+// another answer, for a file whose name leads out of its folder, and for impossible sizes or
+// content names.
 Listing ParseListing(const std::string& repository, std::string_view json);
 
-// "ETag: W/\"0123\"" names content as 0123 does. Empty for what cannot name a file in the cache.
+// The content name in an ETag: 0123 for "ETag: W/\"0123\"". Empty for text that cannot name a file
+// in the cache.
 std::string BlobOfTag(std::string_view tag);
 
-// Whether that is a SHA-256: of large files the hub's names of content are.
+// Whether a content name is a SHA-256, which it is for the hub's large files.
 bool IsSha256(std::string_view blob);
 
 }  // namespace godwit::hub

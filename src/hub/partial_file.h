@@ -1,5 +1,5 @@
-// PartialFile: a file of the cache while it is downloaded. It stays where it is when its process
-// ends, and is gone on with.
+// PartialFile: a file of the cache during its download. It survives the end of its process, and the
+// download is resumed.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace godwit::hub {
 
 class PartialFile {
  public:
-  // Opens it, or makes it. hashed: what is there is read, and what comes is added, for the
-  // SHA-256. Throws Error(kIo), as the others do, and Error(kCancelled).
+  // Opens or makes the file. hashed: computes the SHA-256 of the bytes that are there and of those
+  // that are added. All functions throw Error(kIo); this one also throws Error(kCancelled).
   PartialFile(std::filesystem::path path, bool hashed, const CancelToken* cancel);
 
   int64_t size() const { return size_; }
-  void Restart();  // with nothing
+  void Restart();  // empties the file
   void Append(std::string_view bytes);
 
   std::string sha256() const { return hash_.Hex(); }
 
-  // Brings it to the disk and gives it that name.
+  // Syncs the file to the disk and renames it.
   void Finish(const std::filesystem::path& target);
   void Remove();
 
@@ -40,10 +40,11 @@ class PartialFile {
   int64_t size_ = 0;
 };
 
-// Held by one process at a time, for as long as it lives: huggingface_hub's lock of a blob, too.
+// BlobLock: huggingface_hub's lock of a blob, held by one process at a time, for the lock's
+// lifetime.
 class BlobLock {
  public:
-  // Waits; on_wait is called once where it has to. Throws Error(kIo), Error(kCancelled).
+  // Waits for the lock; on_wait is called once if it is held. Throws Error(kIo), Error(kCancelled).
   BlobLock(const std::filesystem::path& file, const std::function<void()>& on_wait,
            const CancelToken* cancel);
 

@@ -1,7 +1,7 @@
-// Pull: files of a model from the hub into the cache that other programs share.
+// Pull: downloads files of a model from the hub into the cache that programs share.
 //
-// Each is there whole or not at all. What was begun stays in the cache, and is gone on with by
-// whoever asks for it next; of several at once, one downloads and the others wait.
+// A file is there whole or not at all. An interrupted download stays in the cache, and the next
+// pull resumes it. If several pull at once, one downloads and the others wait.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,35 @@
 namespace godwit::hub {
 
 struct PullPlan {
-  std::filesystem::path folder;  // of the model in the cache
+  std::filesystem::path folder;  // the model's, in the cache
   Listing listing;
   std::string revision;
   std::vector<RemoteFile> files;  // each with its size and its blob
-  std::vector<int64_t> present;   // of each, bytes that are there already
+  std::vector<int64_t> present;   // for each file, bytes that are there already
 
   int64_t bytes() const;
   int64_t missing_bytes() const;
   std::filesystem::path snapshot() const;
 };
 
-// What there is to do for these files; asks the hub for what its list does not say. Throws as
-// HubClient does.
+// Plans the pull of these files. Asks the hub for sizes and content names that its listing lacks.
+// Throws as HubClient does.
 PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& revision,
                   std::vector<RemoteFile> files, const std::filesystem::path& cache);
 
-// Throws Error(kIo) where the disk has no room for what is missing.
+// Throws Error(kIo) if the missing bytes do not fit on the disk.
 void RequireRoom(const PullPlan& plan);
 
 struct PullHooks {
-  // start: what was there before.
+  // start: bytes that were there before.
   std::function<void(int64_t done, int64_t total, int64_t start)> progress = {};
   std::function<void(const std::string&)> say = {};
   const CancelToken* cancel = nullptr;
 };
 
-// Does it; then the revision is at that commit. Throws as HubClient does, Error(kFormat) for a file
-// that is not what the hub says by its SHA-256, which is removed, and Error(kIo).
+// Runs the plan; then the revision points to the listing's commit. Throws as HubClient does, and
+// Error(kIo). Throws Error(kFormat) for a file whose SHA-256 differs from the hub's, and removes
+// the file.
 void Pull(HubClient& client, const PullPlan& plan, const PullHooks& hooks);
 
 }  // namespace godwit::hub

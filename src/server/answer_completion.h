@@ -1,4 +1,4 @@
-// One request for a completion, from its body to its answer, whole or streamed.
+// AnswerCompletion: one request for a completion, from its body to its answer, whole or streamed.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@ namespace godwit::server {
 
 struct CompletionPlan {
   const Engine& engine;
-  const Session& session;  // to make tokens with
+  const Session& session;  // tokenizes
   SessionOptions options;
   Slots::Taken& slot;
-  std::function<std::string(const Error& error)> message_for;  // what is said of one
+  std::function<std::string(const Error& error)> message_for;  // the message that the client gets
 };
 
-// What came of it.
+// Token counts and times of an answered request.
 struct CompletionOutcome {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t disk_tokens = 0;
   int64_t output_tokens = 0;
-  // Of the first answer: from the engine's taking it, and on average between two tokens.
+  // Times of the first answer: from its start in the engine to the first token, and the average
+  // between two tokens.
   double first_token_ms = 0;
   double token_ms = 0;
 };
 
-// Waits for the end; ends early where nobody reads the answer any more. Throws Error before
-// anything of an answer was sent: what is wrong later is its last piece.
+// Answers a request and waits for the end; ends early once nobody reads the answer. Throws Error if
+// nothing of an answer was sent yet. A later error becomes the last piece of the answer.
 CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
                                    const chat::CompletionRequest& request, AnswerShape& shape,
                                    HttpReply& reply);

@@ -1,5 +1,5 @@
-// In which words an answer goes out: those of /v1/chat/completions and /v1/completions, those of
-// /v1/responses, of /v1/messages, or of /infill. Of a stream, server-sent events.
+// AnswerShape: the form of an answer: that of /v1/chat/completions and /v1/completions,
+// /v1/responses, /v1/messages, or /infill. Streams are server-sent events.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,23 @@ class AnswerShape {
  public:
   virtual ~AnswerShape() = default;
 
-  // How the answers will be written; before all else.
+  // Sets the form of the answers. To be called first.
   virtual void Begin(const chat::AnswerForm& form) = 0;
 
-  // echoes: of the prompts, where the request wants them.
+  // The body of a whole answer. echoes: the prompts, where the request wants them.
   virtual std::string Whole(std::span<const GenerateResult> results,
                             std::span<const Event> echoes) = 0;
 
-  // The pieces of a stream, any of which may be empty.
+  // Pieces of a stream, any of which may be empty.
   virtual std::string First() = 0;
   virtual std::string Of(int choice, const Event& event) = 0;
   virtual std::string Progress(const PromptProgress& progress) = 0;
   virtual std::string Last(std::span<const GenerateResult> results) = 0;
-  // In place of the last one.
+  // The last piece of a stream that failed, instead of Last.
   virtual std::string Failed(int status, std::string_view message) = 0;
 };
 
-// All of which must outlive it.
+// Shapes of one request. All arguments must outlive them.
 std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& request,
                                              const chat::CompletionName& name,
                                              chat::TokenTexts& texts);

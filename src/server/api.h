@@ -1,4 +1,5 @@
-// What the server answers: the paths of OpenAI's API, and those that llama.cpp's server adds to it.
+// Api: the server's answers at the paths of OpenAI's and Anthropic's APIs, and at those that
+// llama.cpp's server adds. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,59 +22,60 @@
 
 namespace godwit::server {
 
-// What a request came to; nothing of what it said.
+// The outcome of a request, without any of its text.
 struct ServedRequest {
-  std::string method, path;  // of those that are known, else "?"
+  std::string method, path;  // "?" where unknown
   int status = 0;
   double ms = 0;
-  CompletionOutcome completion;  // where it was one
-  bool gone = false;             // nobody read the answer to its end
-  // The error with the places of files, where the answer has left them out.
+  CompletionOutcome completion;  // for a completion
+  bool gone = false;             // the client left before the answer's end
+  // The error with the paths of files, which the answer leaves out.
   std::string error;
 };
 
-// What can be told of a model, beside what its engine knows.
+// Facts about a model that its engine does not know.
 struct ModelAbout {
   std::string family;  // "llama"
-  std::string format;  // of its files: "gguf", "safetensors"
+  std::string format;  // the files' format: "gguf", "safetensors"
   int64_t parameters = 0;
   std::vector<std::string> stored_as;  // types of its tensors, the most frequent first
-  // In memory: weights, and keys and values.
+  // Types in memory: of weights, and of keys and values.
   std::string loaded_as, kv_type;
 };
 
 struct ApiOptions {
   std::string model;        // the name that stands in answers
-  std::string model_place;  // its folder or file, which they leave out
+  std::string model_place;  // its folder or file, which answers leave out
   ModelAbout about;
   chat::CompletionDefaults defaults;
   SessionOptions session;
-  int64_t parallel = 1;           // requests that are answered at once,
-  int64_t queue = 64;             // and that wait beyond these
-  std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
-  // Nobody but this machine reaches it: who has no key must call it by a name of this machine.
+  int64_t parallel = 1;           // requests that are answered at once
+  int64_t queue = 64;             // requests that may wait beyond these
+  std::vector<std::string> keys;  // a request needs one of them; empty: none is needed
+  // Whether only this machine reaches the server. Without `keys`, a request must then name this
+  // machine in its Host.
   bool local = false;
-  // Where others wait, and nothing has come of those that are answered for so long, requests do not
-  // get through: /ready and /health say so.
+  // The time without progress of running requests, while others wait, after which /ready and
+  // /health report a stall.
   double stall_ms = 30'000;
-  // Whose pages may ask, as HttpOptions has them: by the names in these it may be called, too.
+  // Origins whose pages may ask, as in HttpOptions. A request's Host may be one of their names,
+  // too.
   std::vector<std::string> origins;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
-// 503, and when to come back.
+// Answers 503, with the time after which to ask again.
 void RefuseForNow(HttpReply& reply, std::string_view why);
 
-// Thread-safe.
 class Api {
  public:
   // The engine must outlive it.
   Api(const Engine& engine, ApiOptions options);
 
-  // HttpServer's handler.
+  // Handles a request of HttpServer.
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
 
-  // Refuses what comes from now on, and waits for the rest.
+  // Refuses new requests, and waits for the rest.
   void Drain();
 
  private:
@@ -82,7 +84,7 @@ class Api {
   static const Route kRoutes[];
 
   static const Route* FindRoute(std::string_view path);
-  // Why a page of another site may not ask; empty: it is none.
+  // The reason to refuse a request from another site's page; empty: there is none.
   std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
   void Tell(const ServedRequest& served);
@@ -107,16 +109,16 @@ class Api {
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;
 
-  // What is said of an error; with more of it in `served` than others should know.
+  // The message of an error for the client. `served` gets details that others should not know.
   std::string MessageFor(const Error& error, ServedRequest& served) const;
-  // shape_of: the words of the answer that has this name.
+  // shape_of: makes the shape of the answer that has this name.
   void Answer(
       const Work& work, const chat::CompletionRequest& request,
       FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName& name)> shape_of) const;
 
   const Engine& engine_;
   ApiOptions options_;
-  Session session_;  // to make tokens with
+  Session session_;  // tokenizes
   int64_t started_;  // Unix seconds
   bool has_template_;
   std::atomic<bool> draining_ = false;

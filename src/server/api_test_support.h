@@ -1,4 +1,4 @@
-// An Api of the tiny model, and answers that a test looks at.
+// An Api of the tiny model, and answers that a test examines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,12 +60,12 @@ class Answered : public HttpReply {
     const std::lock_guard lock(mutex_);
     return ended_;
   }
-  // Of an answer that has ended.
+  // The parts of an answer that has ended.
   int status() const { return status_; }
   const std::string& body() const { return body_; }
   const std::map<std::string, std::string>& headers() const { return headers_; }
   Json json() const { return Json::parse(body_); }
-  // What was streamed.
+  // The events that were streamed.
   std::vector<Json> chunks() const {
     std::vector<Json> chunks;
     constexpr std::string_view kBegin = "data: ";
@@ -115,7 +115,7 @@ class ApiTest : public testing::Test {
     reply->WaitForEnd();
     return reply;
   }
-  // Of one that is refused.
+  // The error message of a refused request.
   std::string MessageOf(const Answered& reply, int status) {
     EXPECT_EQ(reply.status(), status) << reply.body();
     return reply.json()["error"]["message"];

@@ -1,4 +1,4 @@
-// An error of a request, as OpenAI's API tells it, or Anthropic's.
+// The error of a request in the form of OpenAI's API, or Anthropic's.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace godwit::server {
 
-// 400 where the request is wrong, 503 where it does not fit now, else 500.
+// The HTTP status: 400 where the request is wrong, 503 where it does not fit now, else 500.
 int StatusOf(const Error& error);
 
 enum class ErrorWords { kOpenAi, kAnthropic };
 
-// {"error": {"message", "type", "param": null, "code"}}, no code: null; in Anthropic's words
-// {"type": "error", "error": {"type", "message"}}, with a code beside them where there is one.
+// The body {"error": {"message", "type", "param": null, "code"}}; no code: null. In Anthropic's
+// form {"type": "error", "error": {"type", "message"}}, with a code beside them where there is one.
 std::string ErrorBody(int status, std::string_view message, std::string_view code = "",
                       ErrorWords words = ErrorWords::kOpenAi);
-// Of an error that is told in other words, with its code: of a prompt that is too long
+// The body of an error under another message, with the error's code. A prompt that is too long has
 // "context_length_exceeded", with "n_prompt_tokens" and "n_ctx".
 std::string ErrorBody(const Error& error, std::string_view message, ErrorWords words);
 

@@ -1,4 +1,4 @@
-// For tests: whoever is on the other side of a connection.
+// Client, for tests: the other side of a connection.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,11 +19,10 @@
 
 namespace godwit::server {
 
-// A client that says what it is told to, byte for byte. A signal, such as a fuzzer's clock, costs
-// it nothing.
+// A client that sends the bytes of a test. Signals, such as a fuzzer's clock, do not disturb it.
 class Client {
  public:
-  // Each is from an address of its own, of this machine: one has ports for 28,000 a minute.
+  // Each client has its own local address: one address has ports for 28,000 connections a minute.
   explicit Client(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
     static std::atomic<uint32_t> clients = 0;
     const auto call = [&](auto action, uint32_t host, uint16_t at) {
@@ -48,7 +47,7 @@ class Client {
     }
   }
 
-  // Up to and with what is expected, or up to the connection's end.
+  // The received text up to and with `expected`, or up to the connection's end.
   std::string HearUntil(std::string_view expected) {
     size_t from = 0, at;
     while ((at = heard_.find(expected, from)) == heard_.npos) {
@@ -76,7 +75,7 @@ class Client {
     return result;
   }
 
-  // What was interrupted goes on without its caller.
+  // An interrupted connect goes on without its caller.
   bool IsConnected() const {
     pollfd waiting{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
     return Whole([&] { return poll(&waiting, 1, -1); }) == 1 && (waiting.revents & POLLERR) == 0;

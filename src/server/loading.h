@@ -1,4 +1,4 @@
-// What is answered while the model is loaded.
+// Loading: the answer to requests while the model is loaded. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,16 @@
 
 namespace godwit::server {
 
-// Thread-safe.
 class Loading {
  public:
-  // Of the model's bytes so many are there.
+  // Notes how many of the model's bytes are loaded.
   void Note(int64_t done_bytes, int64_t total_bytes);
 
-  // From 0 to 0.99: the rest is what follows the last byte.
+  // The progress from 0 to 0.99: work remains after the last byte.
   double progress() const { return percent_ / 100.0; }
 
-  // 503 at every path: {"status": "loading", "progress": 0.42, "error": {...}}, and when to come
-  // back.
+  // Answers 503 at every path, with the time after which to ask again: {"status": "loading",
+  // "progress": 0.42, "error": {...}}.
   void Answer(HttpReply& reply) const;
 
  private:

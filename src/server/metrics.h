@@ -1,4 +1,4 @@
-// What a server has done so far, as Prometheus reads it. Thread-safe.
+// Metrics: counts and times of a server's work so far, as Prometheus reads them. Thread-safe.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@ namespace godwit::server {
 
 struct ServedRequest;
 
-// How many of the values were at most so large.
+// Counts of values up to each bound.
 class Histogram {
  public:
   static constexpr std::array kBounds = {0.001, 0.0025, 0.005, 0.01,  0.025,  0.05,
                                          0.1,   0.25,   0.5,   1.0,   2.5,    5.0,
                                          10.0,  30.0,   60.0,  300.0, 1800.0, 7200.0};
   void Add(double value);
-  // In lines, under that name.
+  // The histogram in lines, under that name.
   std::string Text(std::string_view name, std::string_view help) const;
 
  private:
-  std::array<int64_t, kBounds.size() + 1> counts_{};  // between two bounds
+  std::array<int64_t, kBounds.size() + 1> counts_{};  // between neighbouring bounds
   double sum_ = 0;
 };
 
@@ -33,7 +33,7 @@ class Metrics {
  public:
   void Add(const ServedRequest& served);
 
-  // gauges: what is now, by names; in the text format of Prometheus, version 0.0.4.
+  // The text for Prometheus, format version 0.0.4. gauges: current values by names.
   std::string Text(std::span<const std::pair<std::string_view, int64_t>> gauges) const;
 
  private:

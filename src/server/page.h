@@ -1,5 +1,5 @@
-// The web page: files that are part of the program (page/, room.cmake). They need no key and no
-// model, and a browser runs nothing else in them.
+// The web page: files that are built into the program (page/, room.cmake). They need no key and no
+// model, and contain all code that a browser runs.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ struct PageFile {
 
 std::span<const PageFile> PageFiles();
 
-// Answers a request for one of them: "/" is index.html, "/page/NAME" any other. False: it is for
-// something else.
+// Answers a request for one of the files: "/" is index.html, "/page/NAME" any other. False: the
+// path is not the page's.
 bool AnswerPage(const HttpRequest& request, HttpReply& reply);
 
 }  // namespace godwit::server

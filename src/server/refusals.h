@@ -1,5 +1,5 @@
-// What a request that cannot be answered is told beside what is wrong: what is near, and what
-// helps.
+// Messages for requests that cannot be answered: besides the fault, the nearest alternative and
+// help.
 #pragma once
 
 #include <span>
@@ -15,16 +15,16 @@ struct Endpoint {
   std::string_view method, path;
 };
 
-// Of a path at which there is nothing: what others have there, and what is near here. endpoints:
-// all that there are, one at least.
+// The message for an unknown path: the server that has it and what replaces it here, or else the
+// nearest path. endpoints: all that exist, at least one.
 std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints);
 
-// The error's message, and where a prompt is too long, what helps; defaults: what requests may
-// name.
+// The error's message, with advice where a prompt is too long. defaults: the values that requests
+// may name.
 std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defaults);
 
-// An error's message without the folders of this machine, which are nobody's business elsewhere:
-// files are called by their own names. model: its folder or file, as the operator has named it.
+// The error's message without folders of this machine, which clients must not learn: files keep
+// their own names. model: its folder or file, as the operator named it.
 std::string WithoutFolders(const Error& error, std::string message, const std::string& model);
 
 }  // namespace godwit::server

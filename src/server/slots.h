@@ -1,5 +1,4 @@
-// What the requests that are being answered have come to: lengths and times, nothing of a text.
-// Thread-safe.
+// Slots: lengths and times of the requests that are being answered, without any text. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,17 @@ class Slots {
  public:
   explicit Slots(int64_t count) : slots_(static_cast<size_t>(count)) {}
 
-  // The place of one request, for as long as it lives.
+  // Taken: the slot of one request, for its lifetime.
   class Taken {
    public:
-    // id: the request's number. There must be a free one: there are as many as workers.
+    // id: the request's number. A slot must be free: there are as many as workers.
     Taken(Slots& slots, int64_t id);
     ~Taken();
     Taken(const Taken&) = delete;
     Taken& operator=(const Taken&) = delete;
 
-    // What came of one of its answers, of which 0 tells how far their prompt is read.
+    // Counts an event of one of the request's answers. Answer 0 reports the progress of their
+    // prompt.
     void Take(int answer, const Event& event);
 
    private:
@@ -33,21 +33,22 @@ class Slots {
     size_t at_;
   };
 
-  // Since anything came of any of them.
+  // The time since the last event of any request.
   double still_ms() const;
 
-  // A list, in llama.cpp's terms where it has them. context: the most tokens of a text.
+  // The slots as a list, in llama.cpp's terms where it has them. context: the most tokens of a
+  // text.
   nlohmann::ordered_json Json(int64_t context) const;
 
  private:
   struct Slot {
-    int64_t id = -1;  // of the request; -1: free
+    int64_t id = -1;  // the request's number; -1: free
     Stopwatch watch = {};
     PromptProgress prompt = {};
     int64_t output_tokens = 0;
   };
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   Stopwatch moved_;
   std::vector<Slot> slots_;
 };

@@ -1,4 +1,4 @@
-// Threads for work that waits, and a queue that does not grow beyond a limit. Thread-safe.
+// Workers: threads for tasks that wait, and a queue with a limit. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -16,21 +16,21 @@ namespace godwit::server {
 
 class Workers {
  public:
-  // most_waiting: tasks beyond those that are worked on.
+  // most_waiting: tasks beyond those that run.
   Workers(int64_t threads, int64_t most_waiting);
-  // Works off what was taken.
+  // Runs the tasks that were taken, then ends.
   ~Workers();
 
-  // task: throws nothing. False: there are too many.
+  // Takes a task, which must throw nothing. False: there are too many.
   bool Take(std::function<void()> task);
 
   int64_t working() const;
   int64_t waiting() const;
-  // Whether another one would be taken.
+  // Whether Take would accept another task.
   bool has_room() const;
-  // Since one was last begun or ended.
+  // The time since a task last began or ended.
   double still_ms() const;
-  // Until nothing is left.
+  // Waits until no task is left.
   void Wait();
 
  private:
@@ -38,7 +38,7 @@ class Workers {
   bool HasRoom() const { return std::ssize(tasks_) + working_ < threads_count_ + most_waiting_; }
 
   int64_t threads_count_, most_waiting_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   int64_t working_ = 0;

@@ -1,5 +1,5 @@
-// For tests: a system whose calls fail when they are told to. The program that links faults.cc has
-// its own open, write and so on.
+// For tests: system calls that fail on demand. A program that links faults.cc has its own open,
+// write and so on.
 #pragma once
 
 #include <cerrno>
@@ -9,12 +9,12 @@ namespace godwit::faults {
 
 enum class Kind {
   kError,       // the call fails with an errno
-  kShortWrite,  // a write takes a part; another call goes well
+  kShortWrite,  // a write takes a part; other calls succeed
 };
 
-// The n-th call from now on, of those that may fail, does so: once, or from then on.
+// Lets n calls that may fail pass, and makes the next one fail: once, or from then on.
 void FailCall(int n, Kind kind, int error, bool for_good);
-// No call fails any more. The name of the first that did; empty: none was reached.
+// Ends all failures. Returns the name of the first call that failed; empty: none was reached.
 std::string StopFailing();
 
 }  // namespace godwit::faults

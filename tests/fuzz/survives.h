@@ -1,4 +1,4 @@
-// For targets of the process that runs tokenizers, templates and schemas.
+// Checks for targets of the process that runs tokenizers, templates and schemas.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace godwit::fuzz {
 
-// Whatever the libraries say, their insides stay inside; `input` may have such words itself.
+// Checks that a message does not show the libraries' internals. `input` may have such words itself.
 inline void CheckMessage(const std::string& message, std::string_view input) {
   for (const char* inside :
        {"panicked", "unwrap", ".rs:", "untagged", "expected struct", "usize"}) {

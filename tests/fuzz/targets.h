@@ -1,7 +1,7 @@
-// What the fuzzer feeds. Each function takes any bytes, returns normally whether they are accepted
-// or refused with Error(kFormat) or Error(kUnsupported), and aborts on everything else: a wrong
-// result, another exception. Here aborting is the interface: it is how a fuzzer, and the replay
-// test, learn of a finding.
+// Targets of the fuzzer. Each function takes any bytes and returns normally, whether they are
+// accepted or refused with Error(kFormat) or Error(kUnsupported). It aborts on everything else: a
+// wrong result, another exception. Aborting is the interface here: a fuzzer, and the replay test,
+// learn of a finding by it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void FuzzJsonSchema(std::span<const uint8_t> input);
 void FuzzToolCalls(std::span<const uint8_t> input);
 void FuzzSentencePiece(std::span<const uint8_t> input);
 
-// Of replay_text.cc: replayed, but not fuzzed.
+// Targets of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);
 void ReplayTemplate(std::span<const uint8_t> input);
 
@@ -39,7 +39,7 @@ inline void Require(bool condition, const char* what) {
   std::abort();
 }
 
-// Whether `action` returned; false if it threw one of the two.
+// Whether `action` returned. False: it threw an Error of kFormat or kUnsupported.
 template <typename Action>
 bool Accepts(Action action) {
   try {

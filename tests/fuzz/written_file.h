@@ -1,4 +1,4 @@
-// A file that a target reads its input from, for readers that take a path.
+// WrittenFile: a file with a target's input, for readers that take a path.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace godwit::fuzz {
 
-// In a folder of its own, which lives as long as the object.
+// Lies in a folder of its own, which lives as long as the object.
 class WrittenFile {
  public:
   explicit WrittenFile(const std::string& name)

@@ -1,4 +1,4 @@
-// For tests only: the golden checkpoints, their logits, and how far others are from them.
+// For tests only: the golden checkpoints, their logits, and the errors of other logits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,11 +24,12 @@ namespace godwit {
 struct Golden {
   std::string path;
   std::string family;
-  std::string dtype;   // of the weights as the goldens were computed with them
+  std::string dtype;   // of the weights that computed the golden
   std::string stored;  // of the weights in the file
   int64_t context;
 
-  // To be asked of LoadDecoder, so that bf16 numbers are multiplied as floats. None: as stored.
+  // The weight type for LoadDecoder, so that bf16 numbers are multiplied as floats. Nullopt: as
+  // stored.
   std::optional<DType> Weights() const {
     if (dtype == stored) return std::nullopt;
     return DType::kF32;
@@ -66,7 +67,7 @@ inline Golden GoldenOf(const std::string& path) {
   throw Error(ErrorKind::kInput, path + " is in no index of goldens");
 }
 
-// Those in GGUF, by name.
+// The goldens in GGUF, by name.
 inline std::vector<std::string> GgufGoldens() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(GoldenRoot() / "gguf")) {
@@ -77,7 +78,7 @@ inline std::vector<std::string> GgufGoldens() {
   return names;
 }
 
-// Folders whose layers are packed, by name.
+// The folders with packed layers, by name.
 inline std::vector<std::string> PackedGoldens() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(GoldenRoot() / "packed")) {
@@ -87,7 +88,7 @@ inline std::vector<std::string> PackedGoldens() {
   return names;
 }
 
-// A file of GGUF, or a part of it that is not the first.
+// The GGUF file of a golden, or its second part.
 inline std::filesystem::path GgufGoldenFile(const std::string& name) {
   const auto alone = GoldenRoot() / "gguf" / (name + ".gguf");
   return std::filesystem::exists(alone) ? alone
@@ -108,7 +109,7 @@ std::vector<To> Elements(const TensorInfo& tensor) {
 struct Reference {
   std::vector<int32_t> ids;
   std::vector<float> logits;  // [ids, vocab]
-  int64_t context = 0;        // that they are of, where that counts
+  int64_t context = 0;        // of the logits, where it matters
 };
 
 inline Reference ReadReference(const std::filesystem::path& path) {
@@ -129,7 +130,7 @@ struct Errors {
 };
 
 inline Errors Compare(const std::vector<float>& logits, const std::vector<float>& expected_logits) {
-  // NaN would be no maximum below.
+  // A NaN would not become the maximum below.
   if (logits.size() != expected_logits.size() ||
       !std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
     ADD_FAILURE() << logits.size() << " logits, expected " << expected_logits.size()
@@ -148,9 +149,9 @@ inline Errors Compare(const std::vector<float>& logits, const std::vector<float>
   return {difference / largest, std::sqrt(square / expected_square)};
 }
 
-// float32: what the goldens' own rounding allows, well under the smallest change that a mistake
-// makes (4e-4, see README.md). int8: the same, as no input of a golden is near the middle between
-// two integers.
+// The largest error allowed. float32: the goldens' own rounding, well under the smallest change
+// that a mistake makes (4e-4, see README.md). int8: the same, because no input of a golden is near
+// the middle between two integers.
 inline constexpr double kTolerance = 5e-5;
 
 }  // namespace godwit

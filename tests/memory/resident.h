@@ -1,4 +1,4 @@
-// How much memory this process holds. Only *_test.cc files include it.
+// The memory that this process holds. Only *_test.cc files include it.
 #pragma once
 
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 namespace godwit {
 
-// A sanitizer keeps books of its own, which grow.
+// Whether a sanitizer runs, whose own records take more and more memory.
 #ifdef GODWIT_SANITIZED
 inline constexpr bool kSanitized = true;
 #else
@@ -22,10 +22,10 @@ inline int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// Forgets what was resident before.
+// Forgets the earlier peak.
 inline void ResetPeakResidentBytes() { std::ofstream("/proc/self/clear_refs") << 5; }
 
-// A line of /proc/self/status, which counts in KiB.
+// The value of a line in /proc/self/status, which counts in KiB.
 inline int64_t StatusBytes(const char* name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -35,10 +35,10 @@ inline int64_t StatusBytes(const char* name) {
   return 0;
 }
 
-// The most that was resident since the process began, or since that.
+// The peak since the process began, or since ResetPeakResidentBytes.
 inline int64_t PeakResidentBytes() { return StatusBytes("VmHWM:"); }
 
-// Of what is resident, what no file backs.
+// The resident bytes that no file backs.
 inline int64_t AnonymousBytes() { return StatusBytes("RssAnon:"); }
 
 }  // namespace godwit

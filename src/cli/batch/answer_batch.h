@@ -1,4 +1,5 @@
-// Answers the requests of a file, several at once, and writes down each result as it is there.
+// AnswerBatch: answers the requests of a file, several at once, and writes each result when it is
+// done.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,19 @@ struct BatchPlan {
 };
 
 struct BatchSummary {
-  int64_t answered = 0;  // now, the failed ones included
-  int64_t failed = 0;    // of these
-  std::string failure;   // why the first one has
+  int64_t answered = 0;  // in this run, failed ones included
+  int64_t failed = 0;    // failed ones of these
+  std::string failure;   // the reason of the first failure
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   KvReport longest;        // the longest text of all
   bool cancelled = false;  // by Ctrl-C
 };
 
-// What is wrong with one request becomes its result, and the others go on. Throws Error(kIo) where
-// results cannot be written, Error(kFormat) where the file of requests is no longer what it was,
-// and what ended the ranks' work, if they have ended (Engine::ranks_ended).
+// Answers the requests of the plan. An error of one request becomes its result, and the others go
+// on. Throws Error(kIo) if results cannot be written, and Error(kFormat) if the file of requests
+// has changed. Throws the error that ended the ranks' work, if they have ended
+// (Engine::ranks_ended).
 BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan,
                          console::AppendedFile& results);
 

@@ -1,4 +1,4 @@
-// A file of requests, one on each line, as OpenAI's batches have them:
+// A file of requests, one on each line, in the form of OpenAI's batches:
 //
 //   {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Once"}}
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace godwit::cli {
 
-// More than a text of a million tokens, or their ids, takes.
+// The most bytes of a request: more than a text of a million tokens, or their ids, takes.
 constexpr size_t kMostRequestBytes = size_t{64} << 20;
 
 struct BatchRequest {
@@ -22,14 +22,14 @@ struct BatchRequest {
   chat::CompletionRequest completion;
 };
 
-// where: "line 12". Throws Error(kFormat) that begins with it.
+// Parses a line. where: "line 12". Throws Error(kFormat) that begins with it.
 BatchRequest ParseBatchRequest(std::string_view line, std::string_view where,
                                const chat::CompletionDefaults& defaults = {});
 
-// Whether there is a request on it.
+// Whether the line has no request.
 bool IsBlank(std::string_view line);
 
-// Tells the bytes of one request from those of another: a result carries it.
+// A fingerprint of a request's bytes, which its result carries.
 uint64_t Fingerprint(std::string_view line);
 
 struct RequestPlace {
@@ -44,8 +44,8 @@ struct RequestIndex {
   bool has_chats = false;
 };
 
-// Looks at all of them, and keeps their names. Throws Error(kFormat) with everything that is wrong,
-// Error(kIo). Shows progress.
+// Checks all requests, and keeps their names. Throws Error(kFormat) with everything that is wrong,
+// and Error(kIo). Shows progress.
 RequestIndex CheckRequests(const std::string& path);
 
 }  // namespace godwit::cli

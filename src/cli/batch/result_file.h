@@ -1,11 +1,10 @@
-// The results of a batch, one on each line in the order in which they are finished, as OpenAI's
-// batches have them:
+// Results of a batch, one on each line in the order in which they finish, in the form of OpenAI's
+// batches:
 //
-//   {"id": ..., "custom_id": "a", "response": {"status_code": 200, "request_id": ..., "body":
-//   {...}},
-//    "error": null}
+//   {"id": ..., "custom_id": "a",
+//    "response": {"status_code": 200, "request_id": ..., "body": {...}}, "error": null}
 //
-// Of a request that failed, "status_code" is not 200, and "error" says why, as does the body.
+// For a failed request, "status_code" is not 200, and "error" and the body have the reason.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 
 namespace godwit::cli {
 
-// What a result answers.
+// The request that a result answers.
 struct RequestName {
   std::string custom_id;
   RequestPlace place;
@@ -27,7 +26,7 @@ struct RequestName {
   std::string request_id() const;  // "req_0123456789abcdef", by the fingerprint
 };
 
-// Each a line with its newline.
+// Lines of results, with their newlines.
 std::string ResultLine(const RequestName& request, const nlohmann::ordered_json& body);
 std::string FailureLine(const RequestName& request, const Error& error);
 
@@ -35,20 +34,20 @@ struct FinishedRequests {
   std::vector<bool> lines;  // [line number], from 1 on
   int64_t count = 0;
   struct Failure {
-    int64_t request;  // its line
-    int64_t result;   // and that of its result
+    int64_t request;  // the request's line
+    int64_t result;   // the result's line
   };
-  std::vector<Failure> failures;  // of these, in the order of the results
+  std::vector<Failure> failures;  // those that failed, in the order of their results
 };
 
-// What an earlier run has left in `results`. A last line that was not finished is taken away, and
-// standard error says so. Throws Error(kInput) where a line is no result, one of another model, or
-// not one of `requests` as they are now, and Error(kIo).
+// Reads the results of an earlier run. An unfinished last line is removed, and standard error says
+// so. Throws Error(kIo). Throws Error(kInput) if a line is no result, belongs to another model, or
+// does not match `requests` as they are now.
 FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex& requests,
                              const std::string& model);
 
-// So that they are answered again: takes the results of the failed ones out of the file, all at
-// once, whatever ends the process. Throws as OutputFile and AppendedFile do.
+// Removes the results of failed requests, so that these are answered again. All are removed at
+// once, however the process ends. Throws as OutputFile and AppendedFile do.
 void ForgetFailures(console::AppendedFile& results, FinishedRequests& finished);
 
 }  // namespace godwit::cli

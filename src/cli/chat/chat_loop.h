@@ -1,5 +1,5 @@
-// ChatLoop: reads messages and commands, answers, until the input ends. What godwit chat does once
-// its model is loaded.
+// ChatLoop: the loop of godwit chat once its model is loaded. It reads messages and commands, and
+// answers, until the input ends.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct ChatSetup {
   DecoderSpec spec;
   chat::ChatCodec codec;
   std::optional<std::string> system;
-  std::vector<console::NamedText> files;  // what the first question is about
-  bool lossy = false;                     // of files that are read later
+  std::vector<console::NamedText> files;  // files of the first question
+  bool lossy = false;                     // for files that are read later
   GenerateOptions generate;
-  int64_t query_tokens;  // of generate, in every turn; 0: those of the last message
+  int64_t query_tokens;  // generate.query_tokens of every turn; 0: the last message's
   ThoughtsFlag thoughts;
-  EffectiveSampler sampler;  // where generate.sampler came from
+  EffectiveSampler sampler;  // the source of generate.sampler
   SessionOptions session;
-  bool interactive = false;  // somebody types and reads; else a script, which errors end
+  bool interactive = false;  // a person types and reads; else a script, which errors end
 };
 
 class ChatLoop {
@@ -41,7 +41,8 @@ class ChatLoop {
   // The engine must outlive it.
   ChatLoop(const Engine& engine, ChatSetup setup);
 
-  // Throws Error(kIo), and without somebody to try again every other Error.
+  // Runs until the input ends. Throws Error(kIo), and without a person to try again every other
+  // Error.
   void Run(console::LineSource& lines);
 
  private:
@@ -53,7 +54,7 @@ class ChatLoop {
   };
   static std::span<const Command> Commands();
 
-  // Whether the message was one.
+  // Runs the message if it is a command. False: it is none.
   bool RunCommand(const std::string& message);
   void ShowHelp(const std::string&);
   void Clear(const std::string&);
@@ -67,37 +68,37 @@ class ChatLoop {
   void ShowStats(const std::string&);
   void Exit(const std::string&) { done_ = true; }
 
-  // An action that a message asks for: its error is said where somebody can try again, else thrown.
+  // Runs an action that a message asks for. Its error is shown if a person can try again, else
+  // thrown.
   void Attempt(FunctionRef<void()> action) const;
-  // Files go before the next question. Throws Error(kInput) for those that leave no room for it.
+  // Puts files before the next question. Throws Error(kInput) for files that leave no space for it.
   void TakeFiles(std::span<const console::NamedText> files);
-  // The last question, whose files wait again. False if there is none.
+  // Takes back the last question, whose files wait again. False: there is none.
   bool TakeBack();
-  // Tokens of the last question, and of what frames it.
+  // The tokens of the last question and its template text.
   int64_t QuestionTokens() const;
   void Ask(const std::string& question);
-  // tokens_before: of the conversation before its last question.
+  // tokens_before: the conversation's tokens before its last question.
   void Answer(int64_t tokens_before);
   void PinMessages();
-  // What a command does with the file that it names. Whatever is wrong with that is no reason to
-  // leave.
+  // Runs a command's action on the file that it names. Errors with the file do not end the chat.
   void WithFile(const std::string& argument, std::string_view usage,
                 FunctionRef<void(const std::string& path)> action) const;
   ContextRoom Room() const;
   void SayHowItEnded(const GenerateResult& result) const;
-  // Above the prompt once, then in every prompt.
+  // Shows the warning once above the prompt, then within every prompt.
   void WarnOfScarceContext();
   std::string Prompt() const;
   void Say(const std::string& text) const;
   void SayIfInteractive(const std::string& text) const;
 
   const Engine& engine_;
-  ChatSetup setup_;      // session: as asked for
-  std::string kv_spec_;  // of the session
+  ChatSetup setup_;      // `session`: as the user asked for
+  std::string kv_spec_;  // the session's
   Session session_;
   chat::Conversation conversation_;
-  WaitingFiles waiting_;              // of the next question
-  std::vector<WaitingFiles> before_;  // of each question, without their text, which its message has
+  WaitingFiles waiting_;              // files of the next question
+  std::vector<WaitingFiles> before_;  // files of each question, without their text
   std::optional<GenerateResult> last_;
   bool warned_ = false;
   bool done_ = false;

@@ -1,7 +1,8 @@
-// Messages of a chat out of lines of input.
+// Messages of a chat, read from lines of input.
 //
-// A line is a message, unless it ends with a backslash (the next line belongs to it), begins with
-// """ (the message ends with the next """ at the end of a line) or its newline was pasted.
+// A line is a message, with three exceptions. After a backslash at the end, the next line belongs
+// to it, too. A message that begins with """ ends with the next """ at the end of a line. A pasted
+// newline does not end a message.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ struct ChatInputLine {
   bool single = true;  // one plain line: may be a command
 };
 
-// Throws Error(kInput) for a message of more than kMaxMessageBytes.
-// prompt: shown where somebody types the first line.
+// Reads a message. Throws Error(kInput) for more than kMaxMessageBytes. prompt: shown where a
+// person types the first line.
 ChatInputLine ReadMessage(console::LineSource& source, std::string prompt = "> ");
 
 }  // namespace godwit::cli

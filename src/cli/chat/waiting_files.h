@@ -1,4 +1,4 @@
-// Files that stand before a question, in its message.
+// WaitingFiles: files that stand before a question, in its message.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace godwit::cli {
 
 struct WaitingFiles {
-  std::string text;  // as it stands in the message
-  size_t bytes = 0;  // of it
+  std::string text;  // as in the message
+  size_t bytes = 0;  // of the text
   std::vector<std::string> names;
   int64_t tokens = 0;
 
@@ -22,9 +22,9 @@ struct WaitingFiles {
   // "a.txt, b.txt and 7 more"
   std::string Names() const;
 
-  // Files come behind those that are there. counts: of each of them.
+  // Adds files behind the present ones. counts: the tokens of each new file.
   void Append(std::span<const console::NamedText> files, std::span<const FileTokens> counts);
-  // Files come in front of those that are there.
+  // Adds files in front of the present ones.
   void Prepend(WaitingFiles files);
 };
 

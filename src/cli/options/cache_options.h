@@ -1,4 +1,4 @@
-// The flags that say where texts are saved, so that what they have in common is read once.
+// Flags for the folder of saved texts, so that a prefix that texts share is read once.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,17 @@ struct CacheOptions {
   int64_t bytes = 0;   // LoadOptions::cache_bytes
 };
 
-// --cache, --cache-dir and --cache-size, for a verb that reads texts.
+// Adds --cache, --cache-dir and --cache-size, for a verb that reads texts.
 void AddCacheFlags(console::CommandLine& line, CacheOptions& options);
-// Only --cache-dir, for a verb about what is there.
+// Adds only --cache-dir, for a verb about saved texts.
 void AddCacheFolderFlag(console::CommandLine& line, CacheOptions& options);
 
-// Where packed copies lie of models whose folders cannot be written; empty: there is no HOME.
+// The folder for packed copies of models whose own folders cannot be written; empty: there is no
+// HOME.
 std::string PackedFolder();
 
-// The one in the user's folder of caches. Throws Error(kInput) if there is none to be found.
+// The folder of saved texts in the user's folder of caches. Throws Error(kInput) if there is no
+// such folder.
 std::string UserCacheFolder();
 
 }  // namespace godwit::cli

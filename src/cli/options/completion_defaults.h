@@ -1,4 +1,5 @@
-// The flags of a verb that answers requests for completions: what holds where one says nothing.
+// Flags of a verb that answers completion requests: the defaults for fields that a request leaves
+// out.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +17,24 @@ struct CompletionFlags {
   std::string template_variables = "{}";  // a JSON object
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
-  // Besides the session's own: what a request may name.
+  int64_t query_tokens = 0;  // 0: chat::PromptOf decides
+  // Further values, beside the session's own, that a request may name.
   std::vector<std::string> kv_choices, prefill_choices;
   bool lenient = false;
   int64_t timeout_s = 0;  // 0: none
 };
 
-// With those of the caches, and of the model's template.
+// Adds these flags and those of the caches and the model's template.
 void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
-// As LoadEngine of an open folder, which refuses beforehand what no request could choose, too.
+// LoadEngine of an open folder, which first refuses choices that no request could use, too.
 Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
                   const CompletionFlags& flags);
 
-// As that of the sampling flags, before a model is loaded.
+// The options of the sampling flags, made before a model is loaded.
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags);
 
-// generate: of MakeGenerateOptions. Throws and warns as TakeModelDefaults does.
+// generate: from MakeGenerateOptions. Throws and warns as TakeModelDefaults does.
 chat::CompletionDefaults MakeCompletionDefaults(const CompletionFlags& flags,
                                                 GenerateOptions generate,
                                                 const SamplerDefaults& model);

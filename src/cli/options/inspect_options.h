@@ -1,4 +1,4 @@
-// The flags of `inspect`, whose --activations is a verb of godwit-lab's: both programs read them.
+// Flags of `inspect`, which both programs read: --activations is a verb of godwit-lab.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace godwit::cli {
 
 struct InspectOptions {
-  ModelOptions model;  // not yet chosen
+  ModelOptions model;  // before ChooseModel
   bool tensors = false;
   bool json = false;
 
@@ -23,14 +23,14 @@ struct InspectOptions {
   SmoothingFlags smoothing;
   CalibrationFlags calibration{.samples = 64};  // enough to look at
 
-  // --kv, with what belongs to it.
+  // --kv, and the flags that belong to it.
   std::vector<std::string> kvs;
-  SessionOptions session;  // kv_type
+  SessionOptions session;  // for its kv_type
   std::vector<int64_t> contexts;
   std::optional<std::string> shape;
 };
 
-// Throws as CommandLine::Parse does, and what is meant for --activations or --kv without it.
+// Throws as CommandLine::Parse does, and for flags of --activations or --kv without it.
 InspectOptions ParseInspect(std::span<const std::string> arguments);
 
 }  // namespace godwit::cli

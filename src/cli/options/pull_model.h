@@ -1,4 +1,4 @@
-// Downloads of models: by `godwit pull`, and where -m names one that is not there.
+// Downloads of models: by `godwit pull`, and where -m names a model that is not there.
 #pragma once
 
 #include <filesystem>
@@ -16,17 +16,17 @@ struct PullRequest {
 };
 
 struct PulledModel {
-  hub::PullPlan plan;          // as it was before
+  hub::PullPlan plan;          // as it was before the download
   std::string name;            // "org/name:Q4_K_M"
   std::filesystem::path path;  // a folder, or a GGUF file by its first part
 };
 
-// Says on standard error how much comes, shows progress there, and stops at Ctrl-C. Throws as
+// Downloads a model. Standard error says how much and shows progress; Ctrl-C stops. Throws as
 // hub::Pull and hub::ChooseFiles do.
 PulledModel PullModel(const PullRequest& request);
 
-// Asks whoever sits at the terminal whether to download it, and does. False where nobody does, or
-// the answer is no.
+// Asks the person at the terminal whether to download the model, and downloads it. False: nobody is
+// at a terminal, or the answer is no.
 bool OfferPull(const hub::HubName& name);
 
 }  // namespace godwit::cli

@@ -1,5 +1,5 @@
-// recompute:W in the place of a KV policy: how the oracle of streaming (eval/recompute.h) is asked
-// for, by the verbs that measure with it.
+// recompute:W instead of a KV policy: it asks for the oracle of streaming (eval/recompute.h), in
+// verbs that measure with it.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ inline constexpr std::string_view kRecomputeUsage = "recompute:W";
 inline constexpr std::string_view kRecomputeDescription =
     "read the last W tokens anew for every token: slow, the oracle of streaming";
 
-// The description, in sentences.
+// The description in sentences.
 std::string ExplainRecompute(int64_t window);
 
-// W of "recompute:W"; nothing if the spec is a policy's. Throws Error(kInput) for a W that is none.
+// W of "recompute:W". Nullopt if the spec is a policy's. Throws Error(kInput) for an invalid W.
 std::optional<int64_t> RecomputeWindow(std::string_view spec);
 
-// Throws Error(kInput) that says what it is for if the spec is recompute.
+// Throws Error(kInput), which explains recompute, if the spec is recompute.
 void RefuseRecompute(std::string_view spec);
 
 }  // namespace godwit::cli

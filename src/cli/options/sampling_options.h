@@ -1,4 +1,4 @@
-// The flags that decide how the output is chosen and where it ends.
+// Flags for the choice of the output's tokens, and for its end.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace godwit::cli {
 
 struct SamplingFlags {
-  int64_t output_tokens = -1;  // the most there may be; -1: no limit
+  int64_t output_tokens = -1;  // the most; -1: no limit
   int64_t seed = -1;           // -1: random
-  SamplerOptions sampler;      // but for what has a place in `given`
+  SamplerOptions sampler;      // without the options in `given`
   SamplerChoices given;
   std::vector<std::string> stop;
   bool ignore_eos = false;
-  std::string json_schema;  // GenerateOptions has these, too
+  std::string json_schema;  // these two as in GenerateOptions
   std::string draft;
 };
 
 void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags);
 
-// Throws Error(kInput) for values that make no sense, whatever the model. A random seed is drawn
-// here: it stands in the result, so that the run can be repeated.
+// The options of the flags. Throws Error(kInput) for values that make no sense for any model. A
+// random seed is drawn here and stands in the result, so that the run can be repeated.
 GenerateOptions MakeGenerateOptions(const SamplingFlags& flags);
 
 struct EffectiveSampler {
@@ -34,9 +34,9 @@ struct EffectiveSampler {
   std::set<std::string, std::less<>> from_model;  // fields of SamplerChoices
 };
 
-// `sampler`, as the flags made it, with what the model recommends where no flag says otherwise.
-// Throws Error(kFormat) for a recommended value that makes no sense, and warns of it on standard
-// error if a flag overrides it, as of recommendations that are not built.
+// `sampler`, as the flags made it, with the model's recommendations where no flag says otherwise.
+// Throws Error(kFormat) for a recommended value that makes no sense. If a flag overrides such a
+// value, it only warns on standard error. It also warns of recommendations that are not supported.
 EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOptions& sampler,
                                    const SamplerDefaults& model);
 

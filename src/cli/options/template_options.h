@@ -1,4 +1,4 @@
-// The flags of verbs that write a chat in a model's own template.
+// Flags of verbs that write a chat in a model's own template.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace godwit::cli {
 
-// variables: of Engine::ApplyChatTemplate.
+// variables: for Engine::ApplyChatTemplate.
 void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::string& variables);
 
-// That one of these flags which was given, or nullptr: for verbs that can do without a template.
+// The template flag that was given, or nullptr: for verbs that can do without a template.
 const char* GivenTemplateFlag(const ModelOptions& model, const std::string& variables);
 
-// Whether the model has a chat template. Throws what using it would throw at once, for a broken one
-// or an unknown name, but before the weights are read.
+// Whether the model has a chat template. Throws, before the weights are read, what using a broken
+// one or an unknown name would throw.
 bool HasChatTemplate(const ModelOptions& model);
 
-// Throws Error(kUnsupported) where it has none: what needs it ("--chat needs"), and what could be
-// done instead.
+// Throws Error(kUnsupported) if the model has no chat template. need, instead: parts of the
+// message, such as "--chat needs", and an alternative.
 void RequireChatTemplate(const ModelOptions& model, std::string_view need,
                          std::string_view instead);
 

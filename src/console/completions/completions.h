@@ -15,15 +15,15 @@ std::string BashCompletion();
 std::string ZshCompletion();
 std::string FishCompletion();
 
-// What the three have in common.
+// The parts that the three share.
 
 enum class ValueKind { kNone, kWords, kFile, kFolder, kModel, kOther };
 ValueKind KindOf(const FlagPage& flag);
 
-// Of kWords: "dense", and "sinks:" for sinks:S+W.
+// The words of a flag of kWords: "dense", and "sinks:" for sinks:S+W.
 std::vector<std::string> ValueWords(const FlagPage& flag);
 
-// In single quotes, with `quote` in place of those inside.
+// The text in single quotes, with `quote` in place of single quotes inside.
 std::string SingleQuoted(std::string_view text, std::string_view quote);
 
 }  // namespace godwit::console

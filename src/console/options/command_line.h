@@ -5,11 +5,10 @@
 //   line.Add({"-p,--prompt", "TEXT", "the text to continue"}, prompt);
 //   line.Parse(arguments);
 //
-// A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K
-// (environment.h),
-// where an empty variable counts as none. A target that neither names keeps its value, the default,
-// which the help shows. A flag that is given twice with different values is refused, unless it
-// repeats. Targets must outlive Parse.
+// A flag that is not on the command line is looked up in the environment, --top-k as GODWIT_TOP_K
+// (environment.h); an empty variable counts as missing. A target that neither sets keeps its
+// default, which the help shows. A flag that is given twice with different values is refused,
+// unless it repeats. Targets must outlive Parse.
 #pragma once
 
 #include <fmt/format.h>
@@ -33,24 +32,24 @@ namespace godwit::console {
 
 struct Flag {
   std::string names;  // "-n,--predict"; short names may have several letters
-  // "N", for the help; empty for a switch. Shells complete what begins with FILE, FOLDER or MODEL.
+  // "N", for the help; empty for a switch. Shells complete values named FILE, FOLDER or MODEL.
   std::string value;
   std::string help;
-  // The default, for people. Where it is empty, that is what stands in the target, if anything.
+  // The default, for people. Empty: the target's value, if it has one.
   std::string fallback = {};
-  // What the value may be, or, up to its ':', begin with: for completion, and to name what was
-  // probably meant. Refusing is the taker's business.
+  // Allowed values, or their beginnings up to a ':'. They serve completion and suggestions;
+  // refusing a value is the task of `take`.
   std::vector<std::string> choices = {};
-  // Another verb's flag of this name means something else: the variable of this one names its verb,
-  // GODWIT_RUN_SAMPLES.
+  // Whether a flag of this name means something else in another verb. Then this flag's variable
+  // names its verb: GODWIT_RUN_SAMPLES.
   bool is_verbs_own = false;
-  // A flag that is given again adds another value; else there can be one.
+  // Whether a flag that is given again adds another value.
   bool repeats = false;
-  // Arguments behind its value that are no flags are more values.
+  // Whether further arguments that are no flags are more values.
   bool takes_list = false;
 };
 
-// Thrown by Parse when the help is asked for. Not an Error: nothing is wrong.
+// HelpRequest: thrown by Parse when the help is asked for. Not an Error: nothing is wrong.
 struct HelpRequest {
   CommandPage page;
 };
@@ -59,18 +58,18 @@ class CommandLine {
  public:
   CommandLine(std::string verb, std::string synopsis, std::string summary);
 
-  // The title above the flags that are added from here on.
+  // Begins a group of flags under a heading.
   void Group(std::string title);
 
-  // take: called with every value, in order; what it throws gets the flag's name in front.
+  // Adds a flag. take: called with every value, in order; its errors get the flag's name in front.
   void Add(Flag flag, std::function<void(const std::string& value)> take);
   void Add(Flag flag, std::string& target);
   void Add(Flag flag, std::optional<std::string>& target);
-  void Add(Flag flag, std::vector<std::string>& target);  // each time one more
+  void Add(Flag flag, std::vector<std::string>& target);  // each value is added
   void Add(Flag flag, float& target);
   void Add(Flag flag, bool& target);  // a switch
 
-  // A default outside of the range is none that could be given, and is not shown.
+  // A default outside the range could not be given, and is not shown.
   template <std::integral T>
   void AddInt(Flag flag, T& target, int64_t min, int64_t max = std::numeric_limits<T>::max()) {
     if (flag.fallback.empty() && std::in_range<int64_t>(target) &&
@@ -82,19 +81,20 @@ class CommandLine {
     });
   }
 
-  // The one argument that is no flag, before, between or behind them. Parse throws Error(kInput)
-  // where it is missing or there are two. It is no flag, and so has no variable.
+  // Declares the one argument that is no flag, anywhere among the flags. Parse throws Error(kInput)
+  // if it is missing or there are two. It has no variable, because it is no flag.
   void Operand(std::string& target);
 
-  // For a verb whose JSON tools/plot draws: --plot is refused with the commands that draw it.
+  // Declares that tools/plot draws the verb's JSON: --plot is refused with the commands that draw
+  // it.
   void RefusePlot();
 
-  // At most one of these flags (by long name) may be given. One on the command line overrides the
-  // others in the environment.
+  // Declares flags (by long name) of which only one may be given. One on the command line overrides
+  // the others in the environment.
   void Exclusive(std::vector<std::string> long_names);
 
-  // A flag that does nothing without one of the others (all by long name). Refused on a command
-  // line without them; in the environment it may wait for commands that have them.
+  // Declares a flag that does nothing without one of the others (all by long name). On a command
+  // line without them it is refused; in the environment it may wait for commands that have them.
   void Needs(std::string long_name, std::vector<std::string> others);
 
   // Throws Error(kInput) that names what was typed, or HelpRequest.
@@ -107,7 +107,7 @@ class CommandLine {
     std::function<void(const std::string&)> take;
     std::vector<std::string> long_names;
     std::vector<std::string> short_names;
-    std::string given = {};  // the name under which it was; empty: it was not
+    std::string given = {};  // the name under which it was given; empty: it was not
 
     bool is_switch() const { return flag.value.empty(); }
   };

@@ -1,5 +1,5 @@
-// Flags as environment variables: --top-k is GODWIT_TOP_K for all verbs that have it. Where two
-// verbs mean different things by a flag, each has a variable of its own: GODWIT_RUN_SAMPLES.
+// Flags as environment variables: --top-k is GODWIT_TOP_K for all verbs that have the flag. If a
+// flag means different things in two verbs, each verb has its own variable: GODWIT_RUN_SAMPLES.
 #pragma once
 
 #include <span>
@@ -11,13 +11,15 @@
 
 namespace godwit::console {
 
-// "--top-k" -> "GODWIT_TOP_K"; of a verb, "eval stream": "GODWIT_EVAL_STREAM_TOP_K".
+// The variable of a flag: "GODWIT_TOP_K" for "--top-k"; for the verb "eval stream" alone
+// "GODWIT_EVAL_STREAM_TOP_K".
 std::string VariableName(std::string_view long_name, std::string_view verb = "");
 
-// The GODWIT_ variables of this process that are not empty, by name.
+// The names of this process's GODWIT_ variables that are not empty.
 std::vector<std::string> GivenVariables();
 
-// Of those that no flag of any of the commands has: what is wrong, and which was probably meant.
+// Complaints about variables that belong to no flag of any command, with the variable that was
+// probably meant.
 std::vector<std::string> DescribeUnknownVariables(std::span<const std::string> given,
                                                   std::span<const CommandPage> pages);
 

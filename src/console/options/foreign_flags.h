@@ -1,4 +1,4 @@
-// Flags of llama.cpp and of earlier versions that people type and this program has not.
+// Flags of llama.cpp and of earlier versions, which people type and this program lacks.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace godwit::console {
 
-// What takes the place of `name` ("-ngl"), or why nothing does: the end of one sentence. has: of a
-// flag of ours, whether the verb has it; what would only lead to another refusal is not said.
+// The replacement of `name` ("-ngl"), or why there is none: the end of one sentence. has: whether
+// the verb has a flag of ours; a replacement that the verb lacks is not named.
 std::optional<std::string_view> AboutForeignFlag(std::string_view name,
                                                  const std::function<bool(std::string_view)>& has);
 

@@ -1,5 +1,5 @@
-// What there is to tell of a command and its flags, for --help, the man page and the completions;
-// and how help looks: entries of a name and a text, in columns, wrapped.
+// Pages of a command and its flags, for --help, the man page and the completions. Also the look of
+// help: entries of a name and a text, in columns, wrapped.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace godwit::console {
 
 struct FlagPage {
-  std::string group;                 // the title above it
+  std::string group;                 // the heading above it
   std::vector<std::string> names;    // the short ones first
   std::string value;                 // "N"; empty for a switch
   std::string help;                  // without the default
   std::string fallback;              // the default, for people; empty: none
-  std::vector<std::string> choices;  // this and what follows as in Flag
+  std::vector<std::string> choices;  // this and the rest: as in Flag
   bool is_verbs_own = false;
   bool takes_list = false;
 
   // "-n, --predict N"
   std::string Usage() const;
-  // The help and, in brackets, the default.
+  // The help with the default in brackets.
   std::string Text() const;
 };
 
@@ -31,7 +31,7 @@ struct CommandPage {
   std::vector<FlagPage> flags;
 };
 
-// As --help shows it, in lines of at most `columns`.
+// The page as --help shows it, in lines of at most `columns`.
 std::string HelpText(const CommandPage& page, size_t columns);
 
 constexpr std::string_view kModelHelp =
@@ -42,20 +42,20 @@ constexpr std::string_view kEnvironmentHelp =
     "line wins. What means something else in another command, as --samples does, has a variable "
     "that names its own: GODWIT_RUN_SAMPLES.";
 
-// Of help on standard output: the terminal's, as far as lines of that length are good to read, and
-// 80 in a file.
+// The columns of help on standard output: the terminal's, limited to a length that is easy to read,
+// or 80 in a file.
 size_t HelpColumns();
 
-// The text stands beside the name, from text_column on, or below where there is little room.
+// An entry: the text stands beside the name, from text_column on, or below a name that is too long.
 constexpr size_t kFlagColumn = 30, kVerbColumn = 16;
 std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
                       size_t text_column = kFlagColumn);
 
-// A sentence on standard error: in lines of the terminal's width, between words, if it is a
-// terminal and the sentence has no lines of its own.
+// A text for standard error. At a terminal it is wrapped between words to the width, unless it has
+// line breaks of its own.
 std::string WrapStatus(std::string_view text);
 
-// `text` in lines of at most `columns`, those after the first indented. No newline at the end.
+// Breaks `text` into lines of at most `columns`, all but the first indented. No newline at the end.
 std::string Wrap(std::string_view text, size_t columns, size_t indent = 0);
 
 }  // namespace godwit::console

@@ -17,26 +17,25 @@ struct TextInput {
   bool lossy = false;                 // --lossy
 };
 
-// Flags -p and -f, of which one may be given. what: "the text to continue". Adds to the current
-// group.
+// Adds -p and -f to the current group; only one may be given. what: "the text to continue".
 void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what);
 
-// Flags -p and -f together: -p stands behind the files.
+// Adds -p and -f, which may be given together: -p stands behind the files.
 void AddTextAndQuestionFlags(CommandLine& line, TextInput& input, const std::string& what);
 
 void AddLossyFlag(CommandLine& line, bool& lossy);
 
-// One file, and "-" is standard input. Always UTF-8, every byte as it is; what is not UTF-8
-// becomes U+FFFD with `lossy`. Throws Error(kInput) without it, and for more than 1 GiB, Error(kIo)
-// for a file that cannot be read.
+// The text of one file; "-" is standard input. The text is always UTF-8, every byte unchanged; with
+// `lossy`, bytes that are not UTF-8 become U+FFFD. Throws Error(kInput) for them without it, and
+// for more than 1 GiB, Error(kIo) for a file that cannot be read.
 std::string ReadInputFile(const std::string& path, bool lossy);
 
-// Bytes of a file, whatever they are; it throws the same errors but for the UTF-8.
+// The bytes of any file. Throws as ReadInputFile does, except for the UTF-8.
 std::string ReadFileBytes(const std::string& path);
 
-// Files are one text, one behind the other. Where there is neither -p nor -f, standard input counts
-// unless it is a terminal. Throws Error(kInput) for no text at all. RequirePrompt also refuses an
-// empty text, which nobody means: most tokenizers would put a BOS in its place.
+// The text of -p or of the files, joined in order. Without -p and -f it is standard input, unless
+// that is a terminal. Throws Error(kInput) for no text at all. RequirePrompt also refuses an empty
+// text, which nobody means: most tokenizers would put a BOS in its place.
 std::string RequireText(const TextInput& input);
 std::string RequirePrompt(const TextInput& input);
 
@@ -45,9 +44,9 @@ struct GivenTexts {
   std::string prompt;            // -p
 };
 
-// Texts of a verb with both flags; throws as RequirePrompt does. takes_pipe: standard input counts
-// beside them, unless it is a terminal, -f names it already, or it is a file that another program
-// has begun to read, which standard error says.
+// The texts of a verb with both flags; throws as RequirePrompt does. takes_pipe: standard input is
+// a text, too, unless it is a terminal or -f names it already. Standard input is also left out if
+// it is a file that another program has begun to read; standard error says so.
 GivenTexts RequireTexts(const TextInput& input, bool takes_pipe);
 
 }  // namespace godwit::console

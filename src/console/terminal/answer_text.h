@@ -1,5 +1,5 @@
-// AnswerText: generated text on standard output as it comes. At a terminal lines are broken between
-// words and the blanks that a model begins with are left out; a pipe gets every byte.
+// AnswerText: generated text on standard output as it arrives. At a terminal, lines break between
+// words and leading blanks are left out; a pipe gets every byte.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class AnswerText {
 
   // Both throw as WriteOutput does.
   void Write(std::string_view text);
-  void Finish();  // writes what was held back
+  void Finish();  // writes the text that was held back
 
  private:
   const bool terminal_;
@@ -26,13 +26,13 @@ class AnswerText {
   WordWrap wrap_;
 };
 
-// Several answers, one behind the other under a title of its own, the first that is not finished as
-// it comes.
+// AnswerTexts: several answers in order, each under a heading. The first unfinished one is written
+// as it arrives.
 class AnswerTexts {
  public:
   explicit AnswerTexts(int count) : answers_(static_cast<size_t>(count)) {}
 
-  // More of one of them; done: there will be nothing else. Throws as WriteOutput does.
+  // Takes more text of an answer; done: the answer is complete. Throws as WriteOutput does.
   void Take(int answer, std::string_view text, bool done);
 
  private:
@@ -46,7 +46,7 @@ class AnswerTexts {
 
   std::vector<Answer> answers_;
   size_t current_ = 0;
-  std::optional<AnswerText> writer_;  // of the current one
+  std::optional<AnswerText> writer_;  // writes the current answer
   bool ends_line_ = true;
 };
 

@@ -1,5 +1,5 @@
-// AppendedFile: a file that grows line by line and is there as far as it got, whatever ends the
-// process. One process at a time writes to it.
+// AppendedFile: a file that grows line by line and keeps what was written, however the process
+// ends. One process at a time writes to it.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,8 @@ namespace godwit::console {
 
 class AppendedFile {
  public:
-  // A regular file; made if it is not there, and taken away again if it stays empty. Throws
-  // Error(kInput) for anything else and for a file that another process appends to, Error(kIo) as
-  // the others do.
+  // Opens or makes a regular file; a new one is removed if it stays empty. Throws Error(kInput) for
+  // anything else and for a file that another process appends to. All functions throw Error(kIo).
   explicit AppendedFile(const std::string& path);
   ~AppendedFile();
   AppendedFile(const AppendedFile&) = delete;
@@ -22,13 +21,13 @@ class AppendedFile {
 
   const std::string& path() const { return path_; }
 
-  // In one call of the system where it can: whoever reads along sees whole texts.
+  // Writes in one system call where possible, so that readers see whole texts meanwhile.
   void Append(std::string_view text);
   void Truncate(int64_t bytes);
-  // Goes on with the file that has taken its place (OutputFile).
+  // Continues with the file that has taken the file's place (OutputFile).
   void Reopen();
 
-  // Refuses what the constructor would, but for other processes.
+  // Refuses what the constructor would, but does not notice other processes.
   static void CheckWritable(const std::string& path);
 
  private:

@@ -1,4 +1,4 @@
-// What must not outlive a process that a signal ends: unfinished files and folders.
+// Removal of unfinished files and folders when a signal ends the process.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace godwit::console {
 
-// While it lives, RemoveUnfinished takes `path` away: a file, or a folder that holds only files.
-// It need not be there yet.
+// RemovedOnSignal: while it lives, RemoveUnfinished removes `path`: a file, or a folder that holds
+// only files. The path need not exist yet.
 class RemovedOnSignal {
  public:
   explicit RemovedOnSignal(std::string path);
@@ -20,7 +20,7 @@ class RemovedOnSignal {
   std::atomic<const char*>& slot_;
 };
 
-// For a signal handler that is about to end the process. Touches no memory but the paths.
+// For a signal handler that is about to end the process. Touches no memory except the paths.
 void RemoveUnfinished() noexcept;
 
 }  // namespace godwit::console

@@ -1,5 +1,5 @@
-// What Ctrl-C and its kin do. A process has one handler for it, so this state is global; it is set
-// from the main thread only.
+// Handling of Ctrl-C and other signals. A process has one handler, so this state is global; only
+// the main thread sets it.
 #pragma once
 
 #include <csignal>
@@ -7,14 +7,14 @@
 
 namespace godwit::console {
 
-// First thing in main. Ctrl-C leaves at once, with exit code 130: while a program starts, loads a
-// model or reads its input. SIGTERM and SIGHUP end the process as they do by default, unless the
-// caller has them ignored; all of them take away what is unfinished (clean_up.h).
+// To be called first in main. From then on Ctrl-C exits at once with code 130, while a program
+// starts, loads a model or reads its input. SIGTERM and SIGHUP end the process as by default,
+// unless the calling process has them ignored. All of them remove unfinished files (clean_up.h).
 void HandleSignals();
 
-// While it lives, Ctrl-C calls `running.Cancel()`, of a Session or a CancelToken, which a signal
-// handler may; pressed `presses_to_exit` times, it leaves at once. Afterwards it does what it did
-// before.
+// CancelOnInterrupt: while it lives, Ctrl-C calls `running.Cancel()` of a Session or a CancelToken,
+// which a signal handler may do. `presses_to_exit` presses exit at once. Afterwards Ctrl-C does
+// what it did before.
 class CancelOnInterrupt {
  public:
   template <typename Running>
@@ -30,8 +30,8 @@ class CancelOnInterrupt {
   CancelOnInterrupt(void* running, void (*cancel)(void*), int presses_to_exit);
 };
 
-// While it lives, Ctrl-C is only noted, for a line editor. At most one at a time, with nothing of
-// the above around it.
+// SignalNotes: while it lives, Ctrl-C is only noted, for a line editor. Only one may live at a
+// time, outside the scope of a CancelOnInterrupt.
 class SignalNotes {
  public:
   SignalNotes();  // throws Error(kIo)
@@ -39,18 +39,18 @@ class SignalNotes {
   SignalNotes(const SignalNotes&) = delete;
   SignalNotes& operator=(const SignalNotes&) = delete;
 
-  // Readable (poll) while there is something to take. A file, because a signal that comes just
-  // before a system call does not interrupt it.
+  // Readable (poll) while a note can be taken. It is a file, because a signal just before a system
+  // call does not interrupt the call.
   int file() const { return pipe_[0]; }
 
-  // Notes no more: signals do what they did before. What was noted can still be taken.
+  // Stops noting: signals do what they did before. Earlier notes can still be taken.
   void Stop();
 
   // The oldest signal noted and not yet taken; 0 if there is none.
   int Take();
 
-  // Whether what concerns an editor is noted as well, instead of doing what it did before:
-  // SIGWINCH, SIGTSTP (Ctrl-Z), SIGTERM and SIGHUP.
+  // Whether the editor's signals are noted, too, instead of doing what they did before: SIGWINCH,
+  // SIGTSTP (Ctrl-Z), SIGTERM and SIGHUP.
   void NoteAll(bool all);
 
  private:

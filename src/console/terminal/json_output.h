@@ -6,17 +6,17 @@
 
 namespace godwit::console {
 
-// One line. Bytes that are no UTF-8, as the name of a folder may hold, are replaced.
+// The JSON on one line. Bytes that are no UTF-8, as a folder's name may contain, are replaced.
 std::string JsonLine(const nlohmann::ordered_json& json);
 
-// On several lines.
+// The JSON on several lines.
 std::string JsonText(const nlohmann::ordered_json& json);
 
-// Of a list of objects with the same keys: a line for each, under one of names. What is an object
-// in them has a column for each of its keys, "machine_isa".
+// The CSV of a list of objects with the same keys: a line of names, then a line for each object. A
+// nested object has a column for each of its keys, "machine_isa".
 std::string CsvText(const nlohmann::ordered_json& rows);
 
-// Throws as WriteOutput does.
+// Writes JSON to standard output. Throws as WriteOutput does.
 void WriteJson(const nlohmann::ordered_json& json);
 
 }  // namespace godwit::console

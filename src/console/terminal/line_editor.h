@@ -1,6 +1,6 @@
 // LineEditor: lines typed at a terminal, with editing and history (libedit; ~/.editrc is obeyed).
 //
-// Prompts and what is typed appear on standard error. Pasted text may have several lines. One
+// Prompts and typed text appear on standard error. Pasted text may have several lines. There is one
 // object per process.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace godwit::console {
 
 class LineEditor : public LineSource {
  public:
-  // history_file: read now, written with every line, readable by its owner only; empty, or what is
-  // no regular file (/dev/null): none.
+  // history_file: read now, written with every line, readable by its owner only. There is no
+  // history if it is empty or names no regular file (/dev/null).
   explicit LineEditor(std::string history_file);
   ~LineEditor() override;
 
@@ -25,11 +25,12 @@ class LineEditor : public LineSource {
   std::unique_ptr<Impl> impl_;
 };
 
-// Before a model is loaded. Throws Error(kInput) for a file that holds something else than typed
-// lines, which would be replaced.
+// Throws Error(kInput), before a model is loaded, for a file with anything but typed lines, which
+// would be replaced.
 void CheckHistoryFile(const std::string& path);
 
-// $XDG_STATE_HOME/godwit/history, else ~/.local/state/godwit/history; empty without a home.
+// The default: $XDG_STATE_HOME/godwit/history, else ~/.local/state/godwit/history; empty without a
+// home.
 std::string DefaultHistoryFile();
 
 }  // namespace godwit::console

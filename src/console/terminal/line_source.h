@@ -1,4 +1,4 @@
-// LineSource: where `godwit chat` gets its input from, line by line.
+// LineSource: the input of `godwit chat`, line by line.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace godwit::console {
 
-// Of one line, and of all lines of a message: far beyond any context.
+// The most bytes of a line, and of all lines of a message: far beyond any context.
 inline constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 
 struct Line {
   enum class Kind {
     kText,         // `text`
     kEnd,          // end of the input
-    kInterrupted,  // Ctrl-C; `text` is what stood on the line
+    kInterrupted,  // Ctrl-C; `text` is the unfinished line
   };
   Kind kind = Kind::kText;
   std::string text;     // without its newline
@@ -23,11 +23,11 @@ struct Line {
 class LineSource {
  public:
   virtual ~LineSource() = default;
-  // prompt: shown where somebody types.
+  // prompt: shown where a person types.
   virtual Line Read(const std::string& prompt) = 0;
 };
 
-// Lines of standard input where nobody types: a pipe or a file.
+// PipedLines: lines of standard input from a pipe or a file.
 class PipedLines : public LineSource {
  public:
   // Throws Error(kIo), and Error(kInput) for a line of more than kMaxMessageBytes.

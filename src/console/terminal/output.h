@@ -1,5 +1,4 @@
-// The three standard streams: results go to standard output, everything said about them to standard
-// error.
+// The standard streams: results go to standard output, everything about them to standard error.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +8,34 @@
 
 namespace godwit::console {
 
-// The reader of standard output has gone (`godwit run ... | head`): nobody is left to be told.
-// Not an Error, since there is no message.
+// ClosedPipe: the reader of standard output has gone (`godwit run ... | head`). Not an Error,
+// because nobody is left for a message.
 struct ClosedPipe {};
 
-// First thing in main: writing to a closed pipe, or beyond a size limit, becomes an error of the
-// write instead of a signal, and no file that is opened later can end up as standard output.
+// To be called first in main. Writing to a closed pipe, or beyond a size limit, becomes an error of
+// the write instead of a signal. No file that is opened later can become standard output.
 void PrepareStreams();
 
-// Of several ranks (dist/mpi.h) the first one speaks: the others' results and notices go nowhere.
+// Leaves output to the first of several ranks (dist/mpi.h): results and notices of the others are
+// dropped.
 void LeaveTalkToRankZero();
 
-// Unbuffered, so that text appears as it is generated. A terminal gets it as Printable
-// (base/quote.h) makes it harmless, anything else every byte. Throws Error(kIo) or ClosedPipe.
+// Writes unbuffered, so that text appears as it is generated. A terminal gets text that Printable
+// (base/quote.h) has made harmless, anything else every byte. Throws Error(kIo) or ClosedPipe.
 void WriteOutput(std::string_view text);
 
-// Writes all of it to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
+// Writes all bytes to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
 void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name);
 
-// To standard error, always Printable: people read it, if only in a log. Failures are ignored, as
-// there is nowhere left to report them.
+// Writes to standard error, always Printable, because people read it, if only in a log. Failures
+// are ignored: there is nowhere left to report them.
 void WriteStatus(std::string_view text);
 
-// Likewise, but as it is: for our own escape sequences. May be called by a signal handler.
+// Writes to standard error unchanged: for our own escape sequences. A signal handler may call it.
 void WriteControl(std::string_view text) noexcept;
 
-// As WriteStatus, for what --quiet leaves out: warnings, hints, summaries, progress. SilenceNotices
-// lasts as long as the program, as what the streams are does.
+// WriteStatus for notices, which --quiet leaves out: warnings, hints, summaries, progress.
+// SilenceNotices lasts until the program ends, like the streams' state.
 void WriteNotice(std::string_view text);
 void SilenceNotices() noexcept;
 bool NoticesAreSilent() noexcept;
@@ -44,17 +44,18 @@ bool InputIsTerminal();
 bool OutputIsTerminal();
 bool StatusIsTerminal();
 
-// Whether somebody sees notices at once: only then they are more than warnings.
+// Whether a person sees notices at once; otherwise only warnings are written.
 bool NoticesGoToTerminal();
 
-// Columns that a table on standard output has room for: any number, where that is no terminal.
+// The columns for a table on standard output: no limit unless that is a terminal.
 size_t TableColumns();
 
-// Columns of the terminal on that stream; 80 if unknown.
+// The columns of the stream's terminal; 80 if unknown.
 int OutputColumns();
 int StatusColumns();
 
-// For the C library's functions of wide characters: the user's locale, or another one in UTF-8.
+// Sets the locale for the C library's functions on wide characters: the user's, or another one in
+// UTF-8.
 void UseUtf8Locale();
 
 }  // namespace godwit::console

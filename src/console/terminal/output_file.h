@@ -1,8 +1,8 @@
 // OutputFile: a file that is there whole or not at all.
 //
-// Written under a temporary name in the same folder, brought to the disk and renamed by Commit;
-// without Commit nothing remains, also where a signal ends the process. Links are followed, and a
-// file that was there before keeps its owner and its permissions. What is no regular file
+// Commit syncs the file, which was written under a temporary name in the same folder, to the disk
+// and renames it. Without Commit nothing remains, even if a signal ends the process. Links are
+// followed, and an existing file keeps its owner and permissions. Anything but a regular file
 // (/dev/full, a named pipe), and a descriptor of this process (/dev/stdout, /dev/fd/3), is written
 // directly; "-" is standard output.
 #pragma once
@@ -22,7 +22,7 @@ namespace godwit::console {
 
 class OutputFile {
  public:
-  // mode: of a new file, before the umask. Throws Error(kIo), as the others do.
+  // mode: of a new file, before the umask. All functions throw Error(kIo).
   explicit OutputFile(const std::string& path, mode_t mode = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -31,8 +31,7 @@ class OutputFile {
   void Write(std::span<const std::byte> bytes);
   void Commit();
 
-  // Refuses what the constructor would, but opens no pipe: whoever reads that would take it for the
-  // end.
+  // Refuses what the constructor would, but opens no pipe: its reader would take that for the end.
   static void CheckWritable(const std::string& path);
 
  private:
@@ -41,7 +40,7 @@ class OutputFile {
   [[noreturn]] void Refuse(int error) const;
 
   const std::string name_;        // for messages
-  std::filesystem::path target_;  // what is renamed to
+  std::filesystem::path target_;  // the final path
   std::string temporary_;         // empty if written directly
   std::optional<RemovedOnSignal> removed_;
   int file_ = -1;
@@ -50,10 +49,10 @@ class OutputFile {
 // Whether the path names a descriptor of this process, as "-" and /dev/fd/3 do.
 bool IsOwnDescriptor(std::string_view path);
 
-// Where a path leads, also if nothing is there yet. Of links in a circle, one of them.
+// The target of a path, even if nothing is there yet. For a circle of links, one of them.
 std::filesystem::path FollowLinks(std::filesystem::path path);
 
-// All of it at once. Throws Error(kIo).
+// Writes a whole file at once. Throws Error(kIo).
 void WriteFile(const std::string& path, std::string_view text, mode_t mode = 0666);
 
 }  // namespace godwit::console

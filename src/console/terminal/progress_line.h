@@ -1,9 +1,8 @@
-// ProgressLine: how far some work is, on one line of the terminal that is rewritten in place and
-// gone when the work is done.
+// ProgressLine: the progress of work on one line of the terminal, rewritten in place and removed at
+// the end.
 //
-// Shown only when standard error is a terminal and the work takes longer than its patience; a
-// thread of its own keeps it moving while the worker is silent. All methods may be called from any
-// thread.
+// The line is shown only if standard error is a terminal and the work takes longer than the line's
+// patience. A thread of its own redraws it while the worker is silent. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -22,21 +21,22 @@ enum class ProgressUnit { kBytes, kTokens, kTests, kRequests, kSteps };
 
 struct ProgressState {
   int64_t done = 0;
-  int64_t total = 0;  // 0: unknown yet
-  int64_t start = 0;  // of `done`, what was there before the work began: not counted in the rate
-  double updated_ms = 0;          // from the beginning to the moment at which that was so
-  double elapsed_ms = 0;          // from the beginning until now
-  std::optional<double> left_ms;  // from that moment on, where the worker knows better
-  // `start` came from a cache, and nothing is left to guess where the worker does not know.
+  int64_t total = 0;      // 0: unknown yet
+  int64_t start = 0;      // the part of `done` from before the work began: not counted in the rate
+  double updated_ms = 0;  // from the beginning to the last update
+  double elapsed_ms = 0;  // from the beginning to now
+  std::optional<double> left_ms;  // from the last update on, where the worker knows better
+  // Whether a prompt is read: `start` came from a cache, and only the worker can estimate the rest.
   bool is_reading = false;
 };
 
-// How long the rest should take from now on, if that is known and not over. Tests differ too much
-// in length to tell by their number.
+// The expected time for the rest from now on, if it is known and not over. The number of tests does
+// not tell it, because tests differ too much in length.
 std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state);
 
-// What a line says is left, where the same work is measured again and again: a later estimate that
-// is longer is noise, and the line waits for it. One that has run out begins anew.
+// Countdown: the time left as a line shows it, where the same work is measured repeatedly. A longer
+// later estimate is noise, and the shown time waits for it. After an estimate has run out, the next
+// one is shown as it is.
 class Countdown {
  public:
   std::optional<double> Next(std::optional<double> left_ms);
@@ -56,24 +56,25 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // left_ms: as ProgressState has it.
+  // left_ms: as in ProgressState.
   void Update(int64_t done, int64_t total, int64_t start = 0, std::optional<double> left_ms = {});
 
-  // Of a text of which `cached` tokens were there before. Its reader alone foretells the rest.
+  // Updates the reading of a text, of which `cached` tokens were there before. Only left_ms
+  // foretells the rest.
   void UpdateReading(int64_t done, int64_t total, int64_t cached, std::optional<double> left_ms);
 
-  // The work has another part, which begins now: its name stands behind the label.
+  // Begins another part of the work, whose name stands behind the label.
   void Begin(std::string_view part);
 
-  // What came of the work so far, behind how far it is.
+  // Sets a note about results so far, which stands behind the progress.
   void Note(std::string text);
 
   // Prints a line that stays, above the progress.
   void Say(const std::string& line);
-  // Likewise, what a part of the work came to; only where a terminal shows progress, too.
+  // Prints the result of a part of the work in the same way, but only where progress can be shown.
   void SayResult(const std::string& line);
 
-  // Takes the line away; it does not come back. Other text may then be printed.
+  // Removes the line for good. Other text may then be printed.
   void Finish();
 
  private:
@@ -82,7 +83,7 @@ class ProgressLine {
   void Erase();  // with mutex_ held
 
   const std::string label_;
-  std::string part_;  // empty: there is one
+  std::string part_;  // empty: the work has one part
   std::string note_;
   const ProgressUnit unit_;
   std::mutex mutex_;

@@ -1,8 +1,9 @@
-// QuietInput: what is typed while a text streams does not show up inside it.
+// QuietInput: hides text that is typed while an answer is printed.
 //
-// It waits, unread and with its Enters, for whoever reads the terminal next: the line editor of a
-// chat, or the shell. Ctrl-C and Ctrl-Z do what they always do; a stopped program leaves the
-// terminal as it found it. Does nothing where standard input is no terminal, or another job's.
+// Typed text waits, unread and with its Enters, for the next reader of the terminal: the line
+// editor of a chat, or the shell. Ctrl-C and Ctrl-Z work as always, and a stopped program leaves
+// the terminal as it found it. Nothing happens where standard input is no terminal, or another
+// job's.
 #pragma once
 
 namespace godwit::console {
@@ -15,7 +16,7 @@ class QuietInput {
   QuietInput& operator=(const QuietInput&) = delete;
 };
 
-// For signal handlers that end the process.
+// Restores the terminal, for signal handlers that end the process.
 void RestoreInput() noexcept;
 
 }  // namespace godwit::console

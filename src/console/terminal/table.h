@@ -1,7 +1,7 @@
 // Table: rows under headings, for people.
 //
-// Columns are as wide as what stands in them, two blanks apart; nothing stands behind the last
-// cell of a line. Text is UTF-8.
+// Columns are as wide as their widest cell and two blanks apart. A line ends with its last cell.
+// Text is UTF-8.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,22 +13,22 @@
 
 namespace godwit::console {
 
-// Aligned to the right, or with "<" before its heading to the left.
+// A column, aligned to the right, or with "<" before its heading to the left.
 struct Column {
   Column(const char* heading, const char* format = "{}") : heading(heading), format(format) {}
   Column(std::string heading) : heading(std::move(heading)) {}
 
   std::string heading;
-  std::string format = "{}";  // of its cells, as fmt takes it: "{:.2f} %"
+  std::string format = "{}";  // fmt's format of the cells: "{:.2f} %"
   size_t width = 0;
 };
 
 class Table {
  public:
-  // Where all headings are empty, none are printed. indent: blanks before every line.
+  // Headings are printed unless all are empty. indent: blanks before every line.
   explicit Table(std::vector<Column> columns, size_t indent = 0);
 
-  // A row, of what fmt can write. Cells that are missing at the end are empty.
+  // Adds a row of values that fmt can write. Missing cells at the end are empty.
   template <typename... Cells>
   Table& Add(const Cells&... cells) {
     size_t at = 0;
@@ -36,17 +36,17 @@ class Table {
   }
   Table& AddRow(std::vector<std::string> cells);
 
-  // For a table that is printed before all of its rows are known: columns as wide as these.
+  // Widens the columns to these cells, for a table that is printed before all rows are known.
   Table& MakeRoomFor(const std::vector<std::string>& cells);
 
-  // The lines that were not taken yet, the headings first of all.
+  // The lines that were not taken yet; the first are the headings.
   std::string Take();
 
-  // All of it, in lines of at most `width` as far as that goes: where they would be longer, some of
-  // the columns, and below them the others, each time behind the first `labels` ones.
+  // The whole table in lines of at most `width`, if possible. Columns that do not fit go below, in
+  // further groups, each behind the first `labels` columns.
   std::string InGroups(size_t labels, size_t width) const;
 
-  // All of it, as Markdown has tables.
+  // The whole table in Markdown.
   std::string Markdown() const;
 
  private:
@@ -59,7 +59,7 @@ class Table {
   size_t taken_ = 0;
 };
 
-// Labels and what belongs to them: "time        3.2 s".
+// A table of labels and values: "time        3.2 s".
 Table Facts();
 
 }  // namespace godwit::console

@@ -94,8 +94,7 @@ class PrefillPolicy : public AttentionPolicy {
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
     if (run.position < tail_from_) AddContext(run, layer, looks);
-    const Looks asked =
-        asked_->Select(run, layer, queries);  // the policy may learn of the context, too
+    const Looks asked = asked_->Select(run, layer, queries);  // it may learn of the context
     if (run.position + run.rows <= tail_from_) return looks;
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, tail_from_);

@@ -252,7 +252,7 @@ class ListPolicy : public AttentionPolicy {
   }
   std::unique_ptr<AttentionPolicy> Fork() const override { return std::make_unique<ListPolicy>(); }
 
-  // Whether the head's token at position p looks at position k.
+  // Whether the token at position p looks at position k with the KV head.
   static bool Sees(int64_t p, int64_t kv_head, int64_t k) {
     const int64_t tile = k / 64, slot = k % 64;
     if (tile % 3 == kv_head) return slot >= 10 && slot < 50;

@@ -217,8 +217,8 @@ TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
   }
 }
 
-// A step leaves out a tree without memory for its paths, and the text goes on. Tokens that followed
-// in the prompt are guessed side by side, which takes pages.
+// A step leaves out a tree without memory for its paths, and the text goes on. All followers that a
+// token had in the prompt become draft tokens side by side, which takes pages.
 TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   Tokens prompt = Beginning();
   for (size_t i = 0; i < prompt.size(); i += 2) {

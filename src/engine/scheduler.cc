@@ -419,7 +419,7 @@ void Scheduler::GatherParts() {
 void Scheduler::Step() {
   if (parts_.empty()) return;
   step_cancel_.Reset();
-  // Naming the step comes first, then the look at wishes: one of the two sees the other.
+  // The step is registered before it looks for cancellations, so that it misses none.
   for (const Part& part : parts_) part.request->interrupt().InStep(&step_cancel_);
   const bool stop = [&] {
     const std::lock_guard lock(mutex_);

@@ -13,8 +13,8 @@ using Json = nlohmann::json;
 void TellRequest(Communicator& ranks, const Request& request) {
   const PolicyOptions& text = request.plan().options();
   const GenerateOptions& asked = request.options();
-  // Choosing a token stays with rank 0 (LedStrategy), and so does its time limit. Other ranks need
-  // not know whose draft tokens they read, only that there may be some: the least source.
+  // Choosing tokens stays with rank 0 (LedStrategy), and so does the time limit. Other ranks need
+  // to know only that there may be draft tokens, so they hear the cheapest draft source.
   auto told = Json::to_cbor({{"kind", static_cast<int>(request.kind())},
                              {"kv", text.spec},
                              {"prefill", text.prefill},

@@ -22,7 +22,7 @@
 namespace godwit {
 namespace {
 
-// Opens a file without a name, so that only this user's process can reach it.
+// Opens a file without a name, which only this user may read.
 FileDescriptor OpenNameless(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);

@@ -36,7 +36,7 @@ struct Budget {
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
   int64_t PageTokens() const { return block / 64; }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
-  // The token that chooses for the one at t.
+  // The token that chooses for the token at t.
   int64_t ChooserOf(int64_t t, int64_t ask_from) const {
     int64_t chooser = t;
     while (chooser % token_step != 0 && chooser > ask_from && Chooses(chooser - 1)) --chooser;

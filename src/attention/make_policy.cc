@@ -104,7 +104,7 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
   chosen.prefill = ChoosePrefill(geometry, options, options.context);
   if (!chosen.prefill.empty()) {
     const PrefillSpec spec = ParsePrefill(chosen.prefill);
-    if (spec.ring > 0) {  // alone it reads as ever
+    if (spec.ring > 0) {  // one rank alone reads as without a ring
       return alone ? std::move(policy) : MakeRingPolicy(chosen, spec, std::move(policy));
     }
     policy = MakePrefillPolicy(geometry, chosen.prefill, std::move(policy));
@@ -128,7 +128,7 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
                   .head_dim = geometry.shape.head_dim,
                   .dtype = kv_type,
                   .values_in_keys = geometry.shape.values_from.has_value()};
-  // A cap bends the sum of what a query makes of a key and of its centre, not each of them.
+  // The score cap bends the sum of a query's products with a key and its centre, not each product.
   layout.centred = layout.hadamard() && geometry.key_means && geometry.shape.score_cap == 0;
   return layout;
 }

@@ -59,7 +59,7 @@ TEST(MakePolicyTest, ValuesInKeysAreNotStoredInFourBits) {
   }
 }
 
-// What the steps of a text need to know of its spec.
+// The pool's layout comes from the geometry and the KV type.
 TEST(MakePolicyTest, ATextTakesPagesOfThePoolItIsGiven) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0, 0});
   const KvLayout layout = LayoutOf(geometry, DType::kF16);
@@ -93,7 +93,7 @@ TEST(MakePolicyTest, DynamicFrequenciesAreThoseOfTheContext) {
   EXPECT_NE(read(64), read(1000));
 }
 
-// A streaming cache counts positions in the cache, which these cannot be.
+// A streaming cache counts positions in the cache, but learned positions are fixed.
 TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});
   geometry.learned_positions = 64;

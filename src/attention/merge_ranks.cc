@@ -7,7 +7,7 @@
 namespace godwit {
 namespace {
 
-// Of what all ranks together send at once: a step of decoding is far below.
+// The limit for the sum that all ranks send at once. A decode step stays far below it.
 constexpr int64_t kMostGatheredBytes = int64_t{64} << 20;
 
 }  // namespace
@@ -20,7 +20,7 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
   const auto row_bytes = packed * static_cast<int64_t>(sizeof(float));
   const int64_t most = std::max<int64_t>(1, kMostGatheredBytes / ranks.size() / row_bytes);
   Workspace::Scope all_texts(exec.workspace);
-  // Of each text, the first of its states among those of all.
+  // The number of each text's first state among the states of all texts.
   const auto firsts = exec.workspace.Matrix<int64_t>(1, std::ssize(texts)).RowSpan(0);
   int64_t states = 0;
   for (size_t i = 0; i < texts.size(); ++i) {

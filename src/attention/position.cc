@@ -110,7 +110,8 @@ void RotaryEncoding::FillMeans(int64_t first, int64_t tokens, MatrixView<float> 
     const double middle = static_cast<double>(first + row * tokens) + (n - 1) / 2;
     for (int64_t pair = 0; pair < cos.cols; ++pair) {
       const double turn = inverse_frequencies_[static_cast<size_t>(pair)];
-      // Of e^(i turn p) over n positions: that of their middle, times the Dirichlet kernel.
+      // The mean of e^(i turn p) over n positions: its value at their middle, times the Dirichlet
+      // kernel.
       const double half = std::sin(turn / 2);
       const double length = half == 0 ? 1 : std::sin(n * turn / 2) / (n * half);
       cos.Row(row)[pair] = static_cast<float>(std::cos(turn * middle) * length * magnitude_);

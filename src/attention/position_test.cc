@@ -25,8 +25,8 @@ Row At(const RotaryEncoding& encoding, int64_t position) {
   return row;
 }
 
-// frequency(pair): radians per token, in long double. The tolerance is the rounding to float and
-// what a double angle of 1.6e7 radians is off by; a float angle would be off by 1.
+// frequency(pair): radians per token, in long double. The tolerance is the rounding to float plus
+// the error of a double angle of 1.6e7 radians. A float angle would be off by 1.
 void ExpectFrequencies(const RotarySpec& spec, int64_t context, double magnitude,
                        const std::function<long double(int64_t pair)>& frequency) {
   const RotaryEncoding encoding(spec, context);
@@ -119,7 +119,7 @@ TEST(RotaryEncodingTest, LinearDividesPositions) {
   ExpectFrequencies(spec, 0, 1, [&](int64_t pair) { return Plain(spec, 10'000, pair) / 2.5L; });
 }
 
-// By wavelength, as Llama 3.1's own code says it.
+// By wavelength, as in Llama 3.1's own code.
 TEST(RotaryEncodingTest, Llama3KeepsShortWavesAndDividesLongOnes) {
   const RotarySpec spec{.rotary_dim = 128,
                         .theta = 500'000,
@@ -143,7 +143,7 @@ TEST(RotaryEncodingTest, Llama3KeepsShortWavesAndDividesLongOnes) {
   EXPECT_GT(between, 0);
 }
 
-// As in Llama 4 Scout.
+// The scaling of Llama 4 Scout.
 TEST(RotaryEncodingTest, Llama3WithoutARampDividesWavesBeyondTheContext) {
   const RotarySpec spec{.rotary_dim = 128,
                         .theta = 500'000,
@@ -169,7 +169,7 @@ TEST(QueryTemperatureTest, RisesAfterEveryPeriod) {
   EXPECT_EQ(from_one.At(10'000'000), after(1220));
 }
 
-// The ramp over dimensions of the YaRN paper, section 3.2, with bounds found by counting turns.
+// The ramp over dimensions of the YaRN paper, section 3.2. Counting turns finds its bounds.
 TEST(RotaryEncodingTest, YarnRampsBetweenTwoDimensions) {
   for (const bool truncate : {true, false}) {
     const RotarySpec spec{.rotary_dim = 64,
@@ -235,7 +235,7 @@ TEST(RotaryEncodingTest, DynamicWithinTheOriginalContextIsPlain) {
   }
 }
 
-// Beyond the original context the long factors count, from the first position on; the scores are
+// Beyond the original context, the long factors apply from the first position on. Scores are
 // sharpened within it, too.
 TEST(RotaryEncodingTest, LongRopeDividesEveryFrequencyByItsFactor) {
   RotarySpec spec{.rotary_dim = 6, .theta = 10000};

@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-// Appends so many tokens to a text of one layer, with queries or without, all of them zeros.
+// Appends `rows` tokens, all zeros, to a text of one layer, with or without queries.
 void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, int64_t rows,
           bool attends) {
   Workspace::Scope scope(exec.workspace);
@@ -45,7 +45,7 @@ double KeySeconds(const Exec& exec, AttentionGeometry geometry, DType kv_type) {
   constexpr int64_t kKeys = 1024, kRows = 256, kTimes = 3;
   geometry.layers = 1;
   geometry.windows = {0};
-  geometry.learned_positions = 0;  // however long a text they have, a key takes as long
+  geometry.learned_positions = 0;  // their number limits a text but not the time of a key
   const auto text =
       MakeTextCache(geometry, {.kv_type = kv_type, .context = kKeys + kTimes * kRows});
   Read(exec, geometry, *text, kKeys, /*attends=*/false);
@@ -60,7 +60,7 @@ double KeySeconds(const Exec& exec, AttentionGeometry geometry, DType kv_type) {
   return least;
 }
 
-constexpr double kSlow = 3;  // times as long
+constexpr double kSlow = 3;  // times as slow as the faster half of the others
 
 }  // namespace
 
@@ -71,7 +71,7 @@ std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
   std::vector<double> links = MeasureLinks(ranks);
   links.erase(links.begin() + ranks.rank());
   const auto [worst, best] = std::ranges::minmax(links);
-  ranks.Barrier(nullptr);  // those that share cores have what is left to each when all compute
+  ranks.Barrier(nullptr);  // ranks that share cores are measured while all of them compute
   const RankSpeed mine{.best_link = best,
                        .worst_link = worst,
                        .key_seconds = KeySeconds(exec, geometry, kv_type),
@@ -85,7 +85,7 @@ std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
 std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const RankSpeed> speeds) {
   std::vector<std::string> slow;
   for (size_t rank = 0; rank < speeds.size(); ++rank) {
-    // How many times as long it takes as the faster half of the others.
+    // The rank's time as a multiple of that of the faster half of the others.
     const auto slower = [&](const auto& seconds) {
       std::vector<double> others;
       for (size_t other = 0; other < speeds.size(); ++other) {

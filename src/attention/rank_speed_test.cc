@@ -38,7 +38,7 @@ TEST(RankSpeedTest, AllKnowTheSameOfAll) {
   for (const AttentionGeometry& geometry : {TestGeometry(4, 2, 16, 16, {0, 9}), learned,
                                             WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 9}))}) {
     LocalWorld world(3);
-    world.Delay(10);  // so that no link is faster than a frame of 4 MiB in that time
+    world.Delay(10);  // so that no link sends 4 MiB in less than 10 ms
     const auto speeds = Measure(world, 3, geometry);
     for (const auto& one : speeds) {
       ASSERT_EQ(one.size(), 3u);
@@ -58,7 +58,7 @@ TEST(RankSpeedTest, AllKnowTheSameOfAll) {
 
 TEST(RankSpeedTest, WhoIsSlowIsNamed) {
   const RankSpeed usual{.best_link = 1.2e9, .worst_link = 1e9, .key_seconds = 1e-9};
-  // It has slow links, and shows in the worst of the others.
+  // Rank `far` has slow links and is the worst link of the others.
   const RankSpeed far{.best_link = 0.12e9, .worst_link = 0.1e9, .key_seconds = 1e-9};
   const RankSpeed beside_far{.best_link = 1.2e9, .worst_link = 0.1e9, .key_seconds = 1e-9};
   const RankSpeed weak{.best_link = 1.2e9, .worst_link = 1e9, .key_seconds = 5e-9};
@@ -72,9 +72,9 @@ TEST(RankSpeedTest, WhoIsSlowIsNamed) {
                                     "times as long")));
   EXPECT_THAT(slow({usual, weak}),
               ElementsAre(HasSubstr("rank 1 is slow: its attention takes 5 times as long")));
-  // Two share one link: neither is slower to reach than the other.
+  // Two ranks share one link: neither is slower to reach than the other.
   EXPECT_THAT(slow({far, far}), ElementsAre());
-  // Where half of them are, the others wait for the rest, too.
+  // If half of the ranks are slow, the others wait for them, too.
   EXPECT_EQ(slow({usual, weak, weak, usual}).size(), 2u);
 }
 

@@ -16,14 +16,14 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Keys of a text in the order of their weights for one head, the earlier of equals first.
+// The weights of a text's keys for one head, and their order. Earlier keys come first among equals.
 struct HeadWeights {
   std::vector<double> weights;
-  std::vector<int32_t> order;  // of the heaviest
+  std::vector<int32_t> order;  // heaviest first
   double log_sum = 0;          // of the powers of scores that became the weights
 };
 
-// Which positions up to its own a row sees with a KV head.
+// For each position up to the row's own: whether the row sees it with a KV head.
 std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) {
   std::vector<bool> seen(static_cast<size_t>(position + 1));
   for (const Look& look : looks.span()) {
@@ -79,7 +79,7 @@ class RecallPolicy : public AttentionPolicy {
     if (run.position >= ask_from_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
       Measure(run, layer, queries);
     } else {
-      for (const Watched& one : watched_) {  // who may learn of it
+      for (const Watched& one : watched_) {  // the policy may learn of the run
         Workspace::Scope scope(queries.exec.workspace);
         one.policy->Select(run, layer, queries);
       }
@@ -105,7 +105,7 @@ class RecallPolicy : public AttentionPolicy {
     for (const Watched& one : watched_) {
       Workspace::Scope scope(queries.exec.workspace);
       const Looks looks = one.policy->Select(run, layer, queries);
-      std::vector<std::vector<bool>> seen;  // with each KV head
+      std::vector<std::vector<bool>> seen;  // for each KV head
       for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
         seen.push_back(SeenOf(looks, kv_head, run.position));
       }
@@ -171,8 +171,8 @@ class RecallPolicy : public AttentionPolicy {
     return result;
   }
 
-  // What the head gets of the keys that it sees, and of what the policy has beside them (`before`,
-  // of all heads, or null), beside what it gets of all.
+  // The error of the head's output from the keys that it sees, against its output from all keys.
+  // before: the states of all heads that the policy adds, or null.
   double ErrorOf(const RowRun& run, int64_t layer, int64_t head, const HeadWeights& weights,
                  const std::vector<bool>& seen, const float* before) const {
     const ops::AttentionShape& shape = geometry_.shape;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kTokens = 300, kAsked = 290;
 
-// The second layer has a window of the model's own.
+// The second layer has the model's own window.
 AttentionGeometry Model() { return TestGeometry(4, 2, 12, 8, {0, 20}); }
 
 std::unique_ptr<TextCache> Watch(const AttentionGeometry& geometry,
@@ -42,7 +42,7 @@ struct Expected {
   double weight = 0;
 };
 
-// Of the first layer, for a policy that shows the token at t the positions that `sees` says.
+// The recall in the first layer of a policy that shows the token at t the positions in `sees`.
 template <typename Sees>
 Expected ExpectedOf(const TestText& text, const Sees& sees) {
   Expected expected{.held = std::vector<double>(Recall::kHeaviest.size())};
@@ -131,7 +131,7 @@ TEST(RecallTest, NamesTheWorstHeads) {
   }
   EXPECT_NE(worst[0].kv_head, worst[1].kv_head);
   EXPECT_EQ(recall.Worst(2, 1).size(), 1u);
-  // Of equals the earlier.
+  // The earlier of equals comes first.
   const auto all = recalls[1].Worst(2, 2);
   EXPECT_EQ(all[0].kv_head, 0);
   EXPECT_EQ(all[0].held, 1);
@@ -146,13 +146,14 @@ TEST(RecallTest, CountsWhatIsReadToChoose) {
   ReadText(*cache, text, kTokens, 64);
   EXPECT_GT(recalls[0].index_bytes, 0);
   EXPECT_EQ(recalls[1].index_bytes, 0);
-  // A block, and what is filled of that of the token itself.
+  // A token sees one block and the filled part of its own.
   int64_t seen = 0;
   for (int64_t t = kAsked; t < kTokens; ++t) seen += 4 * (64 + t % 64 + 1);
   EXPECT_EQ(recalls[0].seen_keys, seen);
 }
 
-// Of the first layer, which gets the same queries: what a text that is read so gets.
+// Expects the errors of the first layer to match texts read with each policy. Its queries are the
+// same.
 void ExpectErrors(const AttentionGeometry& geometry) {
   const TestText text(geometry, kTokens, 5);
   const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";

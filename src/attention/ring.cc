@@ -14,14 +14,14 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Of one rank: MPI copies what it sends and receives.
+// The limit for one rank's frame. MPI copies what it sends and receives.
 constexpr int64_t kMostFrame = int64_t{4} << 20;
 
-// Where a group of rounds comes to lie in memory.
+// Memory for the pages of a group of rounds.
 struct Landing {
-  std::span<std::byte> pages;         // of all ranks, frame after frame, rank after rank
+  std::span<std::byte> pages;         // of all ranks: frame after frame, in each rank after rank
   std::span<const std::byte*> tiles;  // of the group, in order
-  std::span<std::byte> frame;         // that is sent
+  std::span<std::byte> frame;         // to send
   int64_t first_tile = 0;
   int64_t count = 0;
 };
@@ -41,21 +41,21 @@ class Ring {
   int64_t groups() const { return round_ / layout_.rounds_in_group() + 1; }
 
   Landing NewLanding() const {
-    const int64_t tiles = Tiles(FirstRound(0), LastRound(0)) + layout_.ranks;  // the last chunk's
+    const int64_t tiles = Tiles(FirstRound(0), LastRound(0)) + layout_.ranks;  // for the last chunk
     const int64_t pages = layout_.ranks * PagesOfRank(FirstRound(0), LastRound(0));
     return {.pages = exec_.workspace.Matrix<std::byte>(1, pages * page_bytes_).RowSpan(0),
             .tiles = exec_.workspace.Matrix<const std::byte*>(1, tiles).RowSpan(0),
             .frame = exec_.workspace.Matrix<std::byte>(1, frame_pages_ * page_bytes_).RowSpan(0)};
   }
 
-  // Sends this rank's pages of a group, and lists those of all.
+  // Sends this rank's pages of a group, and lists the pages of all ranks.
   void Fetch(int64_t group, Landing& landing) const {
     const int64_t first = FirstRound(group), last = LastRound(group);
     landing.first_tile = layout_.Begin(first) / kTileTokens;
     landing.count = Tiles(first, last);
     std::ranges::fill(landing.tiles, nullptr);
     const int64_t pages = PagesOfRank(first, last);
-    int64_t round = first, tile = 0;  // where the rank's next page lies
+    int64_t round = first, tile = 0;  // of the rank's next page
     for (int64_t begin = 0; begin < pages; begin += frame_pages_) {
       const int64_t count = std::min(frame_pages_, pages - begin);
       std::byte* const frame = landing.pages.data() + begin * layout_.ranks * page_bytes_;
@@ -75,7 +75,7 @@ class Ring {
       ranks_.AllGather(landing.frame.first(Index(count * page_bytes_)),
                        {frame, Index(layout_.ranks * count * page_bytes_)}, exec_.cancel);
     }
-    // What nobody is sent: the end of the last rank's last chunk.
+    // No rank receives the end of the last rank's last chunk.
     const ops::KvRange mine = layout_.Chunk(last, ranks_.rank());
     for (int64_t at = (mine.begin + layout_.SharedBy(last)) / kTileTokens;
          at * kTileTokens < mine.end; ++at) {
@@ -97,7 +97,7 @@ class Ring {
   static size_t Index(int64_t i) { return static_cast<size_t>(i); }
   int64_t FirstRound(int64_t group) const { return group * layout_.rounds_in_group(); }
   int64_t LastRound(int64_t group) const { return std::min(FirstRound(group + 1) - 1, round_); }
-  // In these rounds: of the text, and those that a rank sends.
+  // The number of the text's tiles in these rounds, and of pages that a rank sends.
   int64_t Tiles(int64_t first, int64_t last) const {
     return PagesFor(layout_.Chunk(last, layout_.ranks - 1).end - layout_.Begin(first));
   }
@@ -137,7 +137,7 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
     Landing& landing = landings[static_cast<size_t>(group % 2)];
     return std::async(std::launch::async, [&ring, &landing, group] { ring.Fetch(group, landing); });
   };
-  // Whatever goes wrong here, it ends before the memory goes.
+  // A fetch that fails still ends before its memory is freed.
   std::future<void> fetched = fetch(0);
   for (int64_t group = 0; group < ring.groups(); ++group) {
     fetched.get();
@@ -174,7 +174,7 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
   for (int64_t begin = 0; begin < pages; begin += frame_pages) {
     const int64_t count = std::min(frame_pages, pages - begin);
     const auto bytes = static_cast<size_t>(count * page_bytes);
-    // work(page of the cache, where it lies in a rank's frame)
+    // Calls work(page of the cache, its place in a rank's frame) for each page.
     const auto for_pages_of = [&](int64_t rank, const auto& work) {
       const int64_t tile = layout.Chunk(round, rank).begin / kTileTokens + begin;
       for (int64_t i = 0; i < count; ++i) work(cache.Page(layer, tile + i), i * page_bytes);

@@ -1,4 +1,4 @@
-// Ranks that read a context together beside one host that reads it alone.
+// Compares ranks that read a context together with one host that reads it alone.
 #include "attention/ring.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the tokens at these positions got: [tokens, layers * heads * head_dim].
+// The attention outputs at these positions: [tokens, layers * heads * head_dim].
 struct Read {
   std::vector<int64_t> positions;
   std::vector<float> out;
@@ -67,8 +67,8 @@ std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const
   return reads;
 }
 
-// The context has the same bits, every token of it on one rank; the question is merged in another
-// order, the same on all ranks.
+// The context has the same bits, each token on one rank. The question is merged in another order,
+// the same on all ranks.
 void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t ask_from) {
   const int64_t cols = std::ssize(alone.out) / std::ssize(alone.positions);
   std::vector<int> readers(alone.positions.size());
@@ -128,7 +128,7 @@ TEST(Ring, ContextsOfAnyLength) {
   }
 }
 
-// Few rows over many stretches, whose states are merged at the end.
+// Few rows read many stretches, whose states are merged at the end.
 TEST(Ring, AFewRowsOverALongContext) {
   const AttentionGeometry geometry = TestGeometry(1, 1, 16, 16, {0});
   const PolicyOptions options = {.kv_type = DType::kF32, .context = 6200};
@@ -137,7 +137,7 @@ TEST(Ring, AFewRowsOverALongContext) {
   ExpectAsAlone(ReadInRing(2, geometry, text, options, 64, 6199), alone, 6199);
 }
 
-// A rank keeps its own chunks, and sends each of them in its round and in those after it.
+// A rank keeps its own chunks, and sends each in its own round and all later ones.
 TEST(Ring, CountsWhatItKeepsAndSends) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
   const PolicyOptions options = {.kv_type = DType::kI8, .context = 12 * 64 + 1};

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<float> Values(std::span<const float> row) { return {row.begin(), row.end()}; }
 
-// That the table has `tokens` rows, row i with the angles of position(i).
+// The table has `tokens` rows, and row i has the angles of position(i).
 template <typename Position>
 void ExpectAngles(const ops::RotaryTable& table, const RotaryEncoding& encoding, int64_t tokens,
                   Position position) {
@@ -22,7 +22,7 @@ void ExpectAngles(const ops::RotaryTable& table, const RotaryEncoding& encoding,
   }
 }
 
-// Steps of every size follow each other in the same memory.
+// Steps of different sizes reuse the same memory.
 TEST(RotaryStepTest, TokensStandInTurnOrAllAtOnePlace) {
   for (const int64_t dim : {0, 2, 10, 64}) {
     const RotaryEncoding encoding({.rotary_dim = dim}, 0);

@@ -14,14 +14,14 @@ namespace {
 
 using kernels::kTileTokens;
 
-// The rows of a branch, and those before it that the text has not yet.
+// The rows of a run, behind their ancestors in the step.
 std::vector<int64_t> PathOf(const RowRun& run) {
   std::vector<int64_t> path(run.ancestors.begin(), run.ancestors.end());
   for (int64_t row = 0; row < run.rows; ++row) path.push_back(run.first_row + row);
   return path;
 }
 
-// Below that, waking the other cores costs more than the work.
+// For fewer rows, waking the other cores costs more than the work.
 constexpr int64_t kFewRows = 8;
 
 bool EndsRun(const Segment& segment, size_t row) {
@@ -29,7 +29,7 @@ bool EndsRun(const Segment& segment, size_t row) {
          (!segment.parents.empty() && segment.parents[row + 1] != static_cast<int32_t>(row));
 }
 
-// Positions in [begin, end), those of all KV heads, that a look lists.
+// The number of positions in [begin, end) that a look lists, summed over KV heads.
 int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
   if (look.parts.empty()) return std::max<int64_t>(0, end - begin) * kv_heads;
   int64_t positions = 0;
@@ -43,7 +43,7 @@ int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
   return positions;
 }
 
-// What the rows of a run look at, and what was read to choose it.
+// The keys that the rows of a run look at, and the bytes read to choose them.
 KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
   const KvLayout& layout = rows.cache->layout();
   KvReads reads{.bytes = looks.read_bytes()};
@@ -62,7 +62,7 @@ KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
   return reads;
 }
 
-// The positions that the rows look at, before a look's parts.
+// The positions that the rows look at, before the parts of a look narrow them.
 ops::KvRange SeenBy(const RowRun& rows, const Look& look) {
   const int64_t first = std::max(rows.position, look.visible.from);
   const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
@@ -179,7 +179,7 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   }
 }
 
-// Of the row: the rows of the step that it follows, from the text's end on.
+// The rows of the step that a row follows, from the text's end on.
 std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_t first_row,
                                                   int64_t row) {
   if (segment.parents.empty()) return {};
@@ -216,7 +216,7 @@ int64_t AttentionStep::WriteTasks(const Run& run) const {
   return (last / kTileTokens - first / kTileTokens + 1) * geometry_.shape.kv_heads;
 }
 
-// The mean of the keys, turned as the tile's positions turn it in the mean.
+// Writes the mean of the keys, rotated by the mean rotation of the tile's positions.
 void AttentionStep::WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
                                 std::span<const float> key_means, float* centre) {
   const int64_t head_dim = geometry_.shape.head_dim;
@@ -228,7 +228,7 @@ void AttentionStep::WriteCentre(const Run& run, int64_t layer, int64_t head, int
   run.cache->WriteCentre(exec_.kernels, layer, head, tile, {centre, static_cast<size_t>(head_dim)});
 }
 
-// A core takes the rows of one KV head that go into one tile: no two write into one line of memory.
+// A core writes the rows of one KV head and tile, so no two cores write into one line of memory.
 void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   const ops::AttentionShape& shape = geometry_.shape;
   Workspace::Scope scope(exec_.workspace);
@@ -259,13 +259,13 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   }
 }
 
-// The rows of the run that come before those which select alone.
+// The number of first rows of the run that select together.
 int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
   const int64_t rows = run.text->policy_->alone_from(layer) - run.rows.position;
   return std::clamp<int64_t>(rows, 0, run.rows.rows);
 }
 
-// Rows of a run with their queries, encoded as their looks want them.
+// The rows of a run with their queries, encoded for each look.
 ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                             const AttentionInput& input) {
   TextCache& text = *run.text;
@@ -298,7 +298,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
         text.placed_at_ = *look.query_place;
       }
       ops::RotaryTable place = text.place_[rotary].TableForAll(q.rows);
-      // Turned as in the text is as good as moved together with the keys; the temperature is not.
+      // Rotations at text positions also fit moved keys. Only the temperature differs.
       if (look.keys_move) {
         place.cos = positions.cos;
         place.sin = positions.sin;
@@ -375,7 +375,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   TurnValuesBack(out);
 }
 
-// What was added up of values H v becomes what it is of v: H is its own inverse.
+// Turns sums of values H v back into sums of v. H is its own inverse.
 void AttentionStep::TurnValuesBack(MatrixView<float> out) const {
   const int64_t dim = geometry_.shape.value_dim();
   for (const Run& run : runs_.first(run_count_)) {

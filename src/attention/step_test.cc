@@ -44,7 +44,7 @@ TEST(AttentionStepTest, KnowsWhereEveryRowStands) {
   }
 }
 
-// The texts before the one that is refused give back what they had reserved.
+// Texts before the refused one give back their reserved memory.
 TEST(AttentionStepTest, ARefusalChangesNoText) {
   const TestText text(kGeometry, 1200, 2);
   const auto pool = PoolOf(1024);
@@ -68,12 +68,12 @@ TEST(AttentionStepTest, ARefusalChangesNoText) {
   EXPECT_THAT(refuse(ErrorKind::kMemory, {{first.get(), &text, RowRange(90, 600)},
                                           {second.get(), &text, RowRange(90, 600)}}),
               HasSubstr(" are taken"));
-  // A tree of which some branches would fit.
+  // Some branches of the tree would fit.
   std::vector<int32_t> star(20, -1);
   EXPECT_THAT(refuse(ErrorKind::kMemory, {{second.get(), &text, RowRange(90, 91)},
                                           {first.get(), &text, RowRange(90, 110), star}}),
               HasSubstr(" are taken"));
-  // They go on as if nothing had been.
+  // Both texts go on as if nothing had happened.
   const auto result = runner.Run(std::vector<StepRows>{{first.get(), &text, RowRange(90, 120)},
                                                        {second.get(), &text, RowRange(90, 120)}});
   const auto fresh = Make();
@@ -97,7 +97,7 @@ TEST(AttentionStepTest, AStepThatIsNotEndedTakesNoMemory) {
   EXPECT_EQ(tree->cache().pool().budget().used(), kLayout.BytesFor(100));
 }
 
-// A tree of which nothing was accepted never was; the text goes on from where it stood.
+// A tree without accepted rows leaves no trace. The text goes on from its old end.
 TEST(AttentionStepTest, DraftsThatAreNotAcceptedLeaveNoTrace) {
   const TestText text(kGeometry, 200, 4), drafts(kGeometry, 8, 5);
   const auto reference = Make();
@@ -116,7 +116,7 @@ TEST(AttentionStepTest, DraftsThatAreNotAcceptedLeaveNoTrace) {
   EXPECT_EQ(cache->cache().pool().budget().used(), kLayout.BytesFor(200)) << "branches are gone";
 }
 
-// Any row may be the last that is accepted; what hung on it is forgotten.
+// Any row may be the last accepted one. The rows below it are forgotten.
 TEST(AttentionStepTest, AcceptKeepsThePathToARow) {
   const TestText text(kGeometry, 100, 6), drafts(kGeometry, 9, 7), rest(kGeometry, 300, 8);
   const std::vector<int32_t> parents = {-1, 0, 1, 1, 0, 4, -1, 6, 7};
@@ -146,7 +146,7 @@ TEST(AttentionStepTest, AcceptKeepsThePathToARow) {
   }
 }
 
-// Branches and forks behind a long text read what they share together (ops/shared_keys.h).
+// Branches and forks behind a long text read shared pages together (ops/shared_keys.h).
 TEST(AttentionStepTest, WhoReadsALongTextWithOthersGetsTheBitsThatHeGetsAlone) {
   const TestText text(kGeometry, 2200, 11), drafts(kGeometry, 6, 12);
   const std::vector<int32_t> parents = {-1, 0, 1, -1, 3, 0};
@@ -201,7 +201,7 @@ TEST(AttentionStepTest, ANumberBeyondF16LeavesTheTextsAsTheyWere) {
   ReadText(*f16, text, 20, 20);
   StepRunner runner(2);
   const Exec exec = runner.exec();
-  for (const int64_t rows : {1, 20}) {  // on one core, on several
+  for (const int64_t rows : {1, 20}) {  // on one core and on several
     const std::vector<int32_t> tokens(static_cast<size_t>(rows));
     const Segment segment{.tokens = tokens, .text = f16.get()};
     std::vector<float> k(static_cast<size_t>(rows * 24), 1e6f), v(k.size());
@@ -223,7 +223,7 @@ TEST(AttentionStepTest, ANumberBeyondF16LeavesTheTextsAsTheyWere) {
   EXPECT_EQ(ReadText(*f16, text, 40, 20), ReadText(*fresh, text, 40, 20));
 }
 
-// Each KV head looks at tiles of its own, and at the last one.
+// Each KV head looks at its own tiles and at the last tile.
 class ListPolicy : public AttentionPolicy {
  public:
   std::string name() const override { return "list"; }
@@ -252,7 +252,7 @@ class ListPolicy : public AttentionPolicy {
   }
   std::unique_ptr<AttentionPolicy> Fork() const override { return std::make_unique<ListPolicy>(); }
 
-  // Whether the head's token at position p looks at position k.
+  // Whether the token at position p looks at position k with the KV head.
   static bool Sees(int64_t p, int64_t kv_head, int64_t k) {
     const int64_t tile = k / 64, slot = k % 64;
     if (tile % 3 == kv_head) return slot >= 10 && slot < 50;

@@ -152,7 +152,7 @@ void TextCache::Accept(int64_t row) {
   if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();
   Append(end - length());
-  cache_.Truncate(end);  // the room of what hung on the row
+  cache_.Truncate(end);  // frees the memory of rows below the accepted one
   policy_->Truncate(end);
 }
 

@@ -34,7 +34,7 @@ TEST(TextCacheTest, ForksShareWhatTheyHaveInCommon) {
   EXPECT_EQ(budget.used(), kLayout.BytesFor(200));
 }
 
-// Each of the two drops its own pages; those of both go when the second has.
+// Text and fork drop their own pages. Shared pages go when both have dropped them.
 TEST(TextCacheTest, AForkOfATextThatStreamsStreams) {
   const TestText text(kGeometry, 1000, 2), other(kGeometry, 1000, 3);
   const auto cache = Make("sinks:4+100");
@@ -52,12 +52,12 @@ TEST(TextCacheTest, AForkOfATextThatStreamsStreams) {
   ReadText(*reference, other, 900, 64);
   const auto rest = ReadText(*reference, other, 1000, 100);
   const auto again = fork->Fork();
-  again->Truncate(996);  // its window begins behind the pages that went
+  again->Truncate(996);  // its window begins behind the dropped pages
   EXPECT_EQ(ReadText(*again, other, 1000, 4),
             std::vector<float>(rest.end() - std::ssize(rest) / 25, rest.end()));
 }
 
-// Not the room of a step that did not happen, nor a tree that waits for its verdict.
+// A fork takes neither the memory of an unended step nor a tree that is not accepted yet.
 TEST(TextCacheTest, AForkIsOfWhatWasRead) {
   const TestText text(kGeometry, 100, 4);
   const auto cache = Make("dense");
@@ -75,8 +75,8 @@ TEST(TextCacheTest, AForkIsOfWhatWasRead) {
   EXPECT_EQ(fork->length(), 10);
 }
 
-// A view of a text that read guesses of its own sees, back at the text, what a new one sees, and
-// has not lost its index.
+// A view of a text that read its own guesses goes back to the text. It then sees what a new view
+// sees, and still has its index.
 TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
   const TestText text(kGeometry, 1200, 6), guesses(kGeometry, 1200, 7);
   for (const std::string spec :

@@ -1,4 +1,4 @@
-// Requests with drafts: everything that a request promises holds when a step accepts many tokens.
+// Requests with drafts keep every promise of a request when a step accepts many tokens.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,17 +21,17 @@ using testing::HasSubstr;
 
 constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
 
-// Only a step takes time, and as much however many rows it has, so that guesses pay.
+// Only steps take time, the same for any number of rows, so that draft tokens pay.
 std::atomic<double> test_ms = 0;
 
-// "abcdefghijklmnopqrstuvwxyz\n" over and over; behind position `eos` the text ends.
+// The text repeats "abcdefghijklmnopqrstuvwxyz\n", and ends behind position `eos`.
 std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memory_bytes = 0) {
   auto model = std::make_unique<FakeModel>(kVocab, [eos](int32_t token, int64_t position) {
     if (position == eos) return int32_t{FakeTokenizer::kEos};
     return token == 'z' ? '\n' : token == '\n' ? 'a' : token + 1;
   });
   model->on_step = [steps = model.get()] {
-    // That of a draft which looks at a part takes none.
+    // A step of a draft over a part of the cache takes no time.
     if (steps->segments().front().text->policy().name() != "dense") return;
     test_ms += 0.5;
   };
@@ -41,7 +41,7 @@ std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memor
       LoadOptions{.threads = 1, .kv_memory_bytes = kv_memory_bytes}, [] { return test_ms.load(); });
 }
 
-// Its first so many tokens: `partial` needs some.
+// The first `tokens` tokens of the text, because `partial` needs some.
 Tokens Beginning(int64_t tokens = 540) {
   Tokens text;
   for (int64_t i = 0; i < tokens; ++i) {
@@ -55,7 +55,7 @@ GenerateOptions With(GenerateOptions options, const char* draft) {
   return options;
 }
 
-// With and without drafts, each in a session of its own.
+// Results with and without drafts, each from its own session.
 struct Both {
   GenerateResult plain, drafted;
   Tokens plain_text, drafted_text;
@@ -82,7 +82,7 @@ void ExpectSame(const Both& both) {
   ASSERT_TRUE(both.drafted.drafts);
 }
 
-// A part of so few tokens, so that texts may be short.
+// The part has few tokens, so that texts may be short.
 constexpr const char* kPartial = "partial:budget=256";
 constexpr const char* kBothSources = "ngram,partial:budget=256";
 
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Drafts, EverySource, testing::Values("ngram", kPartial,
 
 TEST_P(EverySource, EndWhereTheTextEnds) {
   int64_t accepted = 0;
-  for (int64_t end = 650; end < 665; ++end) {  // in all places of a path
+  for (int64_t end = 650; end < 665; ++end) {  // at all places of a path
     const auto engine = Alphabet(end);
     GenerateOptions options = Greedy(1000);
     options.ignore_eos = false;
@@ -121,7 +121,7 @@ TEST_P(EverySource, EndAtStopStringsAndLimits) {
   EXPECT_EQ(full.drafted.finish_reason, FinishReason::kContextFull);
 }
 
-// What came behind the end is not in the session's cache: the next turn goes on as without drafts.
+// Tokens behind the end are not in the session's cache: the next turn goes on as without drafts.
 TEST(Drafts, TheNextTurnGoesOnFromTheSameText) {
   const Engine engine(kTiny, {.threads = 1});
   const std::pair<const char*, const char*> cases[] = {
@@ -186,7 +186,7 @@ TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
   }
 }
 
-// Requests beside others that are given up, and that draw their tokens.
+// Some requests sample their tokens. Others beside them are cancelled.
 TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
   const Engine engine(kTiny, {.threads = 2, .step_tokens = 60});
   const auto prompt = [](int i) { return Prompt(i % 4, 600 + i % 3); };
@@ -212,13 +212,13 @@ TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
     EXPECT_EQ(result.tokens, alone) << i;
     guesses += result.drafts->guesses;
   }
-  if (GetParam() != kPartial) {  // whose guesses come where a clock says that they pay
+  if (GetParam() != kPartial) {  // its draft tokens come when a clock says that they pay
     EXPECT_GT(guesses, 20) << "or this shows nothing";
   }
 }
 
-// A tree whose paths have no room is left out of the step, and the text goes on.
-// Followers that a token had in the prompt are guessed side by side, which takes pages.
+// A step leaves out a tree without memory for its paths, and the text goes on. All followers that a
+// token had in the prompt become draft tokens side by side, which takes pages.
 TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   Tokens prompt = Beginning();
   for (size_t i = 0; i < prompt.size(); i += 2) {
@@ -236,7 +236,7 @@ TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   EXPECT_LT(drafted.drafts->roomless_steps, drafted.drafts->steps);
 }
 
-// Guesses take what there is, and give it back to whoever needs it.
+// Draft tokens take free memory, and give it back to requests that need it.
 TEST(Drafts, WithoutMemoryForAPartTheTextGoesOn) {
   const auto roomy = Alphabet();
   Session alone = SessionOf(*roomy);
@@ -271,7 +271,7 @@ TEST(Drafts, ARequestThatIsDoneHoldsNoPart) {
   EXPECT_EQ(pool->pages_in_use() * pool->layout().page_bytes(), result.kv.bytes);
 }
 
-// The newer one is paused when both have grown, or waits.
+// The newer request waits, or is paused when both have grown.
 TEST(Drafts, WhoGivesWayGivesBackThePart) {
   const auto roomy = Alphabet();
   const GenerateResult plain = WaitFor(*Submit(*roomy, Greedy(250)));
@@ -287,7 +287,7 @@ TEST(Drafts, WhoGivesWayGivesBackThePart) {
   }
 }
 
-// There a token depends on those that are computed with it.
+// In such a model, a token depends on the tokens that are computed with it.
 TEST(Drafts, ModelsWhoseInputsShareAScaleHaveNone) {
   for (const char* name : {"tensor_dynamic", "tensor_static"}) {
     const Engine engine(std::string(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/") + name,

@@ -56,7 +56,7 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
   SnapshotFacts facts{{"godwit", GODWIT_VERSION},
                       {"instructions", std::string(engine.isa.name)},
                       {"weights", std::string(Name(engine.weight_types.layers))}};
-  if (engine.folder.empty()) return facts;  // of a test
+  if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
   return facts;
@@ -86,8 +86,8 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_warning) options.on_warning(warning);
   };
   for (const std::string& warning : spec.warnings) warn(warning);
-  // What is missing or named wrongly is found before what takes longer to read: the weights of a
-  // folder, the vocabulary of a GGUF file.
+  // Missing or misnamed parts are found before slow reading: the weights of a folder, or the
+  // vocabulary of a GGUF file.
   if (options.needs_text && !opened.is_gguf()) opened.RequireTokenizer();
   (void)opened.tensors();
   sampler_defaults = opened.sampler_defaults();
@@ -99,7 +99,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   for (const std::string& warning : special.warnings) warn(warning);
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
   load_times.tokenizer_ms = tokenizer_watch.ms();
-  // The session refuses such an id where one comes up; most texts have none, if not all have.
+  // The session refuses such an id where it occurs. Most texts have none, unless all have one.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
       if (id < spec.vocab_size) continue;
@@ -210,7 +210,7 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
 
 namespace {
 
-// Guesses that are read together with a token must not change it.
+// Refuses models whose tokens depend on draft tokens that are read with them.
 void RefuseDraftsThatShow(const DecoderSpec& spec) {
   for (const LayerQuantization& layer : spec.quantization.Distinct()) {
     if (layer.input.kind != InputScale::kPerTensor) continue;

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 const std::string kFolder = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
 
-// Into `folder`, with another chat template.
+// Copies the model into `folder`, with another chat template.
 void CopyTiny(const TempFolder& folder, std::string_view chat_template) {
   std::filesystem::copy(kFolder, folder.path());
   folder.Write("chat_template.jinja", chat_template);
@@ -213,7 +213,7 @@ TEST_F(EngineTest, StreamingGoesPastTheContextAndSaysWhatItDropped) {
 }
 
 TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
-  Session session = engine_.NewSession({.kv = "sinks:4+60"});  // without an end of its own
+  Session session = engine_.NewSession({.kv = "sinks:4+60"});  // has no end of its own
   const auto prompt = engine_.Tokenize("The godwit");
   GenerateOptions options = Greedy(-1);
   options.ignore_eos = true;
@@ -269,7 +269,7 @@ TEST_F(EngineTest, ProgressCountsThePrompt) {
   engine_.NewSession({.chunk_tokens = 20}).Generate(prompt, options);
   ASSERT_FALSE(done.empty());
   EXPECT_EQ(done.back(), 50);
-  // A reader who is late sees the latest.
+  // A late reader sees the latest progress.
   EXPECT_TRUE(std::ranges::includes(std::vector<int64_t>{20, 40, 50}, done));
 
   done.clear();
@@ -320,8 +320,8 @@ TEST_F(EngineTest, LogitsFromAPositionAreThoseOfTheWholeText) {
     Session whole = engine_.NewSession({.kv = kv, .kv_type = "f32"});
     const Rows all = rows(whole, tokens, 0);
     Session session = engine_.NewSession({.kv = kv, .kv_type = "f32", .chunk_tokens = 13});
-    // The second reads on from what the first has left, the third begins with other tokens, the
-    // last wants more than what is new.
+    // The second call goes on from the first, the third begins with other tokens, and the last asks
+    // for more than new tokens.
     for (const int64_t first : {100, 149, 77, 3, 0}) {
       if (first == 77) rows(session, std::vector<int32_t>{5, 6}, 1);
       EXPECT_EQ(rows(session, tokens, first), Rows(all.begin() + first, all.end())) << first;
@@ -344,7 +344,7 @@ TEST_F(EngineTest, ATextTooLongIsRefusedBeforeAllOfItIsTokens) {
   EXPECT_GT(std::ssize(begin), most);
   EXPECT_LT(std::ssize(begin), all / 2);
 
-  // How many they are is told, unless they are very many.
+  // The number of tokens is told, unless there are very many.
   const std::string has = fmt::format("the prompt has {} tokens and the context", all);
   for (const int64_t context : {int64_t{0}, most - 10}) {
     const Session session = engine_.NewSession({.context_tokens = context});
@@ -358,7 +358,7 @@ TEST_F(EngineTest, ATextTooLongIsRefusedBeforeAllOfItIsTokens) {
   EXPECT_EQ(std::ssize(larger.Tokenize(text)), all);
   const Session endless = engine_.NewSession({.kv = "sinks:4+60"});
   EXPECT_EQ(std::ssize(endless.Tokenize(text)), all);
-  // What a larger context holds is counted, so that the refusal can name it.
+  // Texts that a larger context holds are counted, so that the refusal can name the size.
   const Session small = engine_.NewSession({.context_tokens = 10});
   EXPECT_EQ(std::ssize(small.Tokenize(text.substr(0, 600))),
             std::ssize(engine_.Tokenize(text.substr(0, 600))));
@@ -447,7 +447,7 @@ TEST_F(EngineTest, NoMessageIsLost) {
   };
   const Message user{"user", "Hello"}, robot{"robot", "Beep"}, tool{"tool", "\"7\""};
   EXPECT_THAT(lost(engine_, {user, robot}), HasSubstr("message 2: expected the role \"system\""));
-  // A role that is its own, one that it leaves out, and one that it writes in another way.
+  // The template has a role of its own, one that it leaves out, and one that it rewrites.
   const Engine engine = engine_of(
       folders[0],
       "{% for m in messages %}{% if m.role == 'robot' %}R{{ m.content }}{% elif m.role == 'user' "
@@ -465,7 +465,7 @@ TEST_F(EngineTest, NoMessageIsLost) {
                       "m.content }}{% endfor %}")
                 .ApplyChatTemplate(std::vector<Message>{{"developer", "a"}}),
             "Da");
-  // Not lost: words that it acts upon, and what it forgets once something comes behind it.
+  // Messages are not lost if the template acts on them, or forgets them only after later ones.
   const Engine forgets = engine_of(
       folders[2],
       "{% set ns = namespace(text='') %}{% for m in messages %}{% if m.content == 'Again.' %}{% "
@@ -492,7 +492,7 @@ TEST(EngineLoad, ABrokenChatTemplateStandsInTheWayOfChatsOnly) {
   EXPECT_TRUE(other.has_chat_template());
 }
 
-// The real trained model, where the shared data lies beside the project.
+// A trained model, if the shared data lies beside the project.
 class RealModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -512,8 +512,8 @@ TEST_F(RealModelTest, TellsACoherentStory) {
   EXPECT_THAT(result.text, HasSubstr("there was a little girl named Lily"));
 }
 
-// Its tokenizer is of the SentencePiece kind: the first word of a text has no space before it, the
-// first word of a continuation does.
+// The tokenizer is of the SentencePiece kind: the first word of a text has no space before it. The
+// first word of a continuation has one.
 TEST_F(RealModelTest, AContinuationKeepsItsFirstSpace) {
   const Engine engine(kModel, {});
   GenerateOptions options;

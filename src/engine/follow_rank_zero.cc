@@ -1,4 +1,4 @@
-// Ranks that share every text: rank 0 is asked, the others go along.
+// Ranks that share every text: rank 0 takes the requests, and the others follow.
 
 #include <exception>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace godwit {
 namespace {
 
-// Reads its events to the last one. False: it failed, as all ranks know.
+// Reads the events of a request to the last. False: it failed, and all ranks know.
 bool GoThrough(const Communicator& ranks, Request& request) {
   try {
     while (!request.Next(std::nullopt)->done) request.TakeStates();
@@ -25,7 +25,7 @@ bool GoThrough(const Communicator& ranks, Request& request) {
 }  // namespace
 
 Engine::Impl::~Impl() {
-  scheduler.reset();  // which talks to them
+  scheduler.reset();  // it talks to the ranks
   if (ranks == nullptr || ranks->rank() != 0) return;
   if (std::uncaught_exceptions() > 0) ranks->Leave("an error of its own");
   try {

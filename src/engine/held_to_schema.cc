@@ -13,7 +13,7 @@ HeldToSchema::HeldToSchema(std::unique_ptr<JsonMatcher> matcher, const ThoughtMa
     : matcher_(std::move(matcher)), eos_(eos.begin(), eos.end()) {
   if (thought.end.empty()) return;
   const bool must_begin = thought.open || !thought.before_answer.empty();
-  // A mark of several tokens is one that the model was not trained with.
+  // The model was not trained with this mark if the mark has several tokens.
   if (!must_begin) choice_ = tokenizer.TokenToId(thought.begin);
   if (must_begin || choice_) watch_.emplace(thought, tokenizer, nullptr);
 }

@@ -72,7 +72,7 @@ TEST_F(JsonSchemaTest, BesideOthersItIsTheSame) {
   }
 }
 
-// A thought is free, and the schema holds from its end on.
+// Reasoning is free, and the schema holds from its end on.
 TEST_F(JsonSchemaTest, ThoughtsAreFree) {
   int whole = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
@@ -93,7 +93,7 @@ TEST_F(JsonSchemaTest, ThoughtsAreFree) {
   EXPECT_GE(whole, 5);
 }
 
-// Between the thought and the answer there may be marks.
+// Marks may stand between reasoning and answer.
 TEST_F(JsonSchemaTest, TheAnswerBeginsBehindItsMarks) {
   GenerateOptions options = Held(1);
   options.thought = {.begin = "<think>", .end = "e", .open = true, .before_answer = {"a", "o"}};
@@ -118,7 +118,7 @@ TEST_F(JsonSchemaTest, NoTextEndsBeforeItsAnswer) {
   EXPECT_EQ(Write(options).tokens.size(), 20u);
 }
 
-// Where the prompt begins none, the model has the choice, if it has a token for it.
+// If the prompt does not begin reasoning, the model may, if it has a token for it.
 TEST_F(JsonSchemaTest, AThoughtIsTheModelsChoice) {
   const int32_t x = engine().Tokenize("x", false).back();
   GenerateOptions options = Held(1);
@@ -134,7 +134,7 @@ TEST_F(JsonSchemaTest, AThoughtIsTheModelsChoice) {
   EXPECT_EQ(result.thought_tokens, 30);
 }
 
-// The log-probabilities are those of the model, which knows of no schema.
+// Log-probabilities are the model's own, without the schema.
 TEST_F(JsonSchemaTest, LogprobsAreTheModels) {
   GenerateOptions options = Held(1);
   options.top_logprobs = 1;

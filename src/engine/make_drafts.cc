@@ -24,7 +24,7 @@ std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const Langu
               QuoteUnlessPlain(file.filename().native()));
   }
   auto parameters = ReadDraftHeads(file, model.hidden_size(), model.vocab_size(), digest);
-  // Of what is made anew, f16 is no storage.
+  // Newly packed weights are never stored as f16.
   return std::make_shared<HeadBatch>(
       std::make_shared<const DraftHeads>(pool, std::move(parameters),
                                          storage == DType::kF16 ? DType::kBF16 : storage),

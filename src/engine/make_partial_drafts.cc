@@ -28,8 +28,8 @@ int64_t BudgetOf(std::string_view arguments) {
   return *budget;
 }
 
-// The first block, the last tokens, and the blocks between that matter most. They are chosen once
-// for a chain: comparing all takes as long as everything else where a text is long.
+// The first block, the last tokens, and the most important blocks between. A chain chooses them
+// once, because in a long text comparing all blocks takes as long as everything else.
 std::string PolicyFor(int64_t budget) {
   const int64_t local = budget / 4 / kBlock * kBlock;
   return fmt::format(

@@ -25,7 +25,7 @@ std::vector<std::filesystem::path> FilesOf(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto name = entry.path().filename();
-    if (name.native().ends_with(DraftHeads::kFileName)) continue;  // which one host needs
+    if (name.native().ends_with(DraftHeads::kFileName)) continue;  // only one host needs it
     if (name == "config.json" || name == tokenizer || name.extension() == ".safetensors" ||
         name.extension() == ".gguf" || (name == "merges.txt" && tokenizer == "vocab.json")) {
       files.push_back(entry.path());

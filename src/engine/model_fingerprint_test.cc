@@ -18,7 +18,7 @@ TEST(ModelFingerprint, ChangesWithAFileAndWithAStretchOfIt) {
   folder.Write("README.md", "no part of the model");
   EXPECT_EQ(ModelFingerprint(folder.path()), before);
 
-  // A 256th of the file, wherever it lies.
+  // A changed 256th of the file shows wherever it lies.
   for (const size_t begin :
        {size_t{0}, size_t{1'000'000}, size_t{3'333'333}, weights.size() - 16384}) {
     std::string changed = weights;

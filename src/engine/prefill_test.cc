@@ -1,5 +1,5 @@
-// Texts that are read in one way and asked in another: whatever was cached, shared or paused, the
-// answer has the bits of a request alone.
+// Texts are read with one policy and asked with another. The answer has the bits of a request
+// alone, whether the text was cached, shared or paused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(Prefill, ChunksDoNotShow) {
   }
 }
 
-// One context, questions of many lengths: what two of them read alike is read once.
+// One context has questions of many lengths. The part that two of them read alike is read once.
 TEST(Prefill, RequestsShareWhatBothReadAlike) {
   const Engine engine(kTiny, {.threads = 1, .step_tokens = 30});
   const Tokens context = Prompt(3, 200);
@@ -71,7 +71,7 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
     }
     EXPECT_EQ(read, std::ssize(context) + asked) << kv;
 
-    // The same tokens, asked from elsewhere, or read in another way.
+    // The same tokens are asked from another place, or read in another way.
     for (const int64_t query : {1, 100, 150}) {
       const GenerateResult result = engine.Submit(context, Telling(5, query), session).Wait();
       EXPECT_EQ(result.cached_tokens, 200 - query < 64 ? 0 : 200 - query) << kv;
@@ -84,7 +84,7 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
   }
 }
 
-// The tail of one question is not that of another.
+// Another question has another tail.
 TEST(Prefill, ATailIsReadAgainForAnotherQuestion) {
   const Engine engine(kTiny, {.threads = 1, .step_tokens = 30});
   const Tokens context = Prompt(3, 200);
@@ -120,8 +120,8 @@ TEST(Prefill, APausedTextIsReadAgainAsItWas) {
   EXPECT_GT(pauses, 0);
 }
 
-// The question and the answer of a turn are context in the next, and read as such: as by a session
-// that is given all of it at once.
+// The question and answer of a turn are context in the next turn. They are read as by a session
+// that gets all of it at once.
 TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* kv : {"dense", "sinks:2+500"}) {
@@ -135,7 +135,7 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
       EXPECT_EQ(AnswerOf(result), Alone(engine, text, Telling(15, 10), options)) << kv << turn;
       context = std::ssize(text) - 10;
       text.assign(session.tokens().begin(), session.tokens().end());
-      // A fork is asked something else, of the same context.
+      // A fork gets another question about the same context.
       Tokens other(text.begin(), text.begin() + context);
       const Tokens question = Prompt(50 + turn, 4);
       other.insert(other.end(), question.begin(), question.end());
@@ -147,7 +147,7 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
   }
 }
 
-// What stands before the first of them is the context.
+// The tokens before the first position with logits are the context.
 TEST(Prefill, LogitsAreAskedOfTheTokensBefore) {
   const Engine engine(kTiny, {.threads = 1});
   const Tokens text = Prompt(6, 120);

@@ -7,14 +7,15 @@
 namespace godwit {
 namespace {
 
-// Fewer make poor use of the weights that are read for them.
+// Fewer rows make poor use of the weights that are read for them.
 constexpr int64_t kFewestRows = 16;
-// What writers take alone is measured anew after so many steps.
+// Steps after which the time of a step without prompts is measured anew.
 constexpr int64_t kMeasureEvery = 32;
-// Of a step that took far longer than its rows should, the rest is the machine's doing.
+// A step may count as at most this many times the expected time of its rows. Interruptions cause
+// the rest.
 constexpr double kInterrupted = 4;
-// Of what was measured last. A step of writers right after prompts finds other things in the caches
-// of the processor: such a longer one hardly counts as one alone.
+// Weights of the last measurement. A step of writers right after prompts finds other data in the
+// caches of the processor, so a longer time hardly counts.
 constexpr double kWeight = 0.5;
 constexpr double kWeightOfLonger = 0.1;
 
@@ -47,7 +48,7 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
   if (row_ms_ == 0) return fewest;
   const double affordable = (credit_ms_ + (slowdown_ - 1) * alone_ms_) / row_ms_;
   if (affordable < static_cast<double>(fewest)) return 0;
-  // What more rows take is not known before it was tried.
+  // The time of more rows is unknown before they are tried.
   const int64_t known = std::min(most, std::max(2 * last_rows_, fewest));
   return affordable < static_cast<double>(known) ? static_cast<int64_t>(affordable) : known;
 }
@@ -65,7 +66,7 @@ void PromptShare::Took(double ms, int64_t prompt_rows) {
     row_ms_ = Average(row_ms_, std::max(ms - alone_ms_, alone_ms_ * 1e-6) / rows, kWeight);
     last_rows_ = prompt_rows;
   }
-  // Saved up for the fewest rows, never for a long step.
+  // Credit is saved for the fewest rows, never for a long step.
   const double most_ms = std::max(0.0, kFewestRows * row_ms_ - (slowdown_ - 1) * alone_ms_);
   credit_ms_ = std::min(credit_ms_ + slowdown_ * alone_ms_ - ms, most_ms);
 }

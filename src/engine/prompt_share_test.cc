@@ -12,14 +12,14 @@
 namespace godwit::prompt_share_test {
 namespace {
 
-// A machine on which a step of `writers` and so many rows of prompts takes so long.
+// A machine on which a step of writers with `rows` prompt rows takes step_ms(rows).
 struct Machine {
   std::function<double(int64_t rows)> step_ms;
 };
 
 struct Shares {
   double mean_ms = 0;     // of a step of the writers
-  double longest_ms = 0;  // likewise
+  double longest_ms = 0;  // of a step of the writers
   int64_t rows = 0;       // of prompts
 };
 
@@ -43,7 +43,7 @@ TEST(PromptShare, PromptsComeFirstWhereNobodyWritesOrNobodyMinds) {
   EXPECT_EQ(unlimited.Rows(3, 509), 509);
 }
 
-// Weights that are read once for all rows: the first rows cost nothing, and more are tried.
+// Weights are read once for all rows, so the first rows cost nothing, and more rows are tried.
 TEST(PromptShare, AStepTakesTwiceWhatWritersTakeAlone) {
   PromptShare share(2);
   const Machine machine{
@@ -67,7 +67,7 @@ TEST(PromptShare, AnyNumberOfTimes) {
   }
 }
 
-// Behind a long context a few rows take longer than many steps of a small model.
+// Behind a long context, a few rows take longer than many steps of a small model.
 TEST(PromptShare, RowsThatTakeLongWaitForTheStepsThatPayForThem) {
   PromptShare share(2);
   const Machine machine{[](int64_t rows) { return 1 + 0.5 * static_cast<double>(rows); }};
@@ -91,7 +91,7 @@ TEST(PromptShare, FollowsAContextThatGrows) {
   EXPECT_GT(shares.mean_ms, 35);
 }
 
-// A step during which the machine did something else takes no prompt's turn for long.
+// A step that the machine interrupted does not cost prompts their turn for long.
 TEST(PromptShare, AnInterruptedStepIsNotHeldAgainstPrompts) {
   PromptShare share(2);
   const Machine machine{[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }};

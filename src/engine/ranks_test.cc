@@ -28,8 +28,8 @@ struct Outcome {
   std::string error;
 };
 
-// What comes of ask(engine), which rank 0 calls. kv_bytes(rank): its memory for KV caches.
-// on_result(rank): after each request, on the others.
+// The outcomes of ask(engine), which rank 0 calls. kv_bytes(rank): its memory for KV caches.
+// on_result(rank) runs on the other ranks after each request.
 std::vector<Outcome> OnRanks(
     int ranks, const std::function<void(std::shared_ptr<const Engine::Impl>, Outcome&)>& ask,
     const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; },
@@ -77,7 +77,7 @@ TEST(Ranks, AnswerAsOneDoes) {
   const Tokens prompt = Prompt(1, 333);
   GenerateOptions options = Greedy(20, 30);
   options.top_logprobs = 0;
-  // Two of the larger blocks, the first of which two ranks read together.
+  // The text has two of the larger blocks. Two ranks read the first one together.
   for (const char* prefill : {"star:block=40", "star:block=160", "star:block=40,by-speed"}) {
     const SessionOptions star = {.prefill = prefill, .kv_type = "f32"};
     const GenerateResult alone =
@@ -97,7 +97,7 @@ TEST(Ranks, AnswerAsOneDoes) {
   }
 }
 
-// Rank 0 alone knows a clock: the others read what it guesses.
+// Only rank 0 has a clock. The others read its draft tokens.
 TEST(Ranks, GuessTogether) {
   const Tokens prompt = Prompt(1, 333);
   for (const char* kv : {"dense", "blocks:block_size=64,second_block_count=40"}) {
@@ -124,14 +124,14 @@ TEST(Ranks, GuessByNoPartOfTheirs) {
               HasSubstr("and 2 share it: leave it out, or take one rank"));
 }
 
-// The context is read exactly, so it is dense attention that they repeat.
+// The context is read exactly, so the answers repeat those of dense attention.
 TEST(Ranks, InARingAnswerAsDenseDoes) {
   GenerateOptions options = Greedy(20, 30);
   options.top_logprobs = 0;
   struct Case {
     int64_t tokens;
     const char* kv_type;
-    double error;  // of the answer alone: what is stored is rounded
+    double error;  // of the answer, because stored values are rounded
   };
   for (const Case& one_case :
        {Case{990, "f32", 1e-4}, Case{650, "bf16", 2e-2}, Case{287, "int8", 2e-2}}) {
@@ -155,8 +155,8 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
   }
 }
 
-// With which chunks depends on the machine. A star it is not: this text is too short for its
-// blocks.
+// The chunk depends on the machine. The choice is never a star, because this text is too short for
+// its blocks.
 TEST(Ranks, AllReadAsTheSpeedsOfAllHaveIt) {
   const auto outcomes =
       Generate(3, Prompt(4, 400), Greedy(8), {.prefill = "auto", .kv_type = "f32"});
@@ -167,7 +167,7 @@ TEST(Ranks, AllReadAsTheSpeedsOfAllHaveIt) {
   }
 }
 
-// Whoever gives up in the midst of a text ends the work of all.
+// A reader that gives up within a text ends the work of all ranks.
 TEST(Ranks, AWishToStopEndsAll) {
   GenerateOptions options = Greedy(20);
   options.on_progress = [](const PromptProgress& progress) {
@@ -181,7 +181,7 @@ TEST(Ranks, AWishToStopEndsAll) {
   }
 }
 
-// What the others would have drawn does not matter.
+// The draws of other ranks do not matter.
 TEST(Ranks, TheFirstChooses) {
   GenerateOptions options = Greedy(20, 5);
   options.sampler = {.temperature = 5, .seed = 3};
@@ -191,8 +191,8 @@ TEST(Ranks, TheFirstChooses) {
   EXPECT_EQ(outcomes[1].result.tokens, outcomes[0].result.tokens);
 }
 
-// Of 15 blocks a rank has four, the last one three, and each the anchor and the question: no page
-// more.
+// Ranks hold four of the 15 blocks each, the last rank three, with the anchor and the question, and
+// not a page more.
 TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
   const Engine engine(kTiny, {.threads = 1});
@@ -210,7 +210,7 @@ TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   EXPECT_EQ(lacking[2].error, "");
 }
 
-// With a budget for all blocks nobody has to choose.
+// A budget for all blocks leaves no choice.
 TEST(Ranks, EachChoosesAmongItsBlocks) {
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   GenerateOptions options = Greedy(20, 10);
@@ -234,7 +234,7 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   EXPECT_NE(logprobs("blocks:initial=0,local_windows_len=1,second_block_count=3"), dense);
 }
 
-// Signs of each rank's blocks take a page, and so do the offsets of their tiles.
+// Signs of each rank's blocks take a page, and offsets of their tiles another.
 TEST(Ranks, WhatStandsForBlocksTakesMemory) {
   const SessionOptions dense = {.prefill = "star:block=64", .kv_type = "f32"};
   SessionOptions star = dense;
@@ -253,7 +253,7 @@ TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
               HasSubstr("has 1 block of 40, too few for 2 ranks"));
 }
 
-// Begun at once, and gone through one after the other; each as if it were alone.
+// Requests begin at once and run one after the other, each as if alone.
 TEST(Ranks, ServeManyRequests) {
   const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
   const std::vector<std::pair<Tokens, SessionOptions>> asked = {{Prompt(1, 333), kStar},
@@ -280,7 +280,7 @@ TEST(Ranks, ServeManyRequests) {
   EXPECT_EQ(outcomes[2].results, 4);
 }
 
-// Answers to one prompt, which the ranks read once.
+// Answers share one prompt, which the ranks read once.
 TEST(Ranks, AnswersShareTheirPrompt) {
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   for (const SessionOptions& session :
@@ -292,7 +292,7 @@ TEST(Ranks, AnswersShareTheirPrompt) {
     for (const int64_t question : {1, 10}) {
       GenerateOptions options = Greedy(20, question);
       options.sampler = {.temperature = 5, .seed = 3};
-      std::vector<Tokens> read;  // for each answer anew
+      std::vector<Tokens> read;  // read anew for each answer
       for (const uint64_t answer : {0, 1, 2}) {
         options.sequence = answer;
         read.push_back(Generate(3, prompt, options, session)[0].result.tokens);
@@ -316,7 +316,7 @@ TEST(Ranks, AnswersShareTheirPrompt) {
   }
 }
 
-// Of the question: what stands before it is what the ranks share.
+// Logits of the question. Ranks share the text before it.
 TEST(Ranks, GiveLogits) {
   const Tokens text = Prompt(1, 700);
   const auto logits = [&](Session session) {
@@ -341,7 +341,7 @@ TEST(Ranks, GiveLogits) {
   }
 }
 
-// Wherever it comes up, it ends nothing but itself.
+// A request that fails ends only itself, wherever the failure occurs.
 TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
   const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
   const Engine alone(kTiny, {.threads = 1});
@@ -364,7 +364,7 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
         EXPECT_EQ(error_of(Prompt(1, 20), Greedy(20, 10)).kind(), ErrorKind::kInput);
         EXPECT_EQ(error_of(Prompt(1, 1 << 20), Greedy(20, 10)).kind(), ErrorKind::kInput);
         expect_answer();
-        // Too long for rank 2, and an answer that grows too long for it.
+        // The prompt is too long for rank 2, and so becomes an answer.
         const Error prompt_error = error_of(Prompt(1, 15 * 64 + 10), Greedy(20, 10));
         EXPECT_EQ(prompt_error.kind(), ErrorKind::kMemory);
         EXPECT_THAT(prompt_error.what(), HasSubstr("tokens that rank 2 keeps takes "));
@@ -384,7 +384,7 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
   EXPECT_EQ(outcomes[3].results, 4);
 }
 
-// Those that wait are told what ended the work, too.
+// Waiting requests also learn what ended the work.
 TEST(Ranks, OneThatFailsInTheMidstEndsAll) {
   const auto ask = [](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
     std::vector<Generation> answers;

@@ -5,7 +5,8 @@
 namespace godwit {
 namespace {
 
-// A slope through fewer chunks is mostly noise. They tell of so many times their own length.
+// A slope through fewer chunks is mostly noise. Chunks predict at most kFarthest times their own
+// length.
 constexpr int kFewestChunks = 3;
 constexpr double kFarthest = 4;
 

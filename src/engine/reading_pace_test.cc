@@ -10,7 +10,7 @@
 namespace godwit::reading_pace_test {
 namespace {
 
-// A reader of a text, whose tokens cost what `cost_ms` says of their positions.
+// A reader of a text. A token at a position takes cost_ms(position).
 class Reader {
  public:
   explicit Reader(std::function<double(int64_t position)> cost_ms, int64_t begin = 0)
@@ -63,7 +63,7 @@ TEST(ReadingPace, BoundedReadingHasAnEvenPace) {
   EXPECT_NEAR(reader.pace.LeftMs(32'768).value(), left, 0.15 * left);
 }
 
-// The first chunk has to wait for the disk, and others that compute go away.
+// The first chunk waits for the disk, and later other work ends.
 TEST(ReadingPace, TokensThatBecomeCheaperAreNotForetoldToBecomeFree) {
   Reader reader([](int64_t position) { return position < 512 ? 9 : position < 1024 ? 3 : 1; });
   reader.ReadTo(1024);
@@ -72,7 +72,7 @@ TEST(ReadingPace, TokensThatBecomeCheaperAreNotForetoldToBecomeFree) {
   EXPECT_DOUBLE_EQ(reader.pace.LeftMs(2048).value(), 512 * 2);
 }
 
-// As measured: processor time of 0.5 B in 4 bits, whose 14,512 tokens took 55 s.
+// Measured: processor time of a 0.5 B model in 4 bits, which took 55 s for 14,512 tokens.
 TEST(ReadingPace, AColdFirstChunkDoesNotHideThatTheOthersRise) {
   constexpr double kCosts[] = {5.41, 2.25, 2.44, 2.58, 2.73, 2.89, 2.95};
   ReadingPace pace;
@@ -91,7 +91,7 @@ TEST(ReadingPace, GoesOnFromACache) {
   EXPECT_NEAR(reader.pace.LeftMs(20'000).value(), left, 0.001 * left);
 }
 
-// What went by while nothing was read of the text is nobody's cost, and it may begin anew.
+// Time between readings does not count. The text may begin anew.
 TEST(ReadingPace, PausesDoNotCount) {
   Reader reader(Dense);
   reader.ReadTo(8192);

@@ -18,9 +18,9 @@ using nlohmann::ordered_json;
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
-// What of a message is looked for: templates take blanks off its ends.
+// The part of a message that is searched for. Templates strip blanks from its ends.
 std::string_view BeginningOf(std::string_view content) {
-  constexpr size_t kMostBytes = 256;  // looking for a long text in a longer one can take for ever
+  constexpr size_t kMostBytes = 256;  // searching a long text in a longer one can take very long
   content.remove_prefix(std::min(content.find_first_not_of(" \t\r\n"), content.size()));
   content = content.substr(0, kMostBytes);
   return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
@@ -28,8 +28,9 @@ std::string_view BeginningOf(std::string_view content) {
 
 constexpr std::string_view kOtherWords = "These are other words.";
 
-// Whether `text`, which a template makes of the messages, is the same without one of them, and with
-// other words in it: ours for stories reads "Tell me a story." and makes nothing of it.
+// Whether `text`, which a template renders from the messages, stays the same with other words in
+// one message, and without it. godwit's own template for stories reads "Tell me a story." and
+// writes nothing of it.
 bool Ignores(const ChatTemplate& chat_template, ChatInput input, size_t message,
              std::string_view text) {
   input.messages[message]["content"] = kOtherWords;
@@ -38,7 +39,7 @@ bool Ignores(const ChatTemplate& chat_template, ChatInput input, size_t message,
   return chat_template.Render(input) == text;
 }
 
-// A message that is ignored whatever stands behind it: words there may make a template forget.
+// Whether a message is ignored whatever follows it. Later words may make a template forget.
 bool IsLost(const ChatTemplate& chat_template, ChatInput input, size_t message,
             std::string_view text) {
   try {
@@ -53,9 +54,9 @@ bool IsLost(const ChatTemplate& chat_template, ChatInput input, size_t message,
   }
 }
 
-// What a template does with a message depends on its role, and on its being the first or the last:
-// of each role these two are looked at. Many templates write a content in another way (as JSON,
-// without its thoughts), so that one which is not found is changed on trial.
+// Templates treat a message by its role, and by being the first or the last. So the first and last
+// message of each role are checked. Many templates rewrite a content (as JSON, without its
+// reasoning), so a message that is not found is changed on trial.
 void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& input,
                         std::span<const Message> messages, std::string_view text) {
   std::map<std::string_view, std::pair<size_t, size_t>> first_and_last;

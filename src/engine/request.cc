@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-// Tokens that may wait for a reader before its request is held up.
+// Tokens that may wait for a reader before the request is held up.
 constexpr size_t kMostUnread = 256;
 
 void CheckOptions(const GenerateOptions& options) {
@@ -50,8 +50,8 @@ DraftReport ReportOf(const DraftStats& stats, int64_t roomless_steps) {
   return report;
 }
 
-// Tokens that were accepted behind the end of the answer, in one step with it: the text is what it
-// would be without them. `tokens` of them. (A cache that cannot go back serves no other text.)
+// Removes `tokens` tokens that were accepted behind the end of the answer, in the same step. The
+// text is then as without them. (A cache that cannot go back serves no other text.)
 void ForgetBehind(Sequence& sequence, size_t tokens) {
   if (tokens == 0) return;
   sequence.tokens.resize(sequence.tokens.size() - tokens);
@@ -98,7 +98,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
     thought_.emplace(options.thought, *tokenizer, &interrupt_->token());
   }
   if (options_.max_tokens >= 0) limit_ = std::min(limit_, options_.max_tokens);
-  // So that decoding allocates little; longer outputs grow on their way.
+  // Reserved memory lets decode allocate little. Longer outputs grow on the way.
   constexpr int64_t kReservedTokens = 1 << 17;
   const auto reserved = static_cast<size_t>(std::min(limit_, kReservedTokens));
   result_.tokens.reserve(reserved);
@@ -142,7 +142,7 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (!(left_ms > 0)) return std::nullopt;
     posted_.wait_until(lock, NextLook(left_ms));
     if (has_event_) break;
-    const auto reason = Expired();  // it may wait itself, and nobody look at it
+    const auto reason = Expired();  // nothing else may look at a waiting request
     if (!reason) continue;
     lock.unlock();
     if (*reason == FinishReason::kTimeout) interrupt_->Cancel();
@@ -279,13 +279,13 @@ bool Request::Take(Participant& part) {
   }
   if (error) {
     const auto reason = Expired();
-    if (reason) Finish(*reason);  // which a decoder that hangs throws, too
+    if (reason) Finish(*reason);  // a decoder that hangs throws it, too
     if (!reason) Fail(std::move(error));
   }
   return state_.load() == State::kDone;
 }
 
-// On the scheduler's thread, before Take.
+// Runs on the scheduler's thread, before Take.
 void Request::KeepStates(MatrixView<const float> states) {
   ReadStates read{.position = sequence_.cache->length() - states.rows, .values = {}};
   for (int64_t row = 0; row < states.rows; ++row) {
@@ -330,7 +330,7 @@ void Request::TakeAccepted(std::span<const int32_t> tokens) {
   }
 }
 
-// True: it ends the text.
+// Returns true if the token ends the text.
 bool Request::TakeToken(int32_t token, const LogprobRow* logprobs, std::string& text) {
   result_.tokens.push_back(token);
   if (logprobs != nullptr) result_.logprobs.push_back(logprobs->Of(token));
@@ -382,7 +382,8 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   text = output_.Finish();
   result_.text += text;
   result_.finish_reason = reason;
-  // Decoders hold text back that a later token could change: it may end in a stop string.
+  // Decoders hold back text that a later token could change. The held text may end in a stop
+  // string.
   if (reason != FinishReason::kCancelled && output_.stopped()) {
     result_.finish_reason = FinishReason::kStop;
   }

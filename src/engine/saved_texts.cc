@@ -50,8 +50,9 @@ std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
   return taken > known ? std::move(cache) : nullptr;
 }
 
-// A policy that forgets leaves later on less of the same tiles, and who asks as much as was asked
-// before goes on from what was there then. Of those that forget all, the folder keeps the last.
+// Whether `other` makes `text` unnecessary. A policy that forgets keeps fewer of the same tiles
+// later, and an earlier question goes on from the earlier state. The folder keeps only the last of
+// texts that forget.
 bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
   const auto tiles = [](const Text& of) { return WholeTiles(std::ssize(of.tokens)); };
   const auto kept_from = [](const Text& of) { return of.cache->cache().dropped().end; };
@@ -124,7 +125,7 @@ void SavedTexts::SaveOne(const Text& text) {
   SayProblems();
 }
 
-// Somebody may wonder why a text is read again that was saved.
+// Tells users why a text that was saved is read again.
 void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
                               int64_t found) {
   if (2 * found >= std::ssize(tokens)) return;

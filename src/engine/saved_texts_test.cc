@@ -1,5 +1,5 @@
-// Texts that are saved and gone on from, by the same engine and by later ones: the answers have the
-// bits of a request that read all of its text itself.
+// Saved texts from which the same engine and later ones go on. The answers have the bits of a
+// request that read all of its text itself.
 
 #include "engine/saved_texts.h"
 
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-// Engines of one folder, one after the other.
+// Engines use one folder, one after the other.
 class SavedTextsTest : public testing::Test {
  protected:
   Engine NewEngine(LoadOptions options = {}) {
@@ -38,7 +38,7 @@ class SavedTextsTest : public testing::Test {
     options.on_cache_notice = [this](const std::string& notice) { notices_.push_back(notice); };
     return Engine(kTiny, options);
   }
-  // By an engine that saves nothing.
+  // The answer of an engine that saves nothing.
   static Answer Alone(const Tokens& prompt, const GenerateOptions& options,
                       const SessionOptions& session = {}) {
     return AnswerOf(Engine(kTiny, {.threads = 1}).NewSession(session).Generate(prompt, options));
@@ -84,7 +84,7 @@ TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
   EXPECT_EQ(second.cached_tokens, 256);
   EXPECT_EQ(second.disk_tokens, 256);
   EXPECT_EQ(second.read_tokens, 44);
-  // Another question behind the same context, and what was answered.
+  // Prompts with another question after the same context, and with the first answer.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 200}, Prompt(7, 60));
   const auto third = Again(other, Telling(20));
   EXPECT_EQ(AnswerOf(third), Alone(other, Telling(20)));
@@ -95,12 +95,12 @@ TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-// Of every policy that can, and every type: with the bits of a request that read it all.
+// Policies and types that can be saved give the bits of a request that read everything.
 struct Case {
   const char* name;
   SessionOptions session;
   int64_t query_tokens;
-  int64_t disk_tokens;  // of a prompt of 300, asked again
+  int64_t disk_tokens;  // of a prompt of 300 tokens, asked again
 };
 class EverySession : public SavedTextsTest, public testing::WithParamInterface<Case> {};
 INSTANTIATE_TEST_SUITE_P(
@@ -136,14 +136,14 @@ TEST_P(EverySession, GoesOnWithTheSameBits) {
   const auto again = Again(prompt, Telling(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(again), alone);
   EXPECT_EQ(again.disk_tokens, disk_tokens);
-  // And from another place, with another question.
+  // Another prompt parts earlier and has another question.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 170));
   const auto parted = Again(other, Telling(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(parted), Alone(other, Telling(40, query_tokens), session));
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-// The index of the blocks is saved beside their keys; one that is damaged is made anew.
+// The index of the blocks is saved beside their keys. A damaged index is made anew.
 TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
   const Tokens prompt = Prompt(2, 400);
   for (const char* const kind : {"SIGN", "MEANSTD", "QUEST"}) {
@@ -171,8 +171,7 @@ TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
   }
 }
 
-// The facts tell texts whose values lie in their keys from those that were saved with values
-// besides.
+// Facts tell texts with values inside their keys from texts saved with separate values.
 TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
   const fs::path golden = GODWIT_SOURCE_DIR "/tests/golden/deepseek_v2/lite";
   const TempFolder model;
@@ -202,7 +201,7 @@ TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
   EXPECT_TRUE(snapshot.info().layout.values_in_keys);
 }
 
-// What blocks reads densely, dense has read as well.
+// The context that blocks reads densely was also read by dense.
 TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
   const Tokens prompt = Prompt(3, 300);
   const SessionOptions blocks{.kv = "blocks:initial=64,local_windows_len=64,second_block_count=1"};
@@ -220,7 +219,7 @@ TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
   for (const SessionOptions& other : others) {
     EXPECT_EQ(Again(prompt, Telling(5), other).disk_tokens, 0) << other.kv << other.kv_type;
   }
-  // Whoever owns it may wonder.
+  // Notices tell the owner why a text is read again.
   EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved, but with read by "
                                               "dense, not sinks:4+600: they are read again"),
                                     HasSubstr("read by dense, not window:600"),
@@ -256,7 +255,7 @@ TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
   }
 }
 
-// Prompts that begin alike and end in a word of their own, asked in any order and by two owners.
+// Prompts begin alike and end in their own words. Two owners ask them in any order.
 TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
   constexpr int kClients = 8, kPrompts = 200, kWords = 25;
   const Engine plain(kTiny, {.threads = 1}), engine = NewEngine();
@@ -288,7 +287,7 @@ TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
   EXPECT_GT(cached, kClients * kPrompts * 9 / 10);
 }
 
-// Branches that begin at the same place have the answers of the first round after tens of rounds.
+// Branches from the same place keep the answers of the first round for tens of rounds.
 TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
   const Tokens base = Prompt(4, 150);
   const Tokens branches[] = {Join(base, Prompt(41, 40)), Join(base, Prompt(42, 90)), base};
@@ -308,7 +307,7 @@ TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-// Sessions of one engine, while it lasts, go on from what is in memory: to the token, not the tile.
+// Sessions of one engine go on from texts in memory: to the token, not to the tile.
 TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
   const Tokens context = Prompt(6, 200);
   const Engine engine = NewEngine();
@@ -319,14 +318,14 @@ TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
   EXPECT_EQ(AnswerOf(second), Alone(Join(context, Prompt(61, 20)), Telling(5)));
 }
 
-// Without a place to save them, a session is nobody else's business.
+// A session does not share its text if there is no place to save it.
 TEST_F(SavedTextsTest, ElseSessionsKeepToThemselves) {
   const Engine engine(kTiny, {.threads = 1});
   engine.NewSession({}).Generate(Prompt(6, 200), Telling(5));
   EXPECT_EQ(engine.NewSession({}).Generate(Prompt(6, 200), Telling(5)).cached_tokens, 0);
 }
 
-// A prompt is saved while it is read: whoever gives up, or is killed, loses one piece of it.
+// A prompt is saved while it is read: a cancelled or killed reader loses one piece of it.
 TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
   const Tokens prompt = Prompt(7, 400);
   {
@@ -344,8 +343,8 @@ TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
   EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
 }
 
-// Wherever a bit has changed, or a file was cut: the answer is that of a request which read all
-// again, it is told once, and what is saved then is sound.
+// Any bit may change, and any file may be cut. The answer is that of a request that read everything
+// again. The damage is reported once, and later snapshots are sound.
 TEST_F(SavedTextsTest, DamageIsReadAgain) {
   const Tokens prompt = Prompt(8, 200);
   const Answer alone = Alone(prompt, Telling(5));
@@ -372,7 +371,7 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
   }
 }
 
-// Damage does not show in later answers: to the same text, and to one that begins as it does.
+// Damage does not change later answers, to the same text or to one that begins alike.
 TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
   const Tokens prompt = Prompt(8, 200);
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 40));
@@ -420,7 +419,7 @@ TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
   EXPECT_THAT(Files(), IsEmpty());
 }
 
-// Memory that saved texts and the last ones take is there for whoever needs it.
+// Requests can take the memory of saved texts and of the last texts.
 TEST_F(SavedTextsTest, MakesWayForOthers) {
   const Tokens prompt = Prompt(1, 300);
   const auto alone = Alone(prompt, Telling(10));
@@ -513,7 +512,7 @@ TEST_F(SavedTextsTest, WithoutAFolderNothingIsSaved) {
               HasSubstr("\"a/b\": expected a name"));
 }
 
-// What is kept in memory stays there for whom memory is short; what is not goes.
+// Texts to keep stay when memory is short, and other texts go.
 TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
   const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = bytes * 5 / 2});
@@ -528,7 +527,7 @@ TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
   EXPECT_EQ(engine.Submit(Prompt(0, 300), Telling(5), {}).Wait().cached_tokens, 0);
 }
 
-// Small requests come and go, and the long text that costs much to read stays.
+// Small requests come and go. The long text stays, because reading it costs much.
 TEST_F(SavedTextsTest, ASmallRequestDoesNotCostALongText) {
   const int64_t page = Engine(kTiny, {.threads = 1}).KvBytes(64, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = page * 14});

@@ -16,7 +16,7 @@ bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b)
   return a->ticket < b->ticket;
 }
 
-// Why there is no memory, as other ranks are told.
+// The lack of memory, in words for other ranks.
 std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -124,7 +124,7 @@ bool Scheduler::WaitForWork() {
   if (running_.empty()) {
     if (waiting_.empty()) changed_.wait(lock, told);
   } else if (!can_step && !told()) {
-    changed_.wait_until(lock, NextLook());  // one may be cancelled, or its time over
+    changed_.wait_until(lock, NextLook());  // a request may be cancelled, or run out of time
   }
   woken_ = false;
   for (auto& request : inbox_) waiting_.push_back(std::move(request));
@@ -174,7 +174,7 @@ void Scheduler::EndExpired() {
   }
 }
 
-// The oldest first. One for which there is no memory lets nobody pass, or it might wait for ever.
+// Admits the oldest first. A request without memory lets none pass, or it might wait for ever.
 void Scheduler::Admit() {
   for (const auto& request : Requests(waiting_)) {
     if (std::ssize(running_) >= step_tokens_) return;
@@ -222,12 +222,12 @@ Scheduler::Room Scheduler::RoomFor(const Request& request) const {
           .bytes = pool.budget().used()};
 }
 
-// A session keeps to itself, unless texts are to be remembered.
+// A session does not share texts, unless texts are saved.
 bool Scheduler::TakesFromOthers(const Request& request) const {
   return request.shares() || (saved_ != nullptr && request.kind() == RequestKind::kOfSession);
 }
 
-// Goes on from what somebody has in memory, or from what was saved, if that is more.
+// Goes on from another text in memory, or from a saved text if that is longer.
 void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix) {
   if (prefix.from != nullptr) {
     request->GoOnFrom(prefix.Take());
@@ -250,7 +250,7 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
   }
 }
 
-// As Request::Reserve. What is damaged is read again.
+// Like Request::Reserve. A damaged beginning is read again.
 bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens) {
   try {
     return request->Reserve(tokens);
@@ -261,7 +261,7 @@ bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens)
   }
 }
 
-// Of those who do not need it. False: they had none.
+// Frees memory that no request needs. False: there was none.
 bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
   const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
   return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
@@ -274,7 +274,7 @@ void Scheduler::Save(Request& request, bool done) {
 
 void Scheduler::Forget(const DamagedSnapshot& damage) {
   saved_->Remove(damage);
-  parked_.DropAll();  // of which some may go on from it
+  parked_.DropAll();  // some may go on from the damaged snapshot
 }
 
 void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
@@ -283,7 +283,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
   if (!request->Begin()) return;  // its reader gave up
   Communicator& ranks = *request->plan().ranks();
   request->JoinRanks();
-  std::exception_ptr error;  // which whoever waits for it owns alone, once it is told
+  std::exception_ptr error;  // once it is told, only the waiting caller owns it
   bool all_know = false;
   try {
     if (ranks.rank() == 0) TellRequest(ranks, *request);
@@ -303,7 +303,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
     error = std::current_exception();
   }
   if (error) return Fail(request, std::move(error), all_know);
-  parked_.DropAll();  // their memory was counted as there
+  parked_.DropAll();  // their memory was counted as free
   running_.push_back(request);
 }
 
@@ -314,7 +314,7 @@ void Scheduler::Pause(const std::shared_ptr<Request>& request) {
   waiting_.insert(std::ranges::upper_bound(waiting_, request, Older), request);
 }
 
-// Done, and what it read is left for others. (A session takes its own back.)
+// Ends a request and leaves its text to others. (A session takes its own text back.)
 void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   if (!request->shares()) return;
@@ -329,7 +329,7 @@ void Scheduler::Retire(const std::shared_ptr<Request>& request) {
 void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
                      bool all_know) {
   std::erase(running_, request);
-  if (request->shares()) request->TakeCache();  // its memory is free as soon as that is known
+  if (request->shares()) request->TakeCache();  // its memory must be free when the failure is known
   request->Fail(std::move(error), all_know);
 }
 
@@ -351,7 +351,7 @@ bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens
   return true;
 }
 
-// A rank that has none says so at once, and the others hear it when they meet next.
+// A rank without memory says so at once. The others hear it when they meet next.
 bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
   Communicator& ranks = *request->plan().ranks();
   const bool meets = request->MeetsRanks(tokens);
@@ -363,7 +363,7 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
     if (!meets && mine.empty()) return true;
     const KvPool& pool = request->plan().pool();
     const RanksRoom room = CompareRoom(ranks, pool.budget(), mine);
-    // A guess may be a branch: a copy of the last page, and another one.
+    // A draft token may be a branch, which takes a copy of the last page and another page.
     guess_room_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
     if (!room.lack) return true;
     error = std::make_exception_ptr(*room.lack);
@@ -385,8 +385,8 @@ void Scheduler::GatherParts() {
     left -= rows;
     return rows;
   };
-  // Guesses leave prompts half of the step. What they take of memory is there or not: nobody makes
-  // way for them. Ranks cannot do without them once a step has begun, and know what is there.
+  // Draft tokens leave prompts half of the step. They use only free memory: no text makes way for
+  // them. Ranks cannot drop them in a begun step, but know the free memory before it.
   const auto add_guesses = [&] {
     int64_t for_guesses = std::clamp<int64_t>(guess_room_, 0, left / 2);
     for (Part& part : parts_) {
@@ -419,7 +419,7 @@ void Scheduler::GatherParts() {
 void Scheduler::Step() {
   if (parts_.empty()) return;
   step_cancel_.Reset();
-  // First the name of the step, then a look at the wishes: one of the two sees the other.
+  // The step is registered before it looks for cancellations, so that it misses none.
   for (const Part& part : parts_) part.request->interrupt().InStep(&step_cancel_);
   const bool stop = [&] {
     const std::lock_guard lock(mutex_);
@@ -442,7 +442,7 @@ void Scheduler::Step() {
       error = std::current_exception();
     }
     if (error && parts_.front().request->plan().ranks() != nullptr) {
-      // Ranks take one text through a step, and none can take it again alone.
+      // Ranks take one text through a step, and no rank can repeat it alone.
       Fail(parts_.front().request, std::move(error));
     } else if (error) {
       ComputeOneByOne(no_memory);
@@ -451,7 +451,7 @@ void Scheduler::Step() {
   for (const Part& part : parts_) part.request->interrupt().InStep(nullptr);
 }
 
-// Throws what the model throws, with all texts as they were.
+// Throws errors of the model, with all texts unchanged.
 void Scheduler::Compute(std::span<const Part> parts) {
   participants_.clear();
   for (const Part& part : parts) participants_.push_back(part.request->PartOf(part.rows));
@@ -467,7 +467,7 @@ void Scheduler::Compute(std::span<const Part> parts) {
   }
 }
 
-// After a step that failed: whose fault was it? Not that of guesses, which are left out.
+// Repeats a failed step request by request to find the faulty one. Draft tokens are left out.
 void Scheduler::ComputeOneByOne(bool no_memory) {
   for (Part& part : parts_) {
     if (!part.request->reads_prompt() && part.rows > 1) {

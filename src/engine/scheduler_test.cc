@@ -1,4 +1,4 @@
-// Many requests at once: what one of them does or suffers does not show in the others.
+// Many requests at once. The actions and failures of one do not show in the others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,12 +84,12 @@ TEST(Scheduler, EventsTellTheResultPieceByPiece) {
   }
 }
 
-// The same numbers from all rows of logits.
+// All rows of logits give the same numbers.
 TEST(Scheduler, LogprobsAreTheModels) {
   const Engine engine(kTiny, {.threads = 1});
   GenerateOptions options = Greedy(5);
   options.top_logprobs = 0;
-  options.sampler.temperature = 2;  // and not the sampler's
+  options.sampler.temperature = 2;  // the sampler's temperature does not count
   const Tokens prompt = Prompt(1, 9);
   const GenerateResult result = engine.Submit(prompt, options).Wait();
   Tokens text = prompt;
@@ -126,7 +126,7 @@ TEST(Scheduler, APromptThatBeginsAlikeIsReadOnce) {
   }
   EXPECT_EQ(read, 200 + 3) << "the others read the last token, whose logits they need";
 
-  // One that comes later goes on from what was left behind.
+  // A later request goes on from the parked text.
   Tokens longer(prompt.begin(), prompt.begin() + 150);
   longer.push_back(250);
   const GenerateResult later = engine.Submit(longer, Greedy(5)).Wait();
@@ -169,7 +169,7 @@ TEST(Scheduler, SessionsAndRequestsOutliveTheirEngine) {
   EXPECT_EQ(session.Generate(prompt, Greedy(40)).tokens, expected);
 }
 
-// The memory of a few texts for many: they take turns, and the older ones go first.
+// Many texts share the memory of a few. They take turns, and the older ones go first.
 TEST(Scheduler, AllFinishThoughMemoryIsShort) {
   const Engine roomy(kTiny, {.threads = 1});
   const Session probe = roomy.NewSession({});
@@ -193,7 +193,7 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
   EXPECT_GT(pauses, 0);
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { engine.Submit(Prompt(0, 449), Greedy(1)); }),
               HasSubstr("enough for 448 tokens"));
-  // A text that outgrows all there is ends alone, and what it held is free again.
+  // A text that outgrows all memory ends alone, and its memory is free again.
   auto large = engine.Submit(Prompt(0, 400), Greedy(100));
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { large.Wait(); }), HasSubstr("needs another"));
   EXPECT_EQ(engine.Submit(Prompt(1, 440), Greedy(2)).Wait().tokens,
@@ -205,12 +205,12 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
       HasSubstr("the smallest cache"));
 }
 
-// What fits is what fits beside the index of its question.
+// A text fits only beside the index of its question.
 TEST(Scheduler, TheIndexOfBlocksTakesMemoryToo) {
   const SessionOptions session{.kv = "blocks:initial=0,local_windows_len=1,second_block_count=1"};
   const int64_t page_set = Engine(kTiny, {.threads = 1}).KvBytes(1, session);
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 8 * page_set});
-  EXPECT_EQ(engine.KvBytes(384, session), 8 * page_set);  // signs take a page, and offsets
+  EXPECT_EQ(engine.KvBytes(384, session), 8 * page_set);  // signs take a page, and so do offsets
   EXPECT_THAT(
       ErrorOf(ErrorKind::kMemory, [&] { engine.Submit(Prompt(0, 385), Greedy(1), session); }),
       HasSubstr("enough for 384 tokens"));
@@ -225,7 +225,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
   EXPECT_FALSE(measure.kv().file);
   const int64_t page_set = measure.kv().bytes;
   const Engine engine(kTiny, {.threads = 2,
-                              .kv_memory_bytes = 2 * page_set,  // of blocks: signs and offsets
+                              .kv_memory_bytes = 2 * page_set,  // for blocks: signs and offsets
                               .kv_file = folder.path(),
                               .kv_file_bytes = 40 * page_set,
                               .step_tokens = 64});
@@ -248,7 +248,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
   }
 }
 
-// Whoever needs more of the disk than there is ends alone, and with him the error.
+// A request that needs more of the disk than there is ends alone, and only it gets the error.
 TEST(Scheduler, AFullDiskEndsTheRequestThatMeetsIt) {
   const TempFolder folder;
   const Engine roomy(kTiny, {.threads = 1});
@@ -284,7 +284,7 @@ TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
   };
   const Tokens long_text = Prompt(9, 200);
   const Rows expected = logits(roomy, long_text);
-  for (const int64_t begins_with : {10, 200}) {  // room for both at first, or for one
+  for (const int64_t begins_with : {10, 200}) {  // memory for both at first, or for one
     const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 5 * page_set});
     auto older = engine.Submit(Prompt(1, begins_with), Greedy(100));
     EXPECT_EQ(logits(engine, long_text), expected);
@@ -305,7 +305,7 @@ TEST(Scheduler, WhoReadsLogitsMayAskMeanwhile) {
   });
 }
 
-// Whoever comes, goes and gives up: the answers are those of each alone, and no page is lost.
+// Requests come, go and give up. Answers are those of each alone, and no page is lost.
 TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   const Engine roomy(kTiny, {.threads = 1});
   Session measure = roomy.NewSession({});
@@ -355,7 +355,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   for (Started& one : started) finish(one);
   EXPECT_GT(finished, 50);
   EXPECT_GT(cancelled, 10);
-  engine.reset();  // and with it the texts that lay ready for others
+  engine.reset();  // and with it the parked texts
   EXPECT_EQ(plan->pool().pages_in_use(), 0);
   EXPECT_EQ(plan->pool().budget().used(), 0);
 }
@@ -435,15 +435,15 @@ TEST(Scheduler, AShortPromptDoesNotWaitForALongOnesEnd) {
   EXPECT_LT(steps_before, 6) << "of some 50 chunks";
 }
 
-// On a clock by which a step takes 1 ms, and each row of it half of one.
+// A clock on which a step takes 1 ms, and each of its rows 0.5 ms.
 TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
   constexpr int64_t kPrompt = 2000;
   static std::atomic<double> now = 0;
   Scripted scripted({.threads = 1, .step_tokens = 100, .prompt_slowdown = 3},
                     [] { return now.load(); });
   std::atomic<bool> both = false;
-  std::atomic<int64_t> read = 0;  // of the writer's tokens; who is not read is held up
-  double ms = 0;                  // of the steps that write, while the prompt is read
+  std::atomic<int64_t> read = 0;  // of the writer; a request without a reader is held up
+  double ms = 0;                  // of the steps that write while the prompt is read
   int64_t steps = 0, prompt_rows = 0;
   scripted.model().on_step = [&] {
     while (!both) std::this_thread::yield();
@@ -509,7 +509,7 @@ TEST(Scheduler, ATimeLimitEndsWithWhatThereIs) {
   EXPECT_EQ(result.tokens, scripted.Expected({'x'}, std::ssize(result.tokens)));
 }
 
-// NaN, a token that makes the model throw: the others do not notice.
+// NaN, or a token that makes the model throw, does not affect other requests.
 TEST(Scheduler, AnErrorIsTheRequestsOwn) {
   Scripted scripted;
   std::atomic<bool> all = false;

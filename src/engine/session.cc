@@ -8,7 +8,7 @@
 namespace godwit {
 namespace {
 
-// Tokens of a text that is too long anyway.
+// The counting limit for texts that are too long anyway.
 constexpr int64_t kMostCounted = 250'000;
 
 }  // namespace
@@ -19,11 +19,11 @@ Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
 
 std::vector<int32_t> Session::Impl::WithinLimits(
     FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const {
-  // Up to what the model was made for: the number is then the advice.
+  // Texts up to the model's maximum context are counted, and the number becomes the advice.
   const int64_t most = std::max(limit_tokens(), engine_->spec.max_context);
   auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
-  // How many they are says what would help, and is counted within limits.
+  // The number of tokens says what would help. It is counted within limits.
   const int64_t most_counted = std::max(4 * most, kMostCounted);
   const int64_t count = std::ssize(encode(most_counted));
   if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
@@ -71,7 +71,7 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
       const Event event = *request->Next(std::nullopt);
       ended = event.done;
       if (!error) on_event(event);
-    } catch (...) {  // of the request, or of a callback
+    } catch (...) {  // from the request, or from a callback
       if (!error) error = std::current_exception();
       request->Cancel();
       ended = request->done();
@@ -113,7 +113,7 @@ int64_t Session::Impl::Load(const std::string& name) {
           Quote(name));
   }
   plan_->CheckPrompt(*tokens);
-  // As if it had been asked about behind its end.
+  // The question of a loaded text counts as if it began behind its end.
   const int64_t ask_from = plan_->AskFrom(std::ssize(*tokens), 0);
   auto cache = saved.TakeUpAll(*plan_, *tokens, ask_from);
   if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
@@ -128,10 +128,10 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
-  interrupt_->Reset();  // it was meant for an earlier call
+  interrupt_->Reset();  // meant for an earlier call
   const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
                                            RequestKind::kOfSession);
-  // The last token is read again in any case: its logits begin the output.
+  // The last token is always read again, because its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
     if (event.progress && options.on_progress) options.on_progress(*event.progress);
@@ -139,7 +139,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
     if (options.on_event) options.on_event(event);
   });
   GenerateResult result = request->TakeResult();
-  // The request may have ended before its reader, who gave up while it read.
+  // The request may have ended before the reader gave up.
   if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
   return result;
 }
@@ -150,7 +150,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(const PromptProgress&)>& on_progress) {
   engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
-  interrupt_->Reset();  // it was meant for an earlier call
+  interrupt_->Reset();  // meant for an earlier call
   const std::vector<int32_t> text = plan_->WithSink(tokens);
   const int64_t added = std::ssize(text) - std::ssize(tokens);
   const auto request = engine_->NewRequest(
@@ -158,7 +158,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
       RequestKind::kStates);
   request->GoOnFrom(TakePrefix(*request, first + added));
 
-  // A block of logits [kBlock, vocab] at a time: a long text has gigabytes of them.
+  // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
   constexpr int64_t kBlock = 64;
   const int64_t width = engine_->model->hidden_size(), vocab = engine_->spec.vocab_size;
   std::vector<float> block(static_cast<size_t>(std::min(std::ssize(text), kBlock) * vocab));
@@ -210,7 +210,7 @@ int64_t Session::Impl::limit_tokens() const {
 
 namespace {
 
-// What is left of a session that was moved from.
+// Refuses a session that was moved from.
 void RequireSession(const void* impl) {
   if (impl == nullptr) Throw(ErrorKind::kInput, "the session was moved from: there is no text");
 }
@@ -236,7 +236,7 @@ void Session::Logits(
     std::span<const int32_t> tokens,
     const std::function<void(int64_t position, std::span<const float> logits)>& row, int64_t first,
     const std::function<void(const PromptProgress&)>& on_progress) {
-  // An empty text is refused as such.
+  // Session::Impl refuses empty texts.
   if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
     Throw(ErrorKind::kInput, "logits from position {} on, expected one of the text's {} positions",
           first, tokens.size());

@@ -1,4 +1,4 @@
-// What only a model and a tokenizer with known contents can show; engine_test.cc has the rest.
+// Tests that need a model and a tokenizer with known contents. engine_test.cc has the others.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::shared_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
                                               LoadOptions{.threads = 1});
 }
 
-// A decoder holds back what a later token could change, here half a character.
+// A decoder holds back text that a later token could change, here half a character.
 TEST(SessionTest, AStopStringInTheTextHeldBackIsAStop) {
   const auto engine = EngineThatWrites("ab\xC3");
   Session::Impl session(engine, SessionOptions{});
@@ -52,7 +52,7 @@ FakeModel& ModelOf(const Engine::Impl& engine) {
   return const_cast<FakeModel&>(static_cast<const FakeModel&>(*engine.model));
 }
 
-// What `second` does while a step of `first` takes its time, and is told to stop.
+// The result of `second`, which is told to stop during a long step of `first`.
 template <typename Call>
 auto CancelledWhileItWaits(const Engine::Impl& engine, Session& first, Session& second,
                            const Call& call) {
@@ -60,7 +60,7 @@ auto CancelledWhileItWaits(const Engine::Impl& engine, Session& first, Session& 
   ModelOf(engine).on_step = [&] {  // the step ends when this returns
     if (waiting.valid()) return;
     waiting = std::async(std::launch::async, call);
-    // Again and again, since a Cancel that comes before the call is erased.
+    // Cancel is repeated, because one that comes before the call is erased.
     for (int i = 0; i < 1000; ++i) {
       if (waiting.wait_for(std::chrono::milliseconds(10)) == std::future_status::ready) return;
       second.Cancel();
@@ -121,7 +121,7 @@ TEST(SessionTest, ACancelledPromptCountsWhatWasRead) {
   EXPECT_EQ(other.Generate(prompt, options).read_tokens, 0);
 }
 
-// The fake model answers by position, so a token in front shows in what it writes.
+// The fake model answers by position, so a token in front changes its text.
 TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
   const auto engine = EngineThatWrites("abcdef", /*sink_token=*/'#');
   Session session(std::make_unique<Session::Impl>(engine, SessionOptions{}));
@@ -162,7 +162,7 @@ std::vector<FakeModel::Read> ReadsOf(const Engine::Impl& engine) {
   return static_cast<const FakeModel&>(*engine.model).reads();
 }
 
-// What extends the text needs no going back, so a policy that cannot will do.
+// Extending a text needs no going back, so a policy that cannot go back works.
 TEST(SessionTest, ATextThatIsExtendedIsReadOnceThoughThePolicyForgets) {
   const auto engine = EngineThatWrites(std::string(100, 'y'));
   Session::Impl session(engine, SessionOptions{.kv = "sinks:1+3"});

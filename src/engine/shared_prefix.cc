@@ -7,7 +7,7 @@ namespace godwit {
 
 namespace {
 
-// Whether whoever can go on from the first can go on from the second as well.
+// Whether every text that can go on from `other` can also go on from `text`.
 bool BeginsWith(const ReadText& text, const ReadText& other) {
   return text.plan->SharesWith(*other.plan) && text.ask_from == other.ask_from &&
          text.cache->length() >= other.cache->length() &&
@@ -15,10 +15,10 @@ bool BeginsWith(const ReadText& text, const ReadText& other) {
          std::ranges::mismatch(other.tokens, text.tokens).in1 == other.tokens.end();
 }
 
-// What it took to read, in tokens at the beginning of a text: behind many others a token takes
+// The cost of reading a text, in tokens at a text's beginning. Behind many others, a token takes
 // longer.
 double CostOf(const ReadText& text) {
-  constexpr double kDepth = 16384;  // where attention takes as long as all else
+  constexpr double kDepth = 16384;  // attention takes as long as all else here
   const auto tokens = static_cast<double>(text.cache->length());
   return tokens * (1 + tokens / 2 / kDepth);
 }
@@ -26,7 +26,7 @@ double CostOf(const ReadText& text) {
 }  // namespace
 
 void ParkedTexts::Park(ReadText text) {
-  constexpr size_t kMost = 64;  // all of which are looked through for every request
+  constexpr size_t kMost = 64;  // each request looks through all of them
   LetGo(text.keep_as);
   std::erase_if(texts_, [&](const ReadText& other) {
     return other.keep_as.empty() && BeginsWith(text, other);
@@ -41,8 +41,8 @@ void ParkedTexts::Use(const TextCache* cache) {
   if (used != texts_.end()) std::rotate(used, used + 1, texts_.end());
 }
 
-// The longer nobody has used a text, the less likely somebody will. What is more than is needed
-// counts for nothing: a small need is met by small texts, and a large one stays.
+// A text is less likely to be used the longer it was unused. Memory beyond the need counts for
+// nothing: small texts meet a small need, and large texts stay.
 bool ParkedTexts::Drop(int64_t bytes) {
   auto least = texts_.end();
   double least_loss = 0;
@@ -85,7 +85,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());
-    // What is about to be read is worth waiting for.
+    // A beginning that another request is about to read is worth waiting for.
     const bool ready = read == alike || !reads_on;
     const int64_t shared = ready ? cache.GoesBackTo(read, request.prompt_tokens()) : alike;
     if (shared < kernels::kTileTokens || shared <= best.tokens) return;

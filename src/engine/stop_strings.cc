@@ -8,7 +8,7 @@
 namespace godwit {
 namespace {
 
-// The length of the longest end of `text` with which `stop` begins.
+// The length of the longest end of `text` that begins `stop`.
 size_t Overlap(std::string_view text, std::string_view stop) {
   for (size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
     if (text.ends_with(stop.substr(0, n))) return n;

@@ -7,7 +7,7 @@
 namespace godwit::stop_strings_test {
 namespace {
 
-// Feeds `text` in pieces of n bytes; what comes out before the stop, or at the end.
+// Feeds `text` in pieces of n bytes. Returns the output before the stop, or before the end.
 std::string Feed(std::vector<std::string> stops, std::string_view text, size_t n) {
   StopStrings matcher(std::move(stops));
   std::string out;

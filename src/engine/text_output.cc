@@ -19,7 +19,7 @@ TextOutput::TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prom
   stream_ = tokenizer->NewStream(/*skip_special_tokens=*/true, cancel);
   const bool continues = std::any_of(prompt.rbegin(), prompt.rend(),
                                      [&](int32_t token) { return !tokenizer->IsSpecial(token); });
-  // Any text will do. The prompt's own last token might be held back and come out with the output.
+  // Any text works. The prompt's own last token might be held back and come out with the output.
   if (continues || !spelled_out_.empty()) {
     beginning_ = tokenizer->Encode("a", /*add_special_tokens=*/false);
   }
@@ -48,7 +48,7 @@ std::string TextOutput::Finish() {
   try {
     text = stops_.Push(stream_->Flush());
   } catch (const Error& error) {
-    // A decoder that hangs has nothing more to say to who has given up.
+    // After a cancellation, a hanging decoder has nothing more to say.
     if (error.kind() != ErrorKind::kCancelled) throw;
   }
   return text + stops_.Flush();

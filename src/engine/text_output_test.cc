@@ -14,7 +14,7 @@ TEST(TextOutput, SpellsOutTheSpecialTokensItIsTold) {
   const std::vector<std::string> marks = {"</s>", "a", "<none>"};
   TextOutput output(&tokenizer, {}, {}, marks, nullptr);
   std::string text;
-  // A character in two halves, of which the second never comes.
+  // A character in two halves, whose second half never comes.
   for (const int32_t token : {int32_t{'a'}, kBos, int32_t{0xC3}, kEos, int32_t{'b'}}) {
     text += output.Push(token);
   }

@@ -42,7 +42,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
   }
   policy_ = MakePolicy(Geometry(engine.spec), options_);
   pool_ = engine.PoolOf(options_.kv_type);
-  // A text without an end will hold that much sooner or later.
+  // A text without an end reaches its full size sooner or later.
   if (limit_tokens() == INT64_MAX) {
     CheckFits(INT64_MAX);
   }
@@ -95,7 +95,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
     CheckFits(n);
   } catch (const Error& error) {
     if (TokensAtOnce(n) < n) throw;
-    // A text that never fits is no matter of coming back later: a shorter one helps.
+    // For a text that never fits, coming back later is no help, but a shorter text is.
     const ErrorData data{
         .code = ErrorCode::kPromptTooLong,
         .found = n,
@@ -159,8 +159,7 @@ std::string TextPlan::label() const {
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
-  // A text that forgets keeps what it sees, and takes the pages of a step before it gives others
-  // back.
+  // A text that forgets keeps what it sees. A step takes pages before it gives others back.
   if (limit_tokens() != INT64_MAX) return tokens;
   return std::min(tokens, policy_->most_kept() + TextCache::kTokensToGoBack + chunk_tokens_);
 }

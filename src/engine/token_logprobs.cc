@@ -12,12 +12,12 @@ LogprobRow::LogprobRow(std::span<const float> logits, int top)
   double sum = 0;
   for (const float x : logits_) sum += std::exp(double{x} - largest);
   log_sum_ = largest + std::log(sum);
-  if (!std::isfinite(log_sum_)) return;  // the sampler refuses these, and NaNs have no order
+  if (!std::isfinite(log_sum_)) return;  // the sampler refuses such logits, and NaN has no order
 
   std::vector<int32_t> tokens(logits_.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   const auto count = std::min<std::ptrdiff_t>(top, std::ssize(tokens));
-  // Of equals the smaller id, so that the list is one.
+  // The smaller id comes first among equals, so that the list is unique.
   std::partial_sort(tokens.begin(), tokens.begin() + count, tokens.end(),
                     [&](int32_t a, int32_t b) {
                       const float x = logits_[static_cast<size_t>(a)];

@@ -13,8 +13,8 @@ using Json = nlohmann::json;
 void TellRequest(Communicator& ranks, const Request& request) {
   const PolicyOptions& text = request.plan().options();
   const GenerateOptions& asked = request.options();
-  // What leads to a token stays with rank 0 (LedStrategy), and so does the time that it may take.
-  // Whose guesses they read is nothing to others, only that there may be some: the least source.
+  // Choosing tokens stays with rank 0 (LedStrategy), and so does the time limit. Other ranks need
+  // to know only that there may be draft tokens, so they hear the cheapest draft source.
   auto told = Json::to_cbor({{"kind", static_cast<int>(request.kind())},
                              {"kv", text.spec},
                              {"prefill", text.prefill},

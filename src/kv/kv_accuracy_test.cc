@@ -1,5 +1,5 @@
-// What storing keys and values, and multiplying them as they are stored, costs: attention over a
-// cache beside a softmax in double over the numbers that were written.
+// The error of stored keys and values, and of products with them as they are stored. Attention over
+// a cache is compared with a softmax in double over the original numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace godwit::kv_accuracy_test {
 namespace {
 
 constexpr int64_t kTokens = 4096;
-constexpr int64_t kHeads = 8;  // that share one KV head
+constexpr int64_t kHeads = 8;  // share one KV head
 
 struct Text {
   int64_t head_dim;
   std::vector<float> q, k, v;  // [kHeads, head_dim], [kTokens, head_dim] each
 };
 
-// Scores of the given standard deviation; dominant: one key's is above all others by so much.
+// Scores have the given standard deviation. dominant: the lead of one key's score over all others.
 Text RandomText(int64_t head_dim, float deviation, float dominant, uint32_t seed) {
   Text text{head_dim, {}, {}, {}};
   std::mt19937 engine(seed);
@@ -31,7 +31,7 @@ Text RandomText(int64_t head_dim, float deviation, float dominant, uint32_t seed
     for (int64_t i = 0; i < rows * head_dim; ++i) out.push_back(size * normal(engine));
   };
   fill(text.q, 1, deviation);
-  for (int64_t i = head_dim; i < kHeads * head_dim; ++i) {  // about the same query
+  for (int64_t i = head_dim; i < kHeads * head_dim; ++i) {  // nearly the same query
     text.q.push_back(text.q[static_cast<size_t>(i % head_dim)] + 0.1f * deviation * normal(engine));
   }
   fill(text.k, kTokens, 1);
@@ -67,7 +67,7 @@ std::vector<double> Exact(const Text& text, int64_t head) {
 
 class KvAccuracyTest : public kernels::IsaTest {
  protected:
-  // The largest error of a head, of its largest output; of the worst head. centre: of all keys.
+  // The largest error of the worst head, relative to its largest output. centre: of all keys.
   double Error(const Text& text, DType dtype, bool int8_products,
                const std::vector<float>& centre = {}) const {
     const int64_t n = text.head_dim;
@@ -118,7 +118,7 @@ struct Storage {
   bool int8_products;
   double flat, sharp, dominated;  // the largest errors allowed
 };
-// About twice what was found.
+// Bounds are about twice the measured errors.
 constexpr Storage kStorages[] = {
     {DType::kF32, false, 2e-6, 1e-5, 6e-7},  {DType::kF16, false, 6e-4, 3e-3, 8e-4},
     {DType::kBF16, false, 8e-3, 3e-2, 6e-3}, {DType::kI8, false, 2.5e-2, 7e-2, 1.2e-2},
@@ -142,8 +142,8 @@ TEST_P(KvAccuracyTest, RELEASE_StaysWithinWhatEachTypeCosts) {
   }
 }
 
-// As biases of Qwen's keys are: what all keys have in common, in a few numbers, is a hundred times
-// what tells them apart.
+// Keys as the biases of Qwen make them: a few numbers that all keys share are a hundred times
+// larger than the differences between keys.
 TEST_P(KvAccuracyTest, KeysWithALargeMeanCostNoMoreThanOthersWhereItIsTheirCentre) {
   for (const int64_t head_dim : {64, 128}) {
     Text text = RandomText(head_dim, 1, 0, 4);

@@ -21,7 +21,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// A key into its slot of a tile: as many numbers side by side as a product takes.
+// Writes a key into its slot of a tile, kDepth numbers side by side, as many as a product takes.
 template <int64_t kDepth, typename T>
 void PlaceKey(const T* k, int64_t head_dim, int64_t slot, T* keys) {
   for (int64_t d = 0; d < head_dim; d += kDepth) {
@@ -29,7 +29,7 @@ void PlaceKey(const T* k, int64_t head_dim, int64_t slot, T* keys) {
   }
 }
 
-// A value into its place among those of as many tokens as a product takes, a word at a time.
+// Writes a value among those of kDepth tokens, as many as a product takes, a word at a time.
 template <int64_t kDepth, typename T>
 void PlaceValue(const T* v, int64_t head_dim, int64_t slot, T* values) {
   T* const tokens = values + kernels::ValueAt(kDepth, head_dim, slot / kDepth * kDepth, 0);
@@ -53,14 +53,14 @@ void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* 
               int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values) {
   std::array<T, kernels::kMaxHeadDim + kDepth> narrow;
   convert(k, head_dim, narrow.data());
-  std::fill_n(narrow.begin() + head_dim, kDepth, T{});  // behind the key
+  std::fill_n(narrow.begin() + head_dim, kDepth, T{});  // zeros behind the key
   PlaceKey<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(keys));
   if (v == nullptr) return;
   convert(v, head_dim, narrow.data());
   PlaceValue<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(values));
 }
 
-// Codes of 4 bits into the places of numbers At(d) of `count`.
+// Writes 4-bit codes into the places of numbers At(d) of `count`.
 template <typename At>
 void PlaceNibbles(const uint8_t* codes, int64_t head_dim, int64_t count, At at, std::byte* tile) {
   for (int64_t d = 0; d < head_dim; ++d) {
@@ -70,7 +70,7 @@ void PlaceNibbles(const uint8_t* codes, int64_t head_dim, int64_t count, At at, 
   }
 }
 
-// The key as int8 or in 4 bits; the scale that is returned is that of either.
+// Writes a key as int8 or 4-bit codes, and returns its scale.
 float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
                       int64_t slot, std::byte* keys) {
   const int64_t head_dim = layout.head_dim;
@@ -91,7 +91,7 @@ float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layou
   return scale;
 }
 
-// The value likewise. turned: memory for one.
+// Writes a value in the same way. turned: memory for one value.
 float PlaceIntegerValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
                         float* turned, int64_t slot, std::byte* values) {
   const int64_t head_dim = layout.head_dim;
@@ -128,7 +128,7 @@ void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, 
   scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, turned.data(), slot, values);
 }
 
-// What f16 would turn into infinity.
+// Refuses numbers that f16 would turn into infinity.
 void CheckRangeOfF16(const kernels::KernelTable& kernels, const char* what, int64_t layer,
                      const float* x, int64_t n) {
   constexpr float kFirstInfinite = 65520;
@@ -180,7 +180,7 @@ KvCache KvCache::Fork() const {
   fork.file_read_bytes_ = file_read_bytes_;
   fork.taken_up_tiles_ = taken_up_tiles_;
   fork.proved_tiles_ = proved_tiles_;
-  // Not the room that a step reserved and did not use: there both would write.
+  // Pages that a step reserved and did not use stay out, because both texts would write there.
   const auto entries =
       static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().layers);
   fork.data_.assign(data_.begin(), data_.begin() + entries);
@@ -248,7 +248,7 @@ void KvCache::Grow(int64_t tiles) {
   const int64_t held = std::ssize(ids_);
   const int64_t entries = CheckedMul(tiles, layout().layers).value_or(INT64_MAX);
   if (entries > static_cast<int64_t>(ids_.capacity())) {
-    // The tables grow as vectors do, but not to what there will never be pages for.
+    // Tables grow as vectors do, but never for pages that memory cannot hold.
     pool_->Require(entries - held);
     ids_.reserve(std::max(static_cast<size_t>(entries), 2 * ids_.capacity()));
     data_.reserve(ids_.capacity());
@@ -265,14 +265,14 @@ void KvCache::Grow(int64_t tiles) {
   }
 }
 
-// The tile into which the next row goes may hold rows of a text that others read, too.
+// Copies the tile of the next row if other texts share it.
 void KvCache::OwnTail() {
   if (length_ % kTileTokens == 0) return;
   const auto layers = static_cast<size_t>(layout().layers);
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;
   if (!pool_->IsShared(ids_[first])) return;
   for (int64_t layer = 0; taken_up_tiles_ > 0 && layer < layout().layers; ++layer) {
-    WillRead(layer, {length_ - 1, length_});  // or damage would be copied, and look sound
+    WillRead(layer, {length_ - 1, length_});  // a copy would make damage look sound
   }
   std::vector<KvPool::PageId> ids(layers);
   std::vector<std::byte*> data(layers);
@@ -282,7 +282,7 @@ void KvCache::OwnTail() {
     data_[first + layer] = data[layer];
     std::swap(ids_[first + layer], ids[layer]);
   }
-  // All at once, and now: whoever is the last to hold them writes into them.
+  // All pages go at once, and now: the last text to hold them writes into them.
   pool_->Release(ids);
 }
 

@@ -55,9 +55,9 @@ TEST(KvCacheTest, HoldsKeysAlone) {
   }
 }
 
-// Each row with its own scale, the integers within half a step of what was written, the keys turned
-// by a Hadamard matrix; also where a text went back into the middle of a quad and went on
-// otherwise.
+// Each row has its own scale, and its integers lie within half a step of the original. Keys are
+// turned by a Hadamard matrix. A text may go back into the middle of a quad and continue
+// differently.
 TEST(KvCacheTest, HoldsInt8WithScales) {
   for (const int64_t dim : {1, 16, 33}) {
     KvCache cache = NewCache(Layout(2, 3, dim, DType::kI8));
@@ -92,7 +92,7 @@ TEST(KvCacheTest, HoldsInt8WithScales) {
   }
 }
 
-// Rounding takes the largest number of f16, 65504, up to half a step further.
+// Rounding accepts numbers up to half a step above 65504, the largest number of f16.
 TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
   const auto write = [&](DType dtype, float key, float value) {
     KvCache cache = NewCache(Layout(4, 1, 2, dtype));
@@ -110,7 +110,7 @@ TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
   EXPECT_THAT(message(0, 1e30f), HasSubstr("a value of layer 3"));
 }
 
-// A tenth of it in memory: forks, a text that goes back and another that forgets.
+// A tenth of the cache fits into memory. Covers a fork, a text that goes back, and dropped pages.
 TEST(KvCacheTest, HoldsInAFileWhatWasWritten) {
   const TempFolder folder;
   for (const DType dtype : kFloatTypes) {
@@ -128,7 +128,7 @@ TEST(KvCacheTest, HoldsInAFileWhatWasWritten) {
     fork.Truncate(1000);
     Read(fork, 1, 200);
     file->BeginTurn();
-    cache.WillRead(1, {0, 5000});  // more than there is
+    cache.WillRead(1, {0, 5000});  // beyond the end
     EXPECT_GT(cache.file_read_bytes(), 0);
     ExpectHeld(cache, 0, 0, 1290);
     ExpectHeld(fork, 0, 0, 1000);
@@ -143,7 +143,7 @@ TEST(KvCacheTest, HoldsInAFileWhatWasWritten) {
 
 TEST(KvCacheTest, FromAFileComesWhatAHeadLooksAt) {
   const TempFolder folder;
-  const KvLayout layout = Layout(2, 4, 64, DType::kF32);  // a head's tile is two pages of a system
+  const KvLayout layout = Layout(2, 4, 64, DType::kF32);  // a head's tile: two system pages
   const auto memory = std::make_shared<KvBudget>(layout.page_bytes());
   const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
   KvCache cache(std::make_shared<KvPool>(layout, file));
@@ -203,7 +203,7 @@ TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
   EXPECT_EQ(cache.pool().pages_in_use(), 0);
 }
 
-// Wherever it was left, and wherever the other has come to.
+// Fork and original may stand at any length.
 TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
   for (const int64_t first : {0, 50, 64, 70, 128}) {
     for (const int64_t astray : {0, 1, 14, 100}) {
@@ -231,7 +231,7 @@ TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
   }
 }
 
-// Of forks taken at every offset of a page, whoever appends first copies the page.
+// Forks are taken at every offset of a page. The first text to append copies the page.
 TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     KvCache text = NewCache(Layout(2, 2, 8, dtype));
@@ -256,7 +256,7 @@ TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
         ExpectHeld(first, 3, length + 3, length + 69);
         ExpectHeld(second, 0, 0, length);
         ExpectHeld(second, 2, length, length + 140);
-        // Whole pages of the beginning are there once.
+        // Whole pages of the beginning exist once.
         const auto own = [&](int64_t end) { return 2 * ((end + 63) / 64 - length / 64); };
         EXPECT_EQ(pool.pages_in_use(), 2 * tiles + own(length + 69) + own(length + 140));
       }
@@ -265,7 +265,7 @@ TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
   }
 }
 
-// The last to hold a page writes into it without a copy.
+// The last text to hold a page writes into it without a copy.
 TEST(KvCacheTest, WhoIsAloneCopiesNothing) {
   KvCache text = NewCache(Layout(1, 1, 8, DType::kF32));
   Read(text, 0, 70);
@@ -279,7 +279,7 @@ TEST(KvCacheTest, WhoIsAloneCopiesNothing) {
   EXPECT_EQ(fork.View(0).Keys(0, 1), tail);
 }
 
-// A step may reserve and then not happen.
+// A step may reserve pages and then not happen.
 TEST(KvCacheTest, RoomThatWasNotUsedIsNotShared) {
   KvCache text = NewCache(Layout(2, 1, 8, DType::kF32));
   Read(text, 0, 60);
@@ -323,7 +323,7 @@ TEST(KvCacheTest, DroppedTilesAreGivenBackAndTheRestStays) {
     }
     EXPECT_FALSE(cache.View(0).Holds(cache.length() / 64 + 1));
 
-    // Back behind the gap, and before it.
+    // The text goes back behind the gap, and then before it.
     cache.Truncate(dropped.end);
     Read(cache, 1, 70);
     ExpectHeld(cache, 1, dropped.end, dropped.end + 70);
@@ -347,7 +347,7 @@ TEST(KvCacheTest, ARefusedReserveChangesNothing) {
     EXPECT_EQ(cache.View(3).slots, 2);
     ExpectHeld(cache, 0, 0, 100);
   };
-  // Of four tiles two are taken, and one of those is to be copied.
+  // Two of four tiles are taken, and one of these needs a copy.
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { cache.Reserve(157); }), HasSubstr(" are taken"));
   expect_unchanged();
   EXPECT_EQ(ErrorOf([&] { cache.Reserve(93); }).kind(), ErrorKind::kMemory)
@@ -358,8 +358,8 @@ TEST(KvCacheTest, ARefusedReserveChangesNothing) {
   ExpectHeld(fork, 0, 0, 100);
 }
 
-// More than an address space, and more than a number: not after hours of taking page by page, nor
-// as another error.
+// More than an address space, or more than a number holds. The refusal is immediate, not after
+// hours of taking pages, and has the right error kind.
 TEST(KvCacheTest, WhatNoMachineHoldsIsRefusedAtOnce) {
   for (const int64_t budget : {int64_t{1} << 30, INT64_MAX}) {
     KvCache cache = NewCache(Layout(4, 4, 64, DType::kF32), budget);
@@ -373,7 +373,7 @@ TEST(KvCacheTest, WhatNoMachineHoldsIsRefusedAtOnce) {
   }
 }
 
-// What a text of any history should hold, as a list.
+// A text with a random history, and a list of what it should hold.
 struct Told {
   KvCache cache;
   std::vector<int64_t> writers;  // of every position
@@ -430,8 +430,8 @@ TEST(KvCacheTest, AnyHistoryOfForksHoldsWhatItWasTold) {
   EXPECT_EQ(pool->pages_in_use(), 0);
 }
 
-// Texts that share a beginning are continued by threads of their own. The last to hold the tail
-// writes into it: not while another one still copies.
+// Threads continue texts that share a beginning. The last text to hold the tail writes into it, but
+// never while another text still copies.
 TEST(KvCacheTest, ForksLiveInDifferentThreads) {
   const auto pool = std::make_shared<KvPool>(Layout(40, 1, 4, DType::kF32));
   for (int round = 0; round < 20; ++round) {
@@ -451,14 +451,14 @@ TEST(KvCacheTest, ForksLiveInDifferentThreads) {
   }
 }
 
-// What others hold takes no pages, and what lies behind it is where it belongs; in a fork, too.
+// Skipped positions take no pages, and later rows keep their places, in a fork, too.
 TEST(KvCacheTest, SkippedPositionsTakeNoPages) {
   const KvLayout layout = Layout(2, 1, 8, DType::kF32);
   const auto pool = std::make_shared<KvPool>(layout);
   {
     KvCache cache(pool);
     Read(cache, 1, 70);
-    cache.Reserve(500);  // room that nobody uses
+    cache.Reserve(500);  // stays unused
     cache.Skip(300);
     Read(cache, 1, 40);
     cache.Skip(64 * 10);
@@ -491,7 +491,7 @@ TEST(KvCacheTest, WhatWasSkippedMayComeFromElsewhere) {
   Read(cache, 1, 64);
   cache.Skip(64 * 3);
   cache.ReserveSkipped(64);
-  cache.ReserveSkipped(64);  // once is enough
+  cache.ReserveSkipped(64);  // a second call changes nothing
   Read(cache, 1, 64);
   EXPECT_EQ(cache.bytes(), whole.bytes());
   for (const int64_t layer : {0, 1}) {

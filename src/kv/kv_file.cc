@@ -22,7 +22,7 @@
 namespace godwit {
 namespace {
 
-// Nobody but this user reads it, and nobody finds it.
+// Opens a file without a name, which only this user may read.
 FileDescriptor OpenNameless(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
@@ -40,9 +40,9 @@ int64_t FreeBytes(const FileDescriptor& file) {
   return static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
 }
 
-// 0, or what errno would be.
+// Returns 0 or an errno.
 int Allocate(const FileDescriptor& file, int64_t offset, int64_t bytes) {
-  struct rlimit limit;  // beyond it, the system sends a signal
+  struct rlimit limit;  // the system sends a signal beyond this limit
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       static_cast<rlim_t>(offset + bytes) > limit.rlim_cur) {
     return EFBIG;
@@ -55,7 +55,7 @@ int Allocate(const FileDescriptor& file, int64_t offset, int64_t bytes) {
 }
 
 void ReadAhead(const KvFile::Page& page, uint64_t blocks) {
-  constexpr int64_t kRequestBytes = int64_t{128} << 10;  // which every disk takes
+  constexpr int64_t kRequestBytes = int64_t{128} << 10;  // every disk takes this much
   const int64_t block = page.block_bytes();
   for (int64_t at = 0; blocks != 0;) {
     const int skipped = std::countr_zero(blocks), run = std::countr_one(blocks >> skipped);
@@ -79,7 +79,7 @@ uint64_t KvFile::Page::Blocks(int64_t begin, int64_t end) const {
 
 int64_t KvFile::Page::BytesOf(uint64_t blocks) const {
   const int64_t last = (bytes - 1) / block_bytes();
-  const int64_t beyond = (last + 1) * block_bytes() - bytes;  // of the last one
+  const int64_t beyond = (last + 1) * block_bytes() - bytes;  // missing in the last block
   return std::popcount(blocks) * block_bytes() - (blocks >> last & 1 ? beyond : 0);
 }
 
@@ -119,7 +119,7 @@ KvFile::Room KvFile::TakeRoom(int64_t bytes) {
 }
 
 void KvFile::GiveBack(Room room) noexcept {
-  // Where a file system has no holes, the room stays taken until somebody needs it.
+  // On file systems without holes, the space stays taken until a later page uses it.
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, room.offset, room.bytes);
   const std::lock_guard lock(mutex_);
   holes_.push_back(room);
@@ -181,7 +181,7 @@ uint64_t KvFile::Use(Page& page, uint64_t blocks) {
 void KvFile::Trim() {
   const int64_t limit = std::max<int64_t>(0, memory_->bytes() - memory_->used());
   if (in_memory_bytes_ <= limit) return;
-  // Some more than must be, so that many are written at once.
+  // Evicts a little more than necessary, so that many pages are written at once.
   const int64_t aim = limit - limit / 64;
   std::vector<Page*> evicted;
   while (in_memory_bytes_ > aim && in_memory_.front()->turn != turn_) {
@@ -193,8 +193,8 @@ void KvFile::Trim() {
   Evict(evicted);
 }
 
-// The system forgets only what it has written. All of it is advice: one that does not take it keeps
-// the pages for as long as it has memory.
+// The system drops only written pages. All calls are advice: a system that ignores it keeps the
+// pages as long as it has memory.
 void KvFile::Evict(std::span<Page* const> pages) const {
   for (const Page* page : pages) {
     madvise(page->data, static_cast<size_t>(page->bytes), MADV_DONTNEED);
@@ -221,7 +221,7 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
     Throw(ErrorKind::kMemory, "cannot map {} of the KV cache in {}: {}", FormatBytes(room_.bytes),
           QuoteUnlessPlain(file_->path_.native()), std::generic_category().message(error));
   }
-  // Beside a page lie those of other layers: what is not announced is read alone.
+  // Pages of other layers lie beside a page, so an unannounced page is read alone.
   madvise(memory, static_cast<size_t>(room_.bytes), MADV_RANDOM);
   data_ = static_cast<std::byte*>(memory);
   for (int64_t i = 0; i < pages; ++i) {

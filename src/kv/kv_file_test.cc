@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kBlock = KvFile::kAlignment;
 constexpr int64_t kPageBytes = 4 * kBlock;
 
-// What the system says of the file of KV caches that this process has open.
+// The status of the KV file that this process has open.
 std::optional<struct stat> FindFile() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -38,7 +38,7 @@ std::optional<struct stat> FindFile() {
   return {};
 }
 
-// A file with room in memory for some of its pages.
+// A file with memory for some of its pages.
 struct Tier {
   explicit Tier(int64_t pages_in_memory, int64_t page_bytes = kPageBytes)
       : memory(std::make_shared<KvBudget>(pages_in_memory * page_bytes)),
@@ -80,7 +80,7 @@ TEST(KvFileTest, PagesHoldWhatWasWrittenThoughMemoryIsShort) {
     EXPECT_EQ(all[i]->data[0], static_cast<std::byte>(i));
     EXPECT_EQ(all[i]->data[kPageBytes - 1], static_cast<std::byte>(i));
   }
-  // Also without a word.
+  // Pages come without an announcement, too.
   EXPECT_EQ(all[3]->data[kBlock], std::byte{3});
 }
 
@@ -124,7 +124,7 @@ TEST(KvFileTest, WhatOneTurnUsesStaysUntilTheNext) {
   EXPECT_LE(tier.file->BytesInMemory(all), tier.memory->bytes());
 }
 
-// An index, say, that lies in the same budget.
+// An index, for example, takes memory from the same budget.
 TEST(KvFileTest, OthersTakeOfTheMemory) {
   const Tier tier(4);
   FilePages pages(tier.file, 5, kPageBytes);
@@ -138,7 +138,7 @@ TEST(KvFileTest, OthersTakeOfTheMemory) {
   EXPECT_EQ(tier.file->WillRead(std::span(all).last(1), 0, kPageBytes), 0);
 }
 
-// A head's part of a page, and pages so large that a bit stands for more than one of the system's.
+// Reads a head's part of a page, and pages so large that a bit stands for two pages of the system.
 TEST(KvFileTest, OfAPageWhatIsReadComes) {
   for (const int64_t blocks : {int64_t{1}, int64_t{4}, int64_t{63}, int64_t{64}, int64_t{67}}) {
     const int64_t bytes = blocks * kBlock, step = blocks > 64 ? 2 * kBlock : kBlock;

@@ -89,7 +89,7 @@ void KvPool::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t beg
   taken_up_ += pages;
 }
 
-// One that has no memory yet, or no more.
+// The index of a slab that has no memory yet, or no longer.
 size_t KvPool::SlabWithout() {
   const auto none = [](const Slab& slab) {
     return slab.data() == nullptr && slab.snapshot == nullptr;
@@ -176,7 +176,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
   const size_t index = id / pages_per_slab_;
   Slab& slab = slabs_[index];
   slab.references[id % pages_per_slab_] = 0;
-  slab.free.push_back(id % pages_per_slab_);  // of a capacity for all
+  slab.free.push_back(id % pages_per_slab_);  // has capacity for all
   first_with_room_ = std::min(first_with_room_, index);
   if (slab.free.size() < pages_per_slab_) return;
   if (empty_slabs_ > 0) {
@@ -187,13 +187,13 @@ void KvPool::FreeSlot(PageId id) noexcept {
   }
 }
 
-// A page of it is not needed any more: with the last one it goes.
+// Gives up a page of a snapshot's slab. The slab goes with its last page.
 void KvPool::GiveUp(size_t index) noexcept {
   Slab& slab = slabs_[index];
   --taken_up_;
   if (std::ranges::any_of(slab.references, [](uint32_t count) { return count > 0; })) return;
   slab.snapshot = nullptr;
-  slab.free.resize(pages_per_slab_);  // of a capacity for all
+  slab.free.resize(pages_per_slab_);  // has capacity for all
   std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
   first_with_room_ = std::min(first_with_room_, index);
 }

@@ -39,7 +39,8 @@ Pages Take(KvPool& pool, size_t n) {
 
 TEST(KvLayoutTest, CountsItsBytes) {
   for (const KvType& type : kKvTypes) {
-    // Keys as they are, values padded to 16 elements; of integers a scale for each of both.
+    // Keys have no padding, values are padded to 16 elements. Integers have a scale for each key
+    // and value.
     const int64_t scales = HasIntegers(type.dtype) ? 2 * 4 : 0;
     const auto bits = static_cast<int64_t>(8 * SizeOf(kernels::WidenedType(type.dtype)));
     const int64_t key_bits = type.name == "int4" ? 4 : bits;
@@ -51,7 +52,7 @@ TEST(KvLayoutTest, CountsItsBytes) {
     EXPECT_EQ(narrow.BytesFor(64), 3 * narrow.page_bytes());
     EXPECT_EQ(narrow.BytesFor(65), 2 * 3 * narrow.page_bytes());
     EXPECT_EQ(narrow.BytesFor(INT64_MAX), INT64_MAX);
-    // DeepSeek V2 and V3: of a token 576 numbers, where values of their own would make 1152.
+    // DeepSeek V2 and V3: 576 numbers a token, where separate values would make it 1152.
     const KvLayout latent{
         .layers = 3, .kv_heads = 1, .head_dim = 576, .dtype = type.dtype, .values_in_keys = true};
     EXPECT_EQ(latent.bytes_per_token(), 3 * (576 * key_bits / 8 + scales / 2));
@@ -73,8 +74,8 @@ TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
   EXPECT_EQ(budget.used(), 100);
 }
 
-// The system says that memory is free which holds mapped weights: with all of it in use, a pool
-// cannot grow.
+// The system counts memory with mapped weights as free. When weights fill all of it, a pool cannot
+// grow.
 TEST(KvBudgetTest, MappedFilesAreNotFree) {
   const int64_t all = ReadMachineMemory().total_bytes;
   KvPool pool(kLayout, std::make_shared<KvBudget>(100 * kPageBytes, /*mapped_bytes=*/all));
@@ -154,7 +155,7 @@ TEST(KvPoolTest, PoolsOfOneEngineShareABudget) {
   Take(other, 3);
 }
 
-// More than any machine has, and more than a number.
+// More than any machine has, and more than a number holds.
 TEST(KvPoolTest, WhatNoMachineHoldsIsRefusedAtOnce) {
   KvPool pool(kLayout);
   for (const int64_t pages : {int64_t{1} << 40, INT64_MAX}) {
@@ -163,7 +164,7 @@ TEST(KvPoolTest, WhatNoMachineHoldsIsRefusedAtOnce) {
   EXPECT_EQ(pool.pages_in_use(), 0);
 }
 
-// The memory behind a page that was written comes back as zeros only if it went to the system.
+// A written page comes back as zeros only if its memory went to the system.
 bool WasGivenBack(const Pages& pages) { return pages.data[0][kPageBytes / 2] == std::byte{0}; }
 
 TEST(KvPoolTest, EmptySlabsGoBackToTheSystemButOne) {
@@ -181,7 +182,7 @@ TEST(KvPoolTest, EmptySlabsGoBackToTheSystemButOne) {
   const Pages third = Take(pool, kPerSlab);
   EXPECT_EQ(third.ids[0] / kPerSlab, 2u);
   EXPECT_TRUE(WasGivenBack(third));
-  // One page holds its slab.
+  // A single page keeps its slab.
   pool.Release(second.ids);
   pool.Release(std::span(third.ids).subspan(1));
   EXPECT_EQ(pool.pages_in_use(), kPerSlab + 1);
@@ -257,14 +258,14 @@ TEST(KvPoolTest, AFullDiskTakesNothing) {
     EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 2); }), HasSubstr("File too large"));
     EXPECT_EQ(pool.pages_in_use(), kPerSlab - 1);
     EXPECT_EQ(pool.budget().used(), pool.pages_in_use() * kPageBytes);
-    Take(pool, 1);  // for which there is room
+    Take(pool, 1);  // the file has space for it
   }
   const Pages after = Take(pool, 2);
   for (std::byte* page : after.data) std::memset(page, 2, kPageBytes);
   for (const std::byte* page : before.data) EXPECT_EQ(page[5], std::byte{1});
 }
 
-// Every thread takes, shares and gives back, and writes into what it holds.
+// Every thread takes, shares and gives back pages, and writes into those that it holds.
 void ServeManyThreads(KvPool& pool) {
   std::atomic<int64_t> refused = 0, damaged = 0;
   const auto work = [&](int thread) {

@@ -32,13 +32,13 @@ void ReadTokens(const std::byte* tile, int64_t head_dim, float* values, int64_t 
   }
 }
 
-// The integer for which the code of number i of `count` stands.
+// The integer of the code of number i of `count`.
 int FromNibble(const std::byte* tile, int64_t count, int64_t i) {
   const kernels::NibblePlace place = kernels::NibbleAt(count, i);
   return kernels::kNibbleLevels[std::to_integer<size_t>(tile[place.byte]) >> place.shift & 15];
 }
 
-// integer_at(d, j), in the scale of token j.
+// integer_at(d, j): dimension d of token j, in units of scales[j].
 void ReadIntegers(const auto& integer_at, const float* scales, int64_t head_dim, float* numbers,
                   int64_t stride) {
   for (int64_t d = 0; d < head_dim; ++d) {
@@ -48,7 +48,7 @@ void ReadIntegers(const auto& integer_at, const float* scales, int64_t head_dim,
   }
 }
 
-// H (k - centre) of kTileTokens keys, or H v of values, to keys [head_dim, stride].
+// Turns H (k - centre) of kTileTokens keys, or H v, back into keys or values [head_dim, stride].
 void TurnBack(const BF16* centre, int64_t head_dim, float* keys, int64_t stride) {
   const int64_t block = kernels::HadamardBlock(head_dim);
   for (int64_t step = 1; step < block; step *= 2) {

@@ -23,7 +23,7 @@ const kernels::KernelTable& Kernels() {
   return table;
 }
 
-// What a cache of that type makes of a row; narrow: as codes of 4 bits.
+// A row as a cache of this type stores it. narrow: as 4-bit codes.
 std::vector<float> Stored(DType dtype, bool narrow, std::vector<float> key) {
   if (narrow) {
     std::vector<uint8_t> codes(key.size());
@@ -44,7 +44,7 @@ std::vector<float> Stored(DType dtype, bool narrow, std::vector<float> key) {
   return key;
 }
 
-// Of a row less a centre: quantized as a Hadamard matrix turns it.
+// A row less a centre, turned by a Hadamard matrix and quantized.
 std::vector<float> StoredTurned(DType dtype, bool narrow, std::vector<float> key, float centre) {
   const auto dim = std::ssize(key);
   for (float& x : key) x -= centre;
@@ -66,11 +66,11 @@ std::vector<float> StoredValue(DType dtype, const std::vector<float>& value) {
 
 class ReadKeysTest : public testing::TestWithParam<KvType> {};
 
-// In rows that are longer than a tile, and nothing beside it.
+// Rows are longer than a tile, and nothing is written beside the tile.
 TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
   constexpr int64_t kStride = kTileTokens + 3, kLayer = 1, kHead = 2;
   const DType dtype = GetParam().dtype;
-  // Heads of two lengths are stored less a centre, in bf16.
+  // Keys of the two longer head sizes are stored less a centre in bf16.
   const auto centre_of = [&](int64_t dim, int64_t tile) -> float {
     return HasIntegers(dtype) && dim > 8 ? static_cast<float>(40 + tile) : 0;
   };

@@ -32,7 +32,7 @@ struct Part {
 
 uint64_t AlignUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// rest: of the header, behind its start.
+// rest: the header behind its start.
 uint64_t ChecksumOf(IndexStart start, std::span<const std::byte> rest) {
   start.checksum = 0;
   const uint64_t parts[] = {Checksum(std::as_bytes(std::span(&start, 1))), Checksum(rest)};
@@ -109,7 +109,7 @@ void WriteIndex(NewFile& file, const TextIndex& index) {
 
 SavedIndex::SavedIndex(const std::filesystem::path& path) : file_(path) {
   const std::string name = QuoteUnlessPlain(path.native());
-  constexpr size_t kRunBytes = size_t{2} << 20;  // as Snapshot::Prove reads them
+  constexpr size_t kRunBytes = size_t{2} << 20;  // as much as Snapshot::Prove reads at once
   const size_t size = file_.Span().size();
   for (size_t at = 0; at < size; at += kRunBytes) {
     if (!file_.BringIn(at, std::min(kRunBytes, size - at))) Refuse(name, "it cannot be read");

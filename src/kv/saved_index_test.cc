@@ -51,7 +51,7 @@ TEST(SavedIndexTest, ComesBack) {
   EXPECT_TRUE(SavedIndex(temp.path() / "b").index().parts.empty());
 }
 
-// Every byte but the zeros behind parts, and every length.
+// Damages every byte except the zeros behind parts, and tries every length.
 TEST(SavedIndexTest, DamageIsRefused) {
   const TempFolder temp;
   Write(temp.path() / "good", {.kind = "k", .tokens = 64, .parts = {Bytes("abc"), Bytes("d")}});
@@ -63,7 +63,8 @@ TEST(SavedIndexTest, DamageIsRefused) {
     EXPECT_THAT(error.what(), HasSubstr("/bad: "));
     EXPECT_THAT(error.what(), AnyOf(HasSubstr("damaged: "), HasSubstr("of version ")));
   };
-  // A start of 40 bytes, two parts of 16, and the kind; then the parts.
+  // The start of 40 bytes, two parts of 16 and the kind come first. Then come the contents of the
+  // parts.
   for (const auto& [begin, end] : {std::pair<size_t, size_t>{0, 73}, {128, 131}, {192, 193}}) {
     for (size_t at = begin; at < end; ++at) {
       std::string bad = good;

@@ -41,7 +41,7 @@ void Snapshot::Refuse(int64_t page, const char* what) const {
                                     page / layers, page % layers, what));
 }
 
-// Neighbours in the file, from the first of these on.
+// The number of pages from the first on that are neighbours in the file.
 size_t Snapshot::RunOf(std::span<const int64_t> pages) const {
   size_t count = 1;
   while (count < pages.size() && pages[count] == pages[count - 1] + info().layout.layers) ++count;
@@ -58,7 +58,7 @@ void Snapshot::ForEachRun(std::span<const int64_t> pages, const Action& action) 
   }
 }
 
-// Pages that lie apart come as fast as the disk takes many requests at a time.
+// Pages that lie apart come as fast as the disk serves many requests at once.
 void Snapshot::Announce(std::span<const int64_t> pages) const {
   ForEachRun(pages, [&](auto run, size_t offset, size_t bytes) {
     if (run.size() == pages.size() || bytes >= kBatchBytes) return;
@@ -80,8 +80,8 @@ void Snapshot::Check(std::span<const int64_t> pages) const {
   }
 }
 
-// What one call of the system brings in comes as fast as a file that is read in order; several at a
-// time, or announced before, come at half of that. Meanwhile a thread checks what came before.
+// One system call brings pages in as fast as an ordered read of the file. Several calls at once, or
+// announced pages, reach half of that. Meanwhile a thread verifies earlier pages.
 void Snapshot::Prove(std::span<const int64_t> pages) const {
   std::vector<int64_t> unproved;
   std::ranges::copy_if(pages, std::back_inserter(unproved),
@@ -102,7 +102,7 @@ void Snapshot::Prove(std::span<const int64_t> pages) const {
 void Snapshot::ProveAll() const {
   const int64_t layers = info().layout.layers, tiles = info().held_tiles();
   std::vector<int64_t> pages;
-  for (int64_t layer = 0; layer < layers; ++layer) {  // in the order of the file
+  for (int64_t layer = 0; layer < layers; ++layer) {  // in the file's order
     for (int64_t tile = 0; tile < tiles; ++tile) pages.push_back(tile * layers + layer);
   }
   Prove(pages);
@@ -118,7 +118,7 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
   const auto page_of = [&](int64_t layer, int64_t tile) {
     return std::span<const std::byte>(cache.Page(layer, tile));
   };
-  // Checksums stand before the pages, so that one look at a file's beginning tells all of it.
+  // Checksums stand before the pages, so that a file's beginning describes all of it.
   const std::vector<std::byte> padding(
       static_cast<size_t>(info.page_bytes() - info.layout.tile_bytes()));
   std::vector<std::byte> padded;

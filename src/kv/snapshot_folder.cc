@@ -29,7 +29,7 @@ constexpr const char* kSuffix = ".kv";
 constexpr const char* kPinSuffix = ".pin";
 constexpr const char* kIndexSuffix = ".index";  // of NAME-TAG
 
-// Of a kind of index, in the names of files.
+// The tag of an index's kind in file names.
 std::string TagOf(const std::string& kind) {
   constexpr size_t kDigits = 8;
   return ContentName({std::as_bytes(std::span(kind))}).substr(0, kDigits);
@@ -92,7 +92,7 @@ void SnapshotFolder::Refresh() {
       if (!gone) indexes[name.substr(0, dash)][name.substr(dash + 1)] = bytes;
     }
   }
-  if (error) return;  // what is known may be gone, which opening it shows
+  if (error) return;  // entries that are gone show when they are opened
   std::erase_if(tree_.entries, [&](const auto& entry) { return !seen.contains(entry.first); });
   for (auto& [name, entry] : tree_.entries) entry.indexes = std::move(indexes[name]);
   tree_.Link();
@@ -143,7 +143,7 @@ SnapshotFolder::Otherwise SnapshotFolder::LongestOtherwise(const SnapshotFacts& 
   return tree_.FindOtherwise(facts, tokens);
 }
 
-// In the order of time and not of a clock of ours: that of the file system.
+// Uses are ordered by the file system's clock, not by the process's clock.
 void SnapshotFolder::Use(Entry& entry) {
   if (utimensat(AT_FDCWD, FileOf(entry.name).c_str(), nullptr, 0) != 0) return;
   std::error_code error;
@@ -205,10 +205,10 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   const std::lock_guard lock(mutex_);
   const FolderLock folder(path_);
   Refresh();
-  // Another process has saved the same meanwhile. In the place of a file, a new one could be missed
-  // by those who are looking through the folder.
+  // Another process has saved the same snapshot meanwhile. A replaced file could be missed by
+  // processes that are listing the folder.
   if (tree_.entries.contains(name)) return 0;
-  // Or has removed what this goes on from, which the next call sees.
+  // Another process may have removed the parent. The next call sees that.
   if (!info.parent.empty() && !tree_.entries.contains(info.parent)) return 0;
   Trim(file.size(), info.parent);
   file.Commit();
@@ -249,7 +249,7 @@ void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32
   if (tree_.bytes() + file.size() > bytes_) return;
   file.Commit();
   entry->second.indexes[tag] = file.size();
-  // It has what those have from which its text goes on.
+  // The new index contains the indexes of the snapshots from which its text goes on.
   for (const Entry* before = tree_.ParentOf(entry->second); before != nullptr;
        before = tree_.ParentOf(*before)) {
     RemoveIndex(tree_.entries.at(before->name), tag);
@@ -286,8 +286,8 @@ void SnapshotFolder::RemoveIndex(Entry& entry, const std::string& tag) {
   if (entry.indexes.erase(tag) > 0) unlink(IndexOf(entry.name, tag).c_str());
 }
 
-// Of a text that forgets, each snapshot has all that can be known of it: what it was before, nobody
-// goes on from but who takes an answer back.
+// Each snapshot of a text that forgets holds all that can be known of the text. Only a text that
+// takes an answer back goes on from an earlier snapshot.
 void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
   FindPins();
   std::vector<std::string> names;
@@ -312,7 +312,7 @@ void SnapshotFolder::RemoveFile(const std::string& name) {
   unlink(FileOf(name).c_str());
 }
 
-// Those from which nothing goes on, the least worth first.
+// Removes snapshots from which nothing goes on, those of least worth first.
 void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
   FindPins();
   int64_t all = tree_.bytes() + bytes;
@@ -408,7 +408,7 @@ int64_t SnapshotFolder::Remove(const std::string& name) {
 void SnapshotFolder::RemoveDamaged(const DamagedSnapshot& damage) {
   const fs::path file = damage.path();
   const std::lock_guard lock(mutex_);
-  if (!tree_.entries.contains(file.stem().native())) return;  // and it was told
+  if (!tree_.entries.contains(file.stem().native())) return;  // its removal was reported
   RemoveFile(file.stem().native());
   problems_.push_back({file, damage.what()});
   tree_.Link();

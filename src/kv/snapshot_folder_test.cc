@@ -30,7 +30,7 @@ const SnapshotFacts kFacts = {{"model", "x"}};
 
 using Tokens = std::vector<int32_t>;
 
-// Texts that differ from their first token on.
+// Texts differ from their first token on.
 Tokens Text(int i, int64_t length) {
   Tokens tokens(static_cast<size_t>(length));
   std::iota(tokens.begin(), tokens.end(), 1000 * i);
@@ -57,7 +57,7 @@ int64_t Found(SnapshotFolder& folder, const Tokens& tokens, const SnapshotFacts&
   return pieces.empty() ? 0 : pieces.back().end;
 }
 
-// That what is found of a text is what `cache` has.
+// The folder finds `length` tokens of the text, and they are those of `cache`.
 void ExpectFound(SnapshotFolder& folder, const Tokens& tokens, int64_t text, int64_t length) {
   KvCache again = NewCache(Layout(2, 2, 16, DType::kBF16));
   for (const auto& [name, end] : folder.Longest(kFacts, tokens)) {
@@ -96,7 +96,7 @@ TEST(SnapshotFolderTest, FindsTheLongestBeginning) {
   ExpectFound(later, text, 0, 384);
 }
 
-// What texts have in common lies there once, wherever they part.
+// A shared beginning is stored once, wherever the texts part.
 TEST(SnapshotFolderTest, TextsShareTheirBeginning) {
   const TempFolder temp;
   SnapshotFolder folder(temp.path(), kRoom);
@@ -124,16 +124,16 @@ TEST(SnapshotFolderTest, TextsShareTheirBeginning) {
   ExpectFound(folder, text, 0, 384);
 }
 
-// What is derived from a text's keys serves all texts that share them.
+// An index serves all texts that share the keys that it was made from.
 class SavedIndexesTest : public testing::Test {
  protected:
-  // Of the first tokens of a text, by what it holds.
+  // Saves an index of the first `of` tokens.
   void SaveIndex(const Tokens& tokens, int64_t of, const std::string& content,
                  const std::string& kind = "signs") {
     folder_.SaveIndex(kFacts, tokens,
                       {.kind = kind, .tokens = of, .parts = {std::as_bytes(std::span(content))}});
   }
-  // Its tokens and content; 0: there is none.
+  // Tokens and content of the index; 0 without one.
   std::pair<int64_t, std::string> Open(const Tokens& tokens, const std::string& kind = "signs") {
     const auto saved = folder_.OpenIndex(folder_.Longest(kFacts, tokens), kind);
     if (saved == nullptr) return {0, ""};
@@ -181,7 +181,7 @@ TEST_F(SavedIndexesTest, TextsThatShareKeysShareThem) {
   EXPECT_THAT(later.Verify(), IsEmpty());
 }
 
-// One that comes from far more takes the place of those on its way, and all go with their texts.
+// An index of many more tokens replaces those of shorter beginnings. Indexes go with their texts.
 TEST_F(SavedIndexesTest, GoWhenTheyAreOfNoMoreUse) {
   const Tokens text = Text(0, 64 * 200);
   const KvCache cache = CacheOf(0, std::ssize(text));
@@ -252,7 +252,7 @@ TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
   Save(folder, Text(3, 128), CacheOf(3, 128));
   EXPECT_EQ(Found(folder, Text(1, 128)), 0) << "the oldest";
   for (const int i : {0, 2, 3}) EXPECT_EQ(Found(folder, Text(i, 128)), 128) << i;
-  // A beginning stays as long as something goes on from it.
+  // A beginning stays as long as another snapshot goes on from it.
   KvCache longer = CacheOf(0, 128);
   Read(longer, 0, 64);
   age(0, 9);
@@ -264,7 +264,7 @@ TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
   EXPECT_EQ(Found(folder, Text(0, 192)), 192) << "nothing was given up for it";
 }
 
-// From years ago or years ahead: all is found, and one text makes room for one.
+// Times may lie years back or ahead. All texts are found, and one text takes the place of one.
 TEST(SnapshotFolderTest, AClockThatJumpsLosesNothing) {
   const TempFolder temp;
   SnapshotFolder folder(temp.path(), kRoom);
@@ -308,7 +308,7 @@ TEST(SnapshotFolderTest, WhatIsPinnedStays) {
                 HasSubstr("expected a name"));
     EXPECT_FALSE(folder.Unpin(bad));
   }
-  // What is pinned may fill all of it.
+  // Pinned snapshots may fill the whole folder.
   folder.Pin("a", folder.Longest(kFacts, Text(4, 128)).back().name);
   folder.Pin("b", folder.Longest(kFacts, Text(0, 128)).back().name);
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Save(folder, Text(9, 128), CacheOf(9, 128)); }),
@@ -328,7 +328,7 @@ TEST(SnapshotFolderTest, RemovesATextAndWhatGoesOnFromIt) {
   EXPECT_EQ(Found(folder, Text(1, 64)), 64);
 }
 
-// Each step of an endless text has all that can be known of it.
+// Each step of an endless text holds all that can be known of it.
 TEST(SnapshotFolderTest, OfATextThatForgetsTheLastStepIsKept) {
   const TempFolder temp;
   SnapshotFolder folder(temp.path(), kRoom);
@@ -419,8 +419,8 @@ TEST(SnapshotFolderTest, BadFoldersAreRefused) {
               HasSubstr("cannot write"));
 }
 
-// What processes do to one folder at a time: nothing is lost that was complete, nothing is half
-// there, and no temporary files stay.
+// Processes use one folder at the same time. No complete snapshot is lost, none is half there, and
+// no temporary files stay.
 TEST(SnapshotFolderTest, ProcessesShareIt) {
   const TempFolder temp;
   constexpr int kProcesses = 4, kTexts = 12;
@@ -456,8 +456,8 @@ TEST(SnapshotFolderTest, ProcessesShareIt) {
   }
 }
 
-// A process that is killed while it writes leaves what was complete, and its temporary file until
-// somebody comes by. GODWIT_KILLS: how often.
+// A process killed while it writes leaves complete snapshots. Its temporary file stays until
+// another process looks into the folder. GODWIT_KILLS: the number of kills.
 TEST(SnapshotFolderTest, SurvivesBeingKilled) {
   const char* const asked = std::getenv("GODWIT_KILLS");
   const int kills = asked == nullptr ? 40 : std::atoi(asked);

@@ -53,7 +53,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   return json;
 }
 
-// Of the header as it stands in the file, with zeros where the checksum is.
+// The checksum of the header as it stands in the file, with zeros in place of the checksum.
 uint64_t ChecksumOf(std::span<const std::byte> header) {
   SnapshotStart start;
   std::memcpy(&start, header.data(), sizeof(start));
@@ -70,7 +70,8 @@ std::optional<DType> TypeNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// A header whose checksum is right says what we wrote, unless somebody means harm.
+// Reads a header with a right checksum: godwit's own, or an attacker's.
+// godwit.
 class Reader {
  public:
   Reader(const std::string& file_name, const nlohmann::ordered_json& json)

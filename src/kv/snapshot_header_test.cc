@@ -23,7 +23,7 @@ SnapshotInfo Info() {
   return info;
 }
 
-// With pages of zeros.
+// Pages are zeros.
 std::vector<std::byte> FileOf(const SnapshotInfo& info) {
   std::vector<uint64_t> checksums(static_cast<size_t>(info.held_tiles() * info.layout.layers));
   std::iota(checksums.begin(), checksums.end(), 1000);
@@ -65,7 +65,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
   }
 }
 
-// What a snapshot is called depends on all that its numbers depend on, and on nothing else.
+// The name of a snapshot depends on all that its numbers depend on, and on nothing else.
 TEST(SnapshotHeaderTest, IsNamedByWhatItSays) {
   const std::string name = Info().Name();
   SnapshotInfo same = Info();
@@ -121,7 +121,7 @@ TEST(SnapshotHeaderTest, OtherFilesAndVersionsAreNamed) {
               HasSubstr("f: of version 9 of its format, and this program reads 1"));
 }
 
-// Whoever writes a file with a right checksum may still mean harm.
+// An attacker can write a file with a right checksum.
 TEST(SnapshotHeaderTest, NonsenseWithARightChecksumIsRefused) {
   const auto refused = [](const char* what, auto change) {
     SnapshotInfo info = Info();

@@ -100,7 +100,8 @@ TEST(SnapshotTest, HoldsPagesOfAFileAndOfAnotherSnapshot) {
   ExpectHeld(in_memory, 0, 0, 128);
 }
 
-// Nobody writes into a snapshot: not who goes back into the middle of a tile of it, nor his forks.
+// No text writes into a snapshot: neither one that goes back into the middle of a tile, nor its
+// forks.
 TEST(SnapshotTest, StaysAsItIs) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(2, 3, 16, DType::kBF16));
@@ -145,7 +146,7 @@ TEST(SnapshotTest, ATextThatForgotGoesOnWithoutWhatItForgot) {
   ExpectHeld(again, 1, 384, 394);
 }
 
-// All of its pages count, as long as somebody holds them, and no longer.
+// All pages of a snapshot count as long as a cache holds one of them.
 TEST(SnapshotTest, TakesFromTheBudgetAndGivesBack) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(2, 3, 16, DType::kF32));
@@ -214,7 +215,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
   EXPECT_NO_THROW(Open(path)->ProveAll());
 }
 
-// Somebody cuts the file under our feet: an error, and no signal.
+// Another process shortens the file while it is mapped. The result is an error, not a signal.
 TEST(SnapshotTest, WhatCannotBeReadIsDamage) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(2, 2, 64, DType::kF32));

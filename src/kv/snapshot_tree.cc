@@ -10,8 +10,9 @@ namespace godwit {
 
 namespace {
 
-// Time that it saves whoever needs it next, for each byte, the less likely the longer ago it was
-// used. Tokens behind many others take longer: at that depth as long for attention as for the rest.
+// The time that a snapshot saves its next user, for each byte. Older use makes a next one less
+// likely. Tokens behind many others take longer: at depth kDepth, attention takes as long as the
+// rest.
 double WorthOf(const SnapshotEntry& entry, std::filesystem::file_time_type now) {
   constexpr double kDepth = 16384;
   const SnapshotInfo& info = *entry.info;
@@ -103,8 +104,8 @@ std::vector<SnapshotPiece> SnapshotTree::Find(const SnapshotFacts& facts,
   return pieces;
 }
 
-// Of a text that shares the chain's beginning, with which it has at least so much in common as
-// their snapshots say.
+// The index of a text that shares the chain's beginning. Their snapshots give the least number of
+// tokens that both share.
 SnapshotTree::FoundIndex SnapshotTree::FindIndex(std::span<const SnapshotPiece> pieces,
                                                  const std::string& tag) const {
   FoundIndex best;

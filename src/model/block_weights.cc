@@ -30,8 +30,8 @@ GroupFormat FormatOf(const BlockFormat& blocks) {
   return format;
 }
 
-// Of blocks of several types, which all have scales of scales or all have none: the longest code
-// and the smallest group. What a table has takes 8 bits.
+// The format of blocks of several types: the longest code and the smallest group. All have scales
+// of scales, or none has. Levels of a table take 8 bits.
 GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
   const bool two_level = parts.front()->blocks->two_level;
   GroupFormat joint{.scaling = two_level ? Scaling::kNestedMins : Scaling::kCentred,
@@ -44,18 +44,18 @@ GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
   return joint;
 }
 
-// One block, at input `first` of a row.
+// Reads a block at input `first` of a row.
 class BlockReader {
  public:
   BlockReader(const BlockFormat& blocks, const GroupFormat& format, kernels::GroupedRow& to)
       : blocks_(blocks), format_(format), to_(to) {}
 
-  // Whether the block's scale or minimum is no number.
+  // Returns whether the block's scale or minimum is NaN.
   bool Read(const std::byte* bytes, int64_t first) {
     DecodeBlock(blocks_, bytes, block_);
     const auto index = static_cast<size_t>(first / blocks_.elements);
     to_.scales[index] = block_.scale;
-    // Codes that have a minimum stand for themselves, those of other types for code - zero.
+    // Codes with a minimum stand for themselves. Codes of other types stand for code - zero.
     if (!to_.mins.empty()) {
       to_.mins[index] =
           blocks_.minimums ? block_.minimum : static_cast<float>(blocks_.zero) * block_.scale;
@@ -77,7 +77,7 @@ class BlockReader {
     }
   }
 
-  // Loops over locals alone, which a written byte cannot change, are vectorised.
+  // Only loops over local variables, which a written byte cannot change, are vectorised.
   void ReadCodes(int64_t first) {
     const uint8_t* from = block_.codes.data();
     uint8_t* to = to_.codes.data() + first;
@@ -123,7 +123,7 @@ bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format
   for (int64_t i = 0; i < std::ssize(to.codes); i += blocks.elements, bytes += blocks.bytes) {
     nan |= reader.Read(bytes, i);
   }
-  constexpr float kMinimum = 32;  // scales, of which a minimum is made
+  constexpr float kMinimum = 32;  // a minimum is made of this many scales
   const auto too_large = [](float x) { return std::isfinite(x) && std::abs(x) > kLargestF16; };
   if (std::ranges::any_of(to.mins, too_large)) {
     factor = kMinimum;

@@ -13,7 +13,7 @@
 namespace godwit::block_weights_test {
 namespace {
 
-// Random blocks of a type, of tools/make_gguf_goldens.py, as a matrix with two of them in a row.
+// Random blocks of a type, from tools/make_gguf_goldens.py, as a matrix with two blocks in a row.
 class Blocks {
  public:
   explicit Blocks(std::string_view type)
@@ -34,7 +34,8 @@ class Blocks {
   TensorInfo tensor_;
 };
 
-// The rows of a part in the format of the layer, unpacked again, beside what they stand for.
+// Packs a part in the layer's format, unpacks it, and compares the rows with the numbers of the
+// blocks.
 void ExpectTheNumbers(const LinearTensors& linear, const TensorInfo& part, double tolerance) {
   const auto format = FormatOfBlocks(linear);
   ASSERT_TRUE(format.has_value());
@@ -73,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(All, BlockWeightsTest,
                          testing::ValuesIn(AllBlockFormats().begin(), AllBlockFormats().end()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A number is rounded twice where the file's own order of products rounds it once.
+// Numbers are rounded twice here, and once in the file's own order of products.
 TEST(BlockWeights, FusedLayersOfSeveralTypesShareAFormat) {
   struct Mixture {
     std::vector<std::string_view> types;
@@ -106,8 +107,8 @@ TEST(BlockWeights, TakeHardlyMoreMemoryThanInTheFile) {
   }
 }
 
-// No kernel multiplies with others. A third type adds nothing: the longest code counts, and the
-// smallest group.
+// Kernels multiply no other formats. Two types cover all mixtures, because the longest code and the
+// smallest group decide.
 TEST(BlockWeights, AllFormatsAreInUse) {
   for (const BlockFormat& one : AllBlockFormats()) {
     for (const BlockFormat& other : AllBlockFormats()) {
@@ -134,7 +135,7 @@ TEST(BlockWeights, OthersHaveNone) {
 
 TEST(BlockWeights, AScaleThatIsNoNumberIsTold) {
   std::vector<std::byte> bytes(18);
-  bytes[1] = std::byte{0x7e};  // a NaN of F16
+  bytes[1] = std::byte{0x7e};  // NaN in F16
   const TensorInfo tensor{
       .blocks = FindBlockFormat("Q4_0"), .shape = {1, 32}, .bytes = std::span(bytes)};
   const auto format = FormatOfBlocks({.parts = {&tensor}});

@@ -21,7 +21,7 @@ int64_t Decoder::weight_bytes() const {
 }
 
 int64_t Decoder::mapped_bytes() const {
-  return weights_.head.panels.is_mapped() ? weight_bytes() : 0;  // all are, or none is
+  return weights_.head.panels.is_mapped() ? weight_bytes() : 0;  // all are mapped, or none
 }
 
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
@@ -47,15 +47,15 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
   return bytes;
 }
 
-// This page is the model. x [tokens, hidden] runs through the layers; every segment's tokens are
-// rows of it, and only attention tells the segments apart.
+// The forward pass of the model. x [tokens, hidden] runs through the layers. The tokens of every
+// segment are its rows, and only attention tells segments apart.
 void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
                       MatrixView<float> x) const {
   Workspace::Scope scope(exec.workspace);
   const auto attention = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
   const auto mlp = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
 
-  // First, since it refuses a text that outgrows the table of learned positions.
+  // The step comes first: it refuses a text that outgrows the table of learned positions.
   AttentionStep step(exec, segments);
   Embed(exec, segments, step, x);
   const bool post_norm = spec_.topology == Topology::kPostNorm;
@@ -108,7 +108,7 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
   if (spec_.embedding_scale != 1) ops::Scale(exec, spec_.embedding_scale, out);
 }
 
-// Positions in the text: a policy that counts others refuses such a model (AttentionGeometry).
+// Adds positions in the text. A policy that counts others refuses such a model (AttentionGeometry).
 void Decoder::AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const {
   Workspace::Scope scope(exec.workspace);
   const auto rows = exec.workspace.Matrix<int32_t>(1, x.rows).RowSpan(0);
@@ -165,8 +165,8 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   FinishBlock(exec, layer.attention_out_norm, out);
 }
 
-// queries [rows, heads * cached_dim]. With c the latent vector of a key and W what makes the plain
-// part of a head's keys of it, q . (W c) = (q W) . c.
+// queries [rows, heads * cached_dim]. A key has the latent vector c, and W makes a head's plain key
+// from it: q . (W c) = (q W) . c.
 void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
                             MatrixView<const float> normed, MatrixView<float> queries) const {
   const LatentAttention& shape = *spec_.latent;
@@ -267,7 +267,7 @@ void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& 
   ops::Add(exec, shared, out);
 }
 
-// out = the MLP of norm(x), or the mixture of such.
+// out = the MLP of norm(x), or a mixture of experts.
 void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 const std::vector<int32_t> kPrompt = {3, 0, 10, 7};
 const std::vector<int32_t> kNext = {1, 9, 9, 2, 4};
 
-// Dense, until its user loses patience while a layer attends.
+// A dense policy that cancels the step while a layer attends.
 class ImpatientPolicy : public AttentionPolicy {
  public:
   ImpatientPolicy(const DecoderSpec& spec, CancelToken& cancel, const int64_t& cancel_at_layer)

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kHidden = 16, kVocab = 11;
 
-// Values that bf16 holds.
+// All values are exact in bf16.
 HeadParameters Random(int64_t heads, int64_t hidden = kHidden, int64_t vocab = kVocab) {
   HeadParameters parameters(heads, hidden, vocab);
   for (size_t i = 0; i < parameters.values().size(); ++i) {
@@ -97,7 +97,7 @@ TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
   }
 }
 
-// The formula, in double.
+// The formula of the heads in double.
 TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
   ThreadPool pool(2);
   Workspace workspace;

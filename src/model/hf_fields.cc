@@ -29,8 +29,7 @@ void ReadYarn(const HfConfig& fields, RotaryScaling& scaling) {
   scaling.attention_factor = fields.FloatOr("attention_factor", magnitude, {1e-3, 1e3});
 }
 
-// max_context: of the stretched model, whose attention is sharpened as section 3 of LongRoPE has
-// it.
+// max_context: of the stretched model. Section 3 of LongRoPE sharpens its attention.
 void ReadLongRope(const HfConfig& fields, int64_t rotary_dim, int64_t max_context,
                   RotaryScaling& scaling) {
   const auto original = static_cast<double>(scaling.original_context);
@@ -87,20 +86,20 @@ Value ReadNamed(const HfConfig& config, std::string_view key, std::string_view f
                 ErrorKind::kUnsupported);
 }
 
-// Stretches max_context.
+// Reads the scaling and stretches max_context.
 void ReadScaling(const HfConfig& config, const HfConfig& fields, RotarySpec& rotary,
                  int64_t& max_context) {
   using Kind = RotaryScaling::Kind;
   RotaryScaling& scaling = rotary.scaling;
   const std::string_view key = fields.Has("rope_type") ? "rope_type" : "type";
   scaling.kind = ReadNamed(fields, key, "default", kScalingKinds);
-  fields.Disregard("type");  // beside rope_type, the older name of the same
+  fields.Disregard("type");  // the older name of rope_type, written beside it
   if (scaling.kind == Kind::kNone) return;
 
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   const bool long_rope = scaling.kind == Kind::kLongRope;
   const IntRange range{long_rope ? 2 : 1, kContextRange.max};
-  if (long_rope && !config.Has(kOriginal)) fields.Int(kOriginal, range);  // nothing stands for it
+  if (long_rope && !config.Has(kOriginal)) fields.Int(kOriginal, range);  // has no default
   scaling.original_context =
       config.IntOr(kOriginal, fields.IntOr(kOriginal, max_context, range), range);
   if (long_rope) return ReadLongRope(fields, rotary.rotary_dim, max_context, scaling);
@@ -128,7 +127,7 @@ void ReadTheta(const HfConfig& config, const HfConfig& fields, RotarySpec& rotar
   ReadScaling(config, fields, rotary, max_context);
 }
 
-// Layers with windows where there is none are a contradiction.
+// Refuses windowed layers in a model without a window.
 void RefuseWindowedLayers(const HfConfig& config, std::string_view why) {
   for (const std::string& type : config.Strings("layer_types")) {
     if (type != "full_attention") {
@@ -137,7 +136,7 @@ void RefuseWindowedLayers(const HfConfig& config, std::string_view why) {
   }
 }
 
-// Fields of our own (tools/pretrain), which no published family uses.
+// Fields of godwit's own (tools/pretrain), which no published family uses.
 void ReadSinks(const HfConfig& config, DecoderSpec& spec) {
   const std::string sink = config.StringOr("attention_sink", "none");
   if (sink != "none" && sink != "softmax1") config.Refuse("attention_sink", "none or softmax1");
@@ -198,7 +197,7 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   const double fraction = parameters && parameters->Has(kNewKey)
                               ? parameters->Float(kNewKey, {0, 1})
                               : config.FloatOr(config.Has(key) ? key : kNewKey, fallback, {0, 1});
-  config.Disregard(kNewKey);  // written beside the older key
+  config.Disregard(kNewKey);  // may stand beside the older key
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 

@@ -132,7 +132,7 @@ TEST(ReadRotaryTest, AKindThatIsUnknownIsUnsupportedAndToldTheKnownOnes) {
                         "longrope or su, found \"proportional\""));
   EXPECT_THAT(unsupported(R"("rope_scaling":{"rope_type":"yran","factor":4})"),
               HasSubstr("or su (did you mean yarn?), found \"yran\""));
-  // Other kinds need not have a factor: the message is about the kind all the same.
+  // Other kinds may lack a factor. The message still names the kind.
   EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"mrope","mrope_section":[1,1]})"),
               HasSubstr("rope_scaling.type: expected default, linear"));
   EXPECT_THAT(unsupported(R"("rope_parameters":{"rope_type":"x","factor":4})"),

@@ -1,4 +1,4 @@
-// Checkpoints that are int8 already: what the loader makes of them, and what it refuses.
+// Int8 checkpoints: the loaded weights, and the refusals of the loader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,8 @@ std::vector<std::string> Modules(const DecoderSpec& spec) {
   return modules;
 }
 
-// Of a spec, with one scale, and one zero point, for the input of every layer that has them.
+// The weights of a spec. All quantized layers with input scales and zero points share the same
+// ones.
 class Int8Weights : public FakeWeights {
  public:
   explicit Int8Weights(const DecoderSpec& spec, float input_scale = 1, float zero_point = 0)
@@ -127,7 +128,7 @@ TEST(Int8CheckpointTest, ScalesComeInManyForms) {
   std::ranges::copy(scales, other.Bytes(name).begin());
   EXPECT_EQ(LogitsOf(*Load(spec, other), kTokens), reference);
 
-  // One for the tensor is one for each of its outputs, also beside another in a fused weight.
+  // A tensor's scale stands for each of its outputs, also beside another in a fused weight.
   const DecoderSpec per_tensor = SpecWith(R"("strategy":"tensor")", kToken);
   Int8Weights one(spec), each(spec);
   for (const std::string& module : Modules(spec)) {
@@ -142,7 +143,7 @@ TEST(Int8CheckpointTest, ScalesComeInManyForms) {
   EXPECT_EQ(LogitsOf(*Load(per_tensor, one), kTokens), LogitsOf(*Load(spec, each), kTokens));
 }
 
-// Minus 128 is a weight like others; a fixed scale and zero point give what the formula says.
+// -128 is a weight like others. A fixed scale and zero point give the results of the formula.
 TEST(Int8CheckpointTest, AZeroPointShiftsTheInput) {
   const DecoderSpec symmetric = SpecWith(kChannel, kStatic);
   const DecoderSpec asymmetric = SpecWith(kChannel, kAsymmetric);
@@ -151,7 +152,7 @@ TEST(Int8CheckpointTest, AZeroPointShiftsTheInput) {
     return LogitsOf(*Load(asymmetric, Int8Weights(asymmetric, 0.03f, zero_point)), kTokens);
   };
   EXPECT_EQ(logits(0), want);
-  // Nothing is cut, so another zero point is another way to write the same numbers.
+  // No input is clipped, so another zero point writes the same numbers in another way.
   const auto shifted = logits(-3);
   ASSERT_EQ(shifted.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(shifted[i], want[i], 1e-4);
@@ -175,7 +176,8 @@ TEST(Int8CheckpointTest, FusedLayersShareTheLargestInputScale) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
-// From -128 * 0.02 of one to 255 * 0.02 of the other: 7.66 / 255.
+// The range from -128 * 0.02 of one part to 255 * 0.02 of the other is 7.66; the scale is 7.66 /
+// 255.
 TEST(Int8CheckpointTest, FusedLayersShareTheRangeOfAllZeroPoints) {
   const DecoderSpec spec = SpecWith(kChannel, kAsymmetric);
   Int8Weights source(spec, 0.02f);
@@ -311,7 +313,7 @@ TEST(Int8CheckpointTest, LlmInt8Refusals) {
                     HasSubstr("lm_head.weight has type F32, expected I8, as config.json")));
 }
 
-// A tied head is an embedding, which is no linear layer; another is one unless it is ignored.
+// A tied head is an embedding, not a linear layer. An untied head is linear unless it is ignored.
 TEST(Int8CheckpointTest, AHeadIsALinearLayerUnlessItIsTied) {
   const DecoderSpec tied = SpecWith(kChannel, kToken, "", R"("tie_word_embeddings":true,)");
   EXPECT_EQ(Load(tied, Int8Weights(tied))->weight_types().head, DType::kF32);

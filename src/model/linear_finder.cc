@@ -11,7 +11,7 @@
 namespace godwit {
 namespace {
 
-// Rows of blocks are widened, and so can be fused with any others.
+// Rows of blocks are widened, so they can be fused with any others.
 bool CanBeFused(const TensorInfo& a, const TensorInfo& b) {
   return a.dtype == b.dtype || ((a.blocks || b.blocks) && HoldsFloats(a) && HoldsFloats(b));
 }
@@ -21,7 +21,7 @@ bool CanBeFused(const TensorInfo& a, const TensorInfo& b) {
 std::optional<LayerQuantization> LinearFinder::Quantization(const std::string& module) const {
   const LayerQuantization* found = spec_.quantization.Find(tensors_.Name(module));
   if (found == nullptr) return std::nullopt;
-  // What GPTQ and AWQ leave alone, such as routers, config.json does not always say.
+  // config.json does not always name the layers that GPTQ and AWQ leave alone, such as routers.
   const bool told = !found->packed || !found->packed->across();
   return told || tensors_.Find(module + ".weight") == nullptr ? std::optional(*found)
                                                               : std::nullopt;
@@ -50,7 +50,7 @@ void LinearFinder::WantScales(const std::string& module, int64_t outputs,
       module + ".input_zero_point", one, Content::kZeroPoint, ", for a static asymmetric input"));
 }
 
-// Of compressed-tensors: what is packed, beside the codes.
+// Checks the shape that compressed-tensors stores beside the codes of a packed weight.
 void LinearFinder::CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs) {
   std::vector<int64_t> found(2);
   const size_t size = SizeOf(*tensor.dtype);
@@ -100,7 +100,7 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
                                   ", for a packed weight");
   const TensorInfo* zeros =
       format.has_zeros() ? want(shapes.zeros, Content::kWords, ", for zero points") : nullptr;
-  // GPTQ stores it whether or not there is an order.
+  // GPTQ stores g_idx whether or not there is an order.
   const bool order =
       format.act_order || (format.layout == PackedFormat::Layout::kGptq &&
                            tensors_.Find(module + std::string(shapes.groups.suffix)) != nullptr);
@@ -126,7 +126,7 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
   return packed;
 }
 
-// Returns whether it found all.
+// Returns whether all tensors were found.
 bool LinearFinder::FinishNf4(const std::string& module, int64_t outputs, int64_t inputs,
                              PackedTensors& packed) {
   const size_t before = tensors_.problems().count();
@@ -165,7 +165,7 @@ LinearTensors LinearFinder::Find(const std::vector<std::pair<std::string, int64_
   for (const auto& [module, outputs] : parts) {
     quantizations.push_back(Quantization(module));
     const auto packed = quantizations.back() ? quantizations.back()->packed : std::nullopt;
-    // Some tools write biases, of zeros, where the model has none.
+    // Some tools write zero biases for a model without biases.
     if (packed && packed->across() && tensors_.Find(module + ".bias") != nullptr) bias = true;
   }
   for (const auto& [module, outputs] : parts) {
@@ -178,7 +178,7 @@ LinearTensors LinearFinder::Find(const std::vector<std::pair<std::string, int64_
     }
     if (bias) linear.biases.push_back(tensors_.Want(module + ".bias", {outputs}));
     if (quantization && quantization->packed) {
-      linear.transposed = false;  // whatever the layer was before
+      linear.transposed = false;  // even if the layer was before
       linear.packed.push_back(Packed(module, outputs, inputs, *quantization->packed));
       linear.parts.push_back(linear.packed.back() ? &linear.packed.back()->weight : nullptr);
     } else {

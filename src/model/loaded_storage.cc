@@ -63,12 +63,12 @@ namespace {
 // A linear layer as it is loaded.
 struct LoadedLinear {
   DType dtype;
-  std::string_view blocks;  // the type of its first part, if groups stay as they are; else empty
+  std::string_view blocks;  // the type of the first part, if groups stay as they are; else empty
   int64_t elements;
   int64_t bytes;
 };
 
-// visit(LoadedLinear)
+// Calls visit(LoadedLinear).
 template <typename Visit>
 void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
   if (linear.parts.empty()) return;
@@ -87,7 +87,7 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
   visit(loaded);
 }
 
-// Every linear layer of a decoder layer, the router apart, with at most so many experts.
+// Visits the linear layers of a decoder layer except the router, with at most `experts` experts.
 template <typename Visit>
 void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit,
                   int64_t experts = INT64_MAX) {
@@ -107,7 +107,7 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
   }
 }
 
-// Of all matrices, with at most so many experts in a layer.
+// The bytes of all matrices, with at most `experts` experts in a layer.
 int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int64_t experts) {
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
   int64_t bytes = 0;

@@ -31,20 +31,20 @@
 namespace godwit {
 namespace {
 
-constexpr int64_t kTablePieceBytes = int64_t{2} << 20;  // of a table, which one thread copies
+constexpr int64_t kTablePieceBytes = int64_t{2} << 20;  // of a table, copied by one thread
 constexpr int64_t kPrefetchOutputs = 64;
 
 bool HasNan(const std::vector<float>& values) {
   return HasNan(DType::kF32, reinterpret_cast<const std::byte*>(values.data()), std::ssize(values));
 }
 
-// For each thread, rows of groups that were widened. PackWeight looks at the outputs of one panel
-// at a time, fewer than there are places here.
+// Widened rows of groups for each thread. PackWeight reads the outputs of one panel at a time,
+// fewer than there are places.
 class WidenedRows {
  public:
   explicit WidenedRows(int64_t inputs) : inputs_(static_cast<size_t>(inputs)) {}
 
-  // Where the thread that asks may put a row.
+  // The place where the calling thread may put a row.
   std::span<float> Place(int64_t output) {
     const std::lock_guard lock(mutex_);
     std::vector<float>& rows = rows_[std::this_thread::get_id()];
@@ -65,14 +65,14 @@ float SumOfIntegers(const std::byte* bytes, int64_t n) {
   return static_cast<float>(std::accumulate(integers, integers + n, int32_t{0}));
 }
 
-// Where packed weights come from or go to: one of these.
+// The source or the destination of packed weights. At most one is set.
 struct PackedPlaces {
   PackedReader* from = nullptr;
   PackedWriter* to = nullptr;
   Arena* memory = nullptr;
 };
 
-// Packs what the resolver found.
+// Packs the tensors that the resolver found.
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
@@ -91,27 +91,28 @@ class Packer {
   LatentWeights Latent(const LatentTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
-  // Out of the copy.
+  // Reads the layer from the packed copy.
   Weight TakeLinear(const LinearTensors& tensors, std::optional<DType> storage,
                     const std::optional<GroupFormat>& format) const;
   Weight PackFloats(const LinearTensors& tensors, std::optional<DType> storage);
   Weight PackGroups(const LinearTensors& tensors, const GroupFormat& format);
-  // Of parts that are packed; else none.
+  // Returns no rows unless the parts are packed.
   std::vector<PackedRows> ReadPackedParts(const LinearTensors& tensors);
-  // Behind the rows of its parts: what was found in them, and their biases.
+  // Finishes a layer whose rows are packed: reports NaN and adds biases.
   void FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
                   Weight& weight);
-  // Where the packed output is: which part, and its row. Asks for what comes next.
+  // The part and row of a packed output. PlaceOf also prefetches the next tensor.
   struct Place {
     size_t part;
     int64_t row;
   };
   Place PlaceOf(const LinearTensors& tensors, std::span<const int64_t> ends, int64_t output) const;
-  // How the input is quantized; fused layers have the same one.
+  // The quantization of the input. Fused layers share one.
   InputQuantization Input(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
-  // Pieces [begin, end) of `all` of a tensor are about to be packed: asks for as large a part of
-  // the next one, which the disk reads meanwhile. At once it would wait for the disk.
+  // Prefetches as large a part of the next tensor as [begin, end) is of `all` of this one, which is
+  // about to be packed. The disk reads it meanwhile. Asking for all at once would wait for the
+  // disk.
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
   Table Rows(const TensorInfo& tensor);
   Table PackRows(const TensorInfo& tensor, Table table);
@@ -120,7 +121,7 @@ class Packer {
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
-  // Numbers of all parts of `linear`, one for each of its outputs, as these are packed.
+  // Numbers of all parts of `linear`, one for each output, in packed order.
   std::vector<float> Packed(const LinearTensors& linear,
                             const std::vector<std::vector<float>>& parts) const;
   void Done(const TensorInfo& tensor, bool has_nan);
@@ -143,7 +144,7 @@ std::vector<float> Packer::Packed(const LinearTensors& linear,
   std::vector<float> all;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto outputs = static_cast<size_t>(linear.OutputsOf(*linear.parts[i]));
-    // One scale for a whole tensor stands for each of its outputs.
+    // A whole tensor's single scale stands for each of its outputs.
     for (size_t j = 0; j < outputs; ++j) all.push_back(parts[i][parts[i].size() == 1 ? 0 : j]);
   }
   std::vector<float> packed(all.size());
@@ -163,7 +164,7 @@ void Packer::PrefetchNext(int64_t begin, int64_t end, int64_t all) const {
   }
 }
 
-// Where each part ends, in outputs.
+// The end of each part, in outputs.
 std::vector<int64_t> Ends(const LinearTensors& tensors) {
   std::vector<int64_t> ends;
   for (const TensorInfo* part : tensors.parts) {
@@ -207,7 +208,7 @@ Weight Packer::TakeLinear(const LinearTensors& tensors, std::optional<DType> sto
   if (format && !tensors.packed.empty()) weight.input_order = tensors.packed.front()->order;
   if (tensors.quantization && weight.dtype == DType::kI8)
     weight.input = tensors.quantization->input;
-  // Of the zero point of a static input there is a bias in any case.
+  // A static input with a zero point always has a bias.
   const bool shifted = weight.input.kind == InputScale::kStatic && !weight.input.symmetric;
   return places_.from->Read(std::move(weight), shifted || !tensors.biases.empty());
 }
@@ -383,7 +384,7 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
   return norm;
 }
 
-// As they are stored: what a spec makes of them costs nothing.
+// Reads stored numbers. The changes that a spec makes to them cost nothing.
 std::vector<float> Packer::Numbers(const TensorInfo& tensor) {
   if (places_.from != nullptr) return places_.from->Read(tensor.name, tensor.NumElements());
   std::vector<float> values = Floats(tensor);
@@ -391,7 +392,7 @@ std::vector<float> Packer::Numbers(const TensorInfo& tensor) {
   return values;
 }
 
-// In the order of the rows of q and k.
+// Orders the gains as the rows of q and k.
 ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
   ops::NormWeights norm = Norm(tensors);
   if (!spec_.interleaved_rotary) return norm;
@@ -428,7 +429,7 @@ void Packer::Done(const TensorInfo& tensor, bool has_nan) {
   if (hooks_.cancel != nullptr) hooks_.cancel->ThrowIfCancelled();
 }
 
-// Some tools store the head of a tied model too. If it differs, one of the two files lies.
+// Some tools store the head of a tied model, too. If it differs, one of the two tensors is wrong.
 void Packer::WarnIfUntied(const TensorInfo& embedding) const {
   const TensorInfo* head = source_.Find(spec_.names.head + ".weight");
   if (!spec_.tied_head || head == nullptr || !hooks_.warn) return;
@@ -471,7 +472,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.down = Linear(tensors.mlp.down);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
-    // Narrow weights would have the activations rounded, and the router's scores with them.
+    // Narrow weights would round the activations, and with them the router's scores.
     layer.moe.router = Linear(tensors.router, DType::kF32);
     layer.moe.experts = Experts(tensors.experts);
     if (tensors.choice_bias != nullptr) layer.moe.choice_bias = Numbers(*tensors.choice_bias);
@@ -494,7 +495,7 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   if (places_.from == nullptr) BeginToRead(tensors);
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
-  // As they are, as other rows that are looked up.
+  // Blocks of the embedding stay as they are, because rows are only looked up.
   weights.embedding_blocks = Linear(tensors.embedding_blocks, std::nullopt);
   if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);
   weights.embedding_norm = Norm(tensors.embedding_norm);

@@ -58,7 +58,7 @@ TEST(LoaderTest, ConvertsWhatItLoads) {
   }
 }
 
-// On large pages that way (tensor/arena.h).
+// Side by side, weights lie on large pages (tensor/arena.h).
 TEST(LoaderTest, WeightsLieSideBySide) {
   const DecoderSpec spec = SmallLlama();
   for (const WeightType& type : kWeightTypes) {
@@ -78,7 +78,7 @@ TEST(LoaderTest, WeightsLieSideBySide) {
   }
 }
 
-// What int8 cannot hold is reported with the layer.
+// The error for numbers that int8 cannot hold names the layer.
 TEST(LoaderTest, Int8NamesTheLayerThatMeetsNan) {
   const DecoderSpec spec = SmallLlama();
   FakeWeights source(spec);
@@ -140,7 +140,8 @@ TEST(LoaderTest, AConfigThatDescribesMillionsOfTensorsIsRefusedByTheirNumber) {
   FakeWeights source;
   source.Add("model.norm.weight", DType::kF32, {16});
   const std::string message = Refusal(spec, source);
-  // For each layer 3 of 512 experts, the router, q, k, v, o and two norms; embedding, norm, head.
+  // Each layer has 3 tensors for 512 experts, the router, q, k, v, o and two norms. Embedding, norm
+  // and head follow.
   EXPECT_THAT(message, HasSubstr("of 4096 layers of 512 experts, which takes 6320131 tensors, and "
                                  "the checkpoint has 1"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
@@ -165,7 +166,7 @@ TEST(LoaderTest, TensorsAreCountedWithoutBeingNamed) {
     EXPECT_EQ(totals.tensors, std::ssize(tensors)) << fields;
     EXPECT_EQ(totals.elements, elements) << fields;
   }
-  // The largest that a config.json can describe.
+  // The largest model that a config.json can describe.
   DecoderSpec largest = SmallSpec(R"("model_type":"mixtral","num_local_experts":512)");
   largest.layers = kLayerRange.max;
   largest.hidden_size = largest.mlp.intermediate = kWidthRange.max;
@@ -294,8 +295,8 @@ TEST(LoaderTest, LoadingCanBeCancelled) {
   EXPECT_EQ(calls, 3);
 }
 
-// The same model once with q, k and v apart and once with the rows that belong to a KV head
-// together: the query heads, the key, the value.
+// The same model with separate q, k and v, and with the rows of a KV head together: query heads,
+// key, value.
 TEST(LoaderTest, GroupedRowsAreTakenApart) {
   for (const int64_t kv_heads : {1, 2, 4}) {
     for (const DType dtype : kFloatTypes) {
@@ -356,7 +357,7 @@ TEST(LoaderTest, InterleavedPairsAreTakenApart) {
           const std::vector<std::byte> from = bytes;
           const auto half = static_cast<size_t>(rotary_dim / 2);
           for (size_t row = 0; row < from.size() / row_bytes; ++row) {
-            const size_t d = row % 4;  // of a head
+            const size_t d = row % 4;  // in a head
             if (d >= 2 * half) continue;
             const size_t to = row - d + (d < half ? 2 * d : 2 * (d - half) + 1);
             std::copy_n(from.begin() + static_cast<int64_t>(row * row_bytes), row_bytes,
@@ -387,7 +388,7 @@ TEST(LoaderTest, ABareModelLacksTheBeginningOfEveryName) {
   EXPECT_THAT(Refusal(spec, bare), HasSubstr("missing tensor norm.weight, expected [16]"));
 }
 
-// Every byte of every matrix is asked for once, before it is packed.
+// The loader asks for every byte of every matrix once, before it packs the matrix.
 TEST(LoaderTest, AsksForWhatComesNext) {
   class Watched : public FakeWeights {
    public:

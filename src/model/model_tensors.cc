@@ -14,14 +14,14 @@
 namespace godwit {
 namespace {
 
-// Finds what the spec asks for and collects what is wrong with the checkpoint.
+// Finds the tensors of the spec, and collects the faults of the checkpoint.
 class Resolver {
  public:
   Resolver(const DecoderSpec& spec, const WeightSource& source)
       : spec_(spec), source_(source), tensors_(spec, source), linears_(spec, tensors_) {}
 
   ModelTensors Resolve();
-  // Looks for everything without a word about what is missing.
+  // Looks for all tensors without reporting missing ones.
   TensorFinder::Shapes Wanted();
 
  private:
@@ -99,7 +99,7 @@ LatentTensors Resolver::Latent(int64_t layer) {
   return latent;
 }
 
-// One matrix: of every head what makes its keys, then what makes its values.
+// Splits one matrix. For every head it has the rows of its keys, then the rows of its values.
 void Resolver::LatentHeads(const std::string& module, LatentTensors& latent) {
   const LatentAttention& shape = *spec_.latent;
   const int64_t rows = shape.plain_dim + shape.value_dim;
@@ -175,8 +175,8 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   bool stacked = false;
   if (mlp.stacked) {
-    // Formats of quantized checkpoints are for matrices: there each expert has tensors of its own,
-    // those that stay in float, too, of which config.json says nothing.
+    // Formats of quantized checkpoints are for matrices, so each expert has its own tensors there.
+    // So have experts that stay in float, although config.json does not say so.
     const std::string down = Numbered(names.apart_down, layer);
     stacked = tensors_.Find(down + ".weight") == nullptr &&
               tensors_.Find(down + ".weight_packed") == nullptr;
@@ -287,7 +287,7 @@ TensorFinder::Shapes Resolver::Wanted() {
   return std::move(tensors_.wanted());
 }
 
-// A config.json may ask for millions of tensors, which take gigabytes to name.
+// A config.json may ask for millions of tensors, whose names would take gigabytes.
 void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
   constexpr int64_t kMostMissing = 10000;
   const int64_t wanted = CountTensors(spec).tensors;
@@ -319,7 +319,7 @@ ModelTensors Resolver::Resolve() {
 
 void Resolver::ReportUnexpected() {
   std::vector<std::string> harmless = spec_.names.harmless;
-  // Saved by some tools although the head is the embedding.
+  // Some tools save the head although it is the embedding.
   if (spec_.tied_head) harmless.push_back(tensors_.Name(spec_.names.head + ".weight"));
   for (const std::string& name : source_.Names()) {
     if (tensors_.wanted().contains(name)) continue;

@@ -1,4 +1,4 @@
-// Checkpoints that are packed: what the loader makes of them, and what it refuses.
+// Packed checkpoints: the loaded weights, and the refusals of the loader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using Layout = PackedFormat::Layout;
 const std::vector<int32_t> kTokens = {3, 0, 10, 7, 7, 1};
 constexpr int64_t kHidden = 64, kMlp = 96;
 
-// How a model is packed, and what its config.json says of that.
+// The packing of a model, and its description in config.json.
 struct Packing {
   std::string name;
   PackedFormat format;
@@ -56,13 +56,13 @@ std::vector<std::string> Modules() {
   return modules;
 }
 
-// A random number of `below`.
+// A random number below `below`.
 int64_t Draw(const std::string& what, int64_t i, int64_t below) {
   return static_cast<int64_t>(Uniform(std::hash<std::string>()(what), 0, i, 0) *
                               static_cast<double>(below));
 }
 
-// Random codes, as the layers of a checkpoint and as the float weights that they stand for.
+// Random codes, in the layers of a checkpoint and as the float weights that they stand for.
 class PackedWeights {
  public:
   explicit PackedWeights(const Packing& packing)
@@ -79,7 +79,7 @@ class PackedWeights {
 
  private:
   void Pack(const std::string& module);
-  // A code of `bits` in word `word`.
+  // Writes a code of `bits` bits into word `word`.
   void Or(const std::string& name, int64_t word, int64_t place, int64_t code) {
     int32_t value;
     std::memcpy(&value, packed.Bytes(name).data() + 4 * word, 4);
@@ -119,7 +119,7 @@ void PackedWeights::Pack(const std::string& module) {
       std::memcpy(packed.Bytes(module + ".weight_shape").data() + 8 * i, &shape[i], 8);
     }
   }
-  // Groups of inputs that are 7 apart; fused layers, whose inputs are the same, have the same.
+  // A group has inputs that are 7 apart. Fused layers share inputs, and so groups.
   const auto group_of = [&](int64_t input) {
     return format.act_order ? input * 7 % inputs / group : input / group;
   };
@@ -243,7 +243,7 @@ TEST_P(PackedCheckpointTest, RELEASE_StandsForTheseFloats) {
             LogitsOf(*Load(AsFloats(model.spec), model.floats, {}, DType::kF32), kTokens));
 }
 
-// Every weight of every layer, in memory as in the file.
+// Every weight of every layer is the same in memory as in the file.
 TEST_P(PackedCheckpointTest, StaysAsItIs) {
   const PackedWeights model(GetParam());
   const ModelTensors tensors = ResolveTensors(model.spec, model.packed);
@@ -291,7 +291,7 @@ TEST_P(PackedCheckpointTest, AllOfItIsCountedAndReleased) {
   EXPECT_EQ(done, total);
 }
 
-// Whatever numbers a tensor holds, they are loaded or refused by its name.
+// Damaged numbers of a tensor are loaded, or refused by the tensor's name.
 TEST_P(PackedCheckpointTest, DamagedNumbersDoNoHarm) {
   PackedWeights model(GetParam());
   int64_t loaded = 0, refused = 0;
@@ -315,7 +315,8 @@ TEST_P(PackedCheckpointTest, DamagedNumbersDoNoHarm) {
   EXPECT_GE(refused, 1) << "of scales NaN";
 }
 
-// As the kernels multiply them: near the floats, to the rounding of inputs.
+// Kernels multiply packed weights. The results are near those of floats, up to the rounding of
+// inputs.
 TEST_P(PackedCheckpointTest, RELEASE_IsMultipliedAsItIs) {
   const PackedWeights model(GetParam());
   const auto decoder = Load(model.spec, model.packed);
@@ -345,7 +346,7 @@ std::string Refusal(ErrorKind kind, const PackedWeights& model) {
 
 Packing Ordered() { return AllPackings()[2]; }
 
-// Their rows cannot be in two orders at once.
+// The rows of fused layers cannot be in two orders at once.
 TEST(PackedCheckpoint, FusedLayersInDifferentOrdersBecomeFloats) {
   PackedWeights model(Ordered());
   const std::string order = "model.layers.0.self_attn.k_proj.weight_g_idx";
@@ -393,8 +394,8 @@ TEST(PackedCheckpoint, TheConfigSaysWhatIsPacked) {
             HasSubstr("v_proj.weight_shape says that the weight is [33, 64], expected [32, 64]")));
 }
 
-// A bias of zeros where the model has none, an order of inputs that is none, and routers that are
-// not packed although config.json does not say so.
+// GPTQ writers add zero biases to models without biases, and orders that change nothing. Some leave
+// routers unpacked although config.json does not say so.
 TEST(PackedCheckpoint, WhatGptqWritersAdd) {
   const PackedWeights plain(Gptq(4, 32, true, true));
   PackedWeights more(Gptq(4, 32, true, true));
@@ -445,7 +446,7 @@ TEST(PackedCheckpoint, RefusesScalesThatAreNone) {
   }
 }
 
-// F16 with a power of two for each output has 40 of them, BF16 has 256.
+// F16 with a power of two for each output has 40 powers of two; BF16 has 256.
 TEST(PackedCheckpoint, ScalesOfAnOutputAreNotTooFarApart) {
   const std::string scales = "model.layers.1.mlp.up_proj.weight_scale";
   const auto load = [&](float a, float b) {

@@ -27,12 +27,13 @@ int64_t PanelBytes(const Weight& weight) {
   return bytes - (HasScales(weight.dtype) ? weight.outputs * kFloatBytes : 0);
 }
 
-// Of an int8 layer: each output's rows have a zero point of their own to take off.
+// Whether each output of an int8 layer needs the sum of its row, to subtract the zero point of the
+// input.
 bool HasRowSums(const InputQuantization& input) {
   return !input.symmetric && input.kind != InputScale::kStatic;
 }
 
-// Parts of a weight, behind its panels.
+// Names of a weight's parts behind its panels.
 std::string ScalesOf(std::string_view name) { return std::string(name) + " scales"; }
 std::string InputOf(std::string_view name) { return std::string(name) + " input"; }
 std::string RowSumsOf(std::string_view name) { return std::string(name) + " row sums"; }
@@ -53,7 +54,7 @@ void PackedWriter::WritePart(std::string name, std::span<const std::byte> bytes)
 }
 
 void PackedWriter::Write(const Weight& weight) {
-  // All fields by name: a new one has to find its place in a copy, or does not compile.
+  // Fields are bound by name: a new field needs a place in a copy, or this does not compile.
   const auto& [dtype, outputs, inputs, panels, bias, scales, input, row_sums, name, groups, order] =
       weight;
   WritePart(name, {panels.data(), static_cast<size_t>(panels.bytes())});

@@ -1,5 +1,5 @@
-// What goes into a packed copy and comes out of it. That this is all of a model, in every storage,
-// is for tests/golden/packed_copy_test.cc.
+// Writes parts to a packed copy and reads them back. tests/golden/packed_copy_test.cc shows that
+// they are all of a model in every storage.
 #include "model/packed_file.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A copy of what `write` writes.
+// A packed copy with the parts that `write` writes.
 template <typename Write>
 PackedFile Packed(const TempFolder& folder, const Write& write) {
   const fs::path path = folder.path() / "packed";
@@ -44,7 +44,7 @@ std::string Refusal(const fs::path& path, const DecoderSpec& spec, const WeightS
   return ErrorOf(ErrorKind::kFormat, [&] { LoadPackedDecoder(spec, source, pool, storage, file); });
 }
 
-// Only its numbers are taken: 2 outputs of 3 inputs in int8.
+// Weights of 2 outputs and 3 inputs in int8. Only their numbers matter.
 Weight Int8Weight(InputQuantization input) {
   return {.dtype = DType::kI8,
           .outputs = 2,
@@ -109,7 +109,7 @@ TEST(PackedWeights, RefuseAZeroPointThatIsNone) {
   }
 }
 
-// Of a model of the same names in other sizes, of fewer or more layers, with biases or without.
+// Models with the same names may differ in sizes, in the number of layers, or in biases.
 TEST(PackedWeights, AreOfTheModelOrRefused) {
   const TempFolder folder;
   const DecoderSpec spec = SmallLlama();
@@ -136,7 +136,7 @@ TEST(PackedWeights, AreOfTheModelOrRefused) {
                         "bytes, found \"model.embed_tokens.weight\" of 704"));
 }
 
-// What would be read beyond an end is refused before.
+// A read beyond an end is refused before it happens.
 TEST(PackedWeights, MissNothingThatIsRead) {
   const TempFolder folder;
   const DecoderSpec spec = SmallLlama();
@@ -179,7 +179,7 @@ TEST(PackedWeights, AFlippedBitInAnyPartIsFound) {
   }
 }
 
-// The warnings of loading come up while it is packed, and the order is that of the loader.
+// The hooks get the warnings of loading while the model is packed, in the loader's order.
 TEST(PackedWeights, ArePackedWithItsHooks) {
   const TempFolder folder;
   const DecoderSpec spec = SmallLlama();

@@ -16,7 +16,8 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "godwitpk";
 constexpr int64_t kLine = 64;
-// An expert takes two matrices of two parts each: twice those of the largest known model.
+// An expert has two matrices of two parts each. The limit is twice the count of the largest known
+// model.
 constexpr size_t kMaxValues = 4'000'000;
 constexpr uint64_t kMaxJsonBytes = 100'000'000;
 
@@ -51,7 +52,7 @@ ordered_json JsonOf(const PackedHeader& header) {
           {"warnings", info.warnings},      {"parts", std::move(parts)}};
 }
 
-// JSON whose checksum is right says what we wrote, unless somebody means harm.
+// Reads JSON with a right checksum: godwit's own, or an attacker's.
 class Reader {
  public:
   Reader(const std::string& file_name, int64_t parts_end)
@@ -85,7 +86,7 @@ class Reader {
   }
 
  private:
-  // behind: where the part before it ends.
+  // behind: the end of the part before this one.
   PackedPart Part(const ordered_json& entry, int64_t behind) const {
     if (!entry.is_array() || entry.size() != 4 || !entry[0].is_string() ||
         !std::all_of(entry.begin() + 1, entry.end(),

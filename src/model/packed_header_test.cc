@@ -28,7 +28,7 @@ PackedHeader Example() {
                     {.name = "c", .offset = 8192, .bytes = 5000, .checksum = 3}}};
 }
 
-// With zeros for parts, and other JSON if there is any.
+// Parts are zeros. `json` replaces the JSON, if it is not empty.
 std::vector<std::byte> FileOf(const PackedHeader& header, std::string json = "") {
   std::vector<std::byte> file = PackedBeginning();
   file.resize(header.parts.empty() ? file.size() : 8192 + 5000);
@@ -97,7 +97,7 @@ TEST(PackedHeader, NoticesEveryFlippedBit) {
   }
 }
 
-// With a right checksum: of somebody who means harm.
+// An attacker can write a right checksum.
 TEST(PackedHeader, RefusesWhatMakesNoSense) {
   const std::string before = R"({"godwit":"1","weights":"f32","config":0,"sources":[)";
   const std::string behind = R"(],"warnings":[],"parts":[)";
@@ -107,14 +107,14 @@ TEST(PackedHeader, RefusesWhatMakesNoSense) {
   const std::string right = R"(["a",4096,10,1],["b",4160,0,2],["c",8192,5000,3])";
   EXPECT_EQ(ParsePackedHeader(FileOf(Example(), before + behind + right + "]}"), "f").parts,
             Example().parts);
-  for (const char* parts : {"",                                        // none of what is there
+  for (const char* parts : {"",                                        // no parts
                             R"(["a",4096,10,1])",                      // others follow
                             R"(["a",4096,10,1],["c",8192,5064,3])",    // beyond the end
-                            R"(["a",4096,18446744073709551615,1])",    // of more than there is
+                            R"(["a",4096,18446744073709551615,1])",    // more than the file has
                             R"(["a",4096,9223372036854775807,1])",     //
-                            R"(["a",4096,-1,1])",                      // of less than nothing
+                            R"(["a",4096,-1,1])",                      // negative
                             R"(["a",4160,10,1],["c",8192,5000,3])",    // behind a hole
-                            R"(["a",4096,5000,1],["c",8192,5000,3])",  // one in another
+                            R"(["a",4096,5000,1],["c",8192,5000,3])",  // one inside another
                             R"(["a",4100,10,1],["c",8192,5000,3])",    // not aligned
                             R"(["a",0,10,1],["c",8192,5000,3])",       // before the first
                             R"(["a",4096,1e1,1],["c",8192,5000,3])",   // no integer

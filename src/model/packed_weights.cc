@@ -23,12 +23,12 @@ struct IntegerLevels {
   float error = 0;  // the largest
 };
 
-// With the unit that has the smallest error, of those of which the largest level is 127 or fewer.
+// The integers with the unit of the smallest error, where the largest level is at most 127.
 IntegerLevels IntegersOf(std::span<const float> levels) {
   float largest = 0;
   for (const float x : levels) largest = std::max(largest, std::fabs(x));
   IntegerLevels best{.error = std::numeric_limits<float>::infinity()};
-  constexpr int kMost = 127, kSteps = 8;  // a step of its inverse is 1/8
+  constexpr int kMost = 127, kSteps = 8;  // the inverse unit grows by 1/8
   for (int step = kSteps; static_cast<float>(step) * largest <= kMost * kSteps; ++step) {
     IntegerLevels trial{.unit = static_cast<float>(kSteps) / static_cast<float>(step)};
     for (size_t i = 0; i < levels.size(); ++i) {
@@ -41,15 +41,15 @@ IntegerLevels IntegersOf(std::span<const float> levels) {
   return best;
 }
 
-// Of a format that has levels.
+// The levels of a format that has them.
 const IntegerLevels& LevelsInMemory(const PackedFormat& packed) {
   static const IntegerLevels mxfp4 = IntegersOf(LevelsOf({.layout = Layout::kMxfp4}));
   static const IntegerLevels nf4 = IntegersOf(LevelsOf({.layout = Layout::kNf4}));
   return packed.layout == Layout::kMxfp4 ? mxfp4 : nf4;
 }
 
-// Groups of the kernels may be smaller than those of the checkpoint, whose scales are then
-// repeated: so there is one for each block in which rows of activations are quantized.
+// Groups of kernels may be smaller than groups of the checkpoint. The scales are then repeated, so
+// that each block of quantized activations has one.
 GroupFormat FormatOf(const PackedFormat& packed) {
   GroupFormat format = {.codes = packed.bits == 4 ? Codes::k4 : Codes::k8,
                         .scaling = packed.zeros ? Scaling::kZeros : Scaling::kCentred,
@@ -64,13 +64,13 @@ GroupFormat FormatOf(const PackedFormat& packed) {
 
 bool IsF16(float x) { return ToFloat(ToF16(x)) == x; }
 
-// A power of two, of which the numbers are multiples that F16 holds as well as it can.
+// A power of two. Divided by it, the numbers fit into F16 as well as possible.
 float FactorOf(std::span<const float> scales) {
   if (std::ranges::all_of(scales, IsF16)) return 1;
   float largest = 0;
   for (const float x : scales) largest = std::max(largest, std::fabs(x));
-  constexpr int kLargestExponent = 14;  // of 2^15 and more some are rounded to infinity
-  constexpr int kLeastExponent = -126;  // of a float that is not subnormal
+  constexpr int kLargestExponent = 14;  // F16 rounds some numbers from 2^15 on to infinity
+  constexpr int kLeastExponent = -126;  // the least of a normal float
   return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kLeastExponent));
 }
 

@@ -1,5 +1,5 @@
-// Codes that stand for levels of a table: what of them comes into memory as it is.
-// packed_checkpoint_test.cc has those that are integers.
+// Codes of table levels: the part that stays as it is in memory. packed_checkpoint_test.cc covers
+// codes that are integers.
 #include "model/packed_weights.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Weight Pack(ThreadPool& pool, const LinearTensors& linear) {
                          });
 }
 
-// Of a tensor of two experts, that of one.
+// One expert's slice of a tensor of two experts.
 TensorInfo SliceOf(const TensorInfo& tensor, size_t expert, const char* ending) {
   TensorInfo slice = tensor;
   slice.name = fmt::format("experts.gate_up_proj.{}{}", expert, ending);
@@ -46,7 +46,7 @@ TensorInfo SliceOf(const TensorInfo& tensor, size_t expert, const char* ending) 
   return slice;
 }
 
-// No kernel multiplies with others. AWQ has 4 bits, and levels have no zeros.
+// Kernels multiply no other formats. AWQ has 4 bits, and levels have no zeros.
 TEST(PackedWeights, AllFormatsAreInUse) {
   for (const Layout layout : {Layout::kPackQuantized, Layout::kIntQuantized, Layout::kGptq,
                               Layout::kAwq, Layout::kMxfp4, Layout::kNf4}) {
@@ -66,7 +66,7 @@ TEST(PackedWeights, AllFormatsAreInUse) {
   }
 }
 
-// As transformers unpacks it (tools/make_packed_goldens.py).
+// The numbers that transformers unpacks (tools/make_packed_goldens.py).
 TEST(Mxfp4Weights, StandForTheSameNumbers) {
   const auto golden = OpenSafetensors(GODWIT_SOURCE_DIR "/tests/golden/packed/mxfp4.safetensors");
   const TensorInfo& blocks = *golden->Find("experts.gate_up_proj_blocks");
@@ -112,7 +112,7 @@ struct Mxfp4Row {
 
 TEST(Mxfp4Weights, HaveThirtyNineScalesInAnOutput) {
   ThreadPool pool(1);
-  // 2^15 and 2^-24 in memory, where levels are halves; then a power of two of their own.
+  // First 2^15 and 2^-24 in memory, where levels are halves; then powers of two of their own.
   for (const auto& [first, second] : {std::pair(143, 104), {254, 216}, {44, 6}, {1, 1}}) {
     const Mxfp4Row row(static_cast<uint8_t>(first), static_cast<uint8_t>(second));
     const Weight weight = Pack(pool, row.linear());
@@ -136,13 +136,13 @@ ModelTensors ModelOf(LinearTensors linear) {
   return tensors;
 }
 
-// The levels of nf4 are no integers: how far they are off is measured here, and inspect says it.
+// The levels of nf4 are no integers. The measured error is the one that inspect reports.
 TEST(Nf4Weights, AreNearTheirLevels) {
   std::vector<uint8_t> codes(32);
   for (size_t i = 0; i < codes.size(); ++i) {
     codes[i] = static_cast<uint8_t>((i % 8 * 2) << 4 | (i % 8 * 2 + 1));
   }
-  const float scale = 123.25f / 128;  // of which a unit in memory is a power of two
+  const float scale = 123.25f / 128;  // makes the unit in memory a power of two
   PackedTensors tensors{.format = {.layout = Layout::kNf4, .group = 64},
                         .weight = {.name = "x.weight", .shape = {1, 64}},
                         .codes = {.bytes = std::as_bytes(std::span(codes))},

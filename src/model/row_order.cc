@@ -3,7 +3,7 @@
 namespace godwit {
 namespace {
 
-// Of two halves that lie by turns, where the place is that comes at `place`.
+// The source of `place` when two halves of `half` rows alternate.
 int64_t ByTurns(int64_t place, int64_t half) {
   return place < half ? 2 * place : 2 * (place - half) + 1;
 }

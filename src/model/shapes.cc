@@ -11,7 +11,7 @@
 namespace godwit {
 namespace {
 
-// The context is beyond what anybody measures; it costs nothing.
+// The context is longer than any measurement. A long context costs nothing.
 constexpr ModelShape kShapes[] = {
     {"1b", "1.1 B weights: 16 layers of 2048, 32 heads of 64, 8 KV heads, vocabulary of 32000",
      R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,

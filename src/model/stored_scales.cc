@@ -35,7 +35,7 @@ std::vector<float> WeightScalesOf(const TensorInfo& tensor, Int8Format format,
     return values;
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    // It is 0 of an output whose weights all are.
+    // The scale is 0 for an output whose weights are all 0.
     if (!(values[i] >= 0 && std::isfinite(values[i]))) {
       RefuseElement(tensor, i, values[i], "a number of 0 or more");
     }

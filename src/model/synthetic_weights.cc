@@ -21,13 +21,14 @@ namespace godwit {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// A prime number of pages: the rows of a tensor, whose lengths are round, do not repeat soon.
+// A prime number of pages: row lengths are round, so the rows of a tensor do not repeat soon.
 constexpr int64_t kMostBlockPages = 4099;
 
 int64_t RoundUpToPage(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The sum of four uniform numbers, of mean 0 and variance 1: near enough to a normal distribution,
-// and exact integer arithmetic until the last step, so that it is the same everywhere.
+// The sum of four uniform numbers, scaled to mean 0 and variance 1, is close to a normal
+// distribution. Integer arithmetic is exact until the last step, so the result is the same
+// everywhere.
 float NormalFrom(uint32_t low, uint32_t high) {
   const int64_t sum = int64_t{low & 0xffff} + (low >> 16) + (high & 0xffff) + (high >> 16);
   // Each has the mean 65535 / 2 and the variance 65536^2 / 12.
@@ -64,7 +65,7 @@ class Block {
 
   int64_t pages() const { return bytes_ / kPage; }
 
-  // Maps the block over [memory, memory + bytes), whole pages, beginning at its page `first`.
+  // Maps the block over [memory, memory + bytes), whole pages, starting at its page `first`.
   void Map(int64_t first, int64_t bytes, std::byte* memory) const {
     for (int64_t from = first * kPage; bytes > 0; from = 0) {
       const int64_t now = std::min(bytes, bytes_ - from);
@@ -85,7 +86,7 @@ class Block {
 
   void Fill(DType dtype, float mean, float sigma, std::byte* memory) const {
     const auto size = static_cast<int64_t>(SizeOf(dtype));
-    // The key tells blocks apart: two sizes of a layer's input do not share their values.
+    // The key tells blocks apart: layers of different input sizes do not share values.
     const std::array<uint32_t, 2> key = {std::bit_cast<uint32_t>(sigma),
                                          std::bit_cast<uint32_t>(mean)};
     for (int64_t i = 0; i < bytes_ / size; i += 2) {

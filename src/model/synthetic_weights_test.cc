@@ -56,11 +56,10 @@ TEST(SyntheticWeights, AreTheSameEveryTime) {
   }
 }
 
-// So that a change of the generator does not go unseen: hashes in old reports would mean nothing
-// any more.
+// Pins the values, because a changed generator would make hashes in old reports meaningless.
 TEST(SyntheticWeights, AreTheseValues) {
   const auto values = Values(*SyntheticWeights(SmallShape(), DType::kF32), "model.norm.weight");
-  EXPECT_FLOAT_EQ(values[0], 0.9956180f);  // Philox and all, by a program of its own
+  EXPECT_FLOAT_EQ(values[0], 0.9956180f);  // computed by a separate program, Philox included
 }
 
 TEST(SyntheticWeights, KeepTheSizeOfWhatGoesThrough) {

@@ -44,7 +44,7 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
   return "";
 }
 
-// Some tools leave out the dimensions of size 1 that scales have.
+// Some tools leave out dimensions of size 1 in the shapes of scales.
 bool HasShape(const TensorInfo& tensor, std::vector<int64_t> shape, Content content) {
   std::vector<int64_t> found = tensor.shape;
   if (content != Content::kFloats && content != Content::kQuantized) {
@@ -63,7 +63,7 @@ std::string TensorFinder::Renamed(const Renaming& renaming, const std::string& n
   return name;
 }
 
-// How this checkpoint spells the names, by that of the embedding.
+// The spelling of tensor names in this checkpoint, taken from its embedding.
 TensorFinder::Renaming TensorFinder::SpellingOf(const ModuleNames& names,
                                                 const WeightSource& source) {
   const std::string name = names.embedding + ".weight";
@@ -120,7 +120,7 @@ const TensorInfo* TensorFinder::WantSlice(const std::string& module, const std::
   std::vector<int64_t> whole_shape = {experts};
   whole_shape.insert(whole_shape.end(), shape.begin(), shape.end());
   const std::string name = module + ending;
-  // What is wrong with it is said once.
+  // A fault of the whole tensor is reported once.
   const TensorInfo* whole = expert == 0 ? Want(name, whole_shape, content) : Find(name);
   if (whole == nullptr || whole->shape != whole_shape || !whole->dtype) return nullptr;
   return Slice(*whole, expert * shape.front(), shape,

@@ -13,7 +13,7 @@ enum class Otherwise { kRefused, kWarned };
 
 struct FunctionKey {
   std::string_view key;
-  std::string_view neutral;  // a JSON list: with these values, as with null, it changes nothing
+  std::string_view neutral;  // a JSON list: these values, and null, change nothing
   std::string_view meaning;  // "... models have no", or for a warning, what is not there
   Otherwise otherwise = Otherwise::kRefused;
 };
@@ -49,7 +49,7 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"norm_topk_prob", "[true]", "shares of experts that are less than 1 together"},
     {"decoder_sparse_step", "[1]", "layers without experts"},
     {"mlp_only_layers", "[]", "layers without experts"},
-    // What attention sees: Gemma, Llama 4, SmolLM3, Qwen2.5-1M
+    // Visible tokens: Gemma, Llama 4, SmolLM3, Qwen2.5-1M
     {"layer_types", R"(["full_attention"])", "windows by layer"},
     {"sliding_window_pattern", "[]", "windows by layer"},
     {"interleaved_sliding_window", "[0]", "windows by layer"},
@@ -83,12 +83,12 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"parallel_attn", "[false]", "attention and MLP side by side"},
     {"apply_residual_connection_post_layernorm", "[false]", "residual branches behind the norms"},
     {"do_layer_norm_before", "[true]", "norms behind the blocks"},
-    // Their tensors would be found to be unexpected.
+    // Tensors of unread biases are reported as unexpected anyway.
     {"attention_bias", "[false]", "choice of biases in attention", Otherwise::kWarned},
     {"mlp_bias", "[false]", "choice of biases in the MLP", Otherwise::kWarned},
 };
 
-// What comes with tensors of its own, or with a family of which nobody takes it for another.
+// Keys whose tensors are found unexpected, or whose family is never taken for another.
 constexpr FunctionKey kForeignKeys[] = {
     // Attention: DeepSeek, Gemma 3n, Phi-3-small, Llama 3.2 vision
     {"kv_lora_rank", "[]", "multi-head latent attention"},
@@ -100,7 +100,7 @@ constexpr FunctionKey kForeignKeys[] = {
     {"blocksparse_block_size", "[]", "attention to fixed blocks"},
     {"cross_attention_layers", "[]", "attention to pictures"},
     {"rotary_dim", "[]", "rotation of a part of a head"},
-    // In the place of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next
+    // Instead of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next
     {"state_size", "[]", "state-space layers"},
     {"mamba_d_state", "[]", "state-space layers"},
     {"ssm_state_size", "[]", "state-space layers"},
@@ -134,7 +134,7 @@ constexpr FunctionKey kForeignKeys[] = {
     {"audio_config", "[]", "a part that hears"},
 };
 
-// Of `key`, which may name a part of an object; null where that object is absent.
+// The object and key of `key`, which may name a part of an object. null if the object is absent.
 struct Place {
   std::optional<HfConfig> fields;
   std::string_view key;
@@ -156,7 +156,7 @@ std::string Ignored(const HfConfig& fields, std::string_view key, const DecoderS
 void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& known,
               DecoderSpec& spec) {
   if (fields.WasRead(key)) return;
-  fields.Disregard(key);  // is spoken of here, or need not be
+  fields.Disregard(key);  // it is reported here, or need not be
   if (fields.IsAmong(key, known.neutral)) return;
   if (known.otherwise == Otherwise::kWarned) {
     spec.warnings.push_back(fmt::format("{} is ignored, as transformers does: {} models have no {}",
@@ -171,7 +171,7 @@ void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& k
   }
 }
 
-// Adds to `functions` what nobody read.
+// Adds a function whose key was not read to `functions`.
 void AddUnread(const HfConfig& config, const FunctionKey& known,
                std::vector<std::string>& functions) {
   const Place place = Locate(config, known.key);

@@ -17,7 +17,7 @@ DecoderSpec With(const std::string& fields, const std::string& family = "llama")
   return SmallSpec(fmt::format(R"("model_type":"{}",{})", family, fields));
 }
 
-// Values with which a key changes nothing, and one with which it does.
+// Values of a key that change nothing, and one that does.
 struct Case {
   std::string key;
   std::vector<std::string> neutral;
@@ -119,11 +119,11 @@ TEST(UnreadKeysTest, WhatAFamilyReadsIsItsOwnBusiness) {
   EXPECT_THAT(With(R"("use_parallel_residual":true,"rotary_pct":0.5)", "gpt_neox").warnings,
               IsEmpty());
   EXPECT_THAT(With(R"("partial_rotary_factor":0.25)", "glm").warnings, IsEmpty());
-  // transformers writes both.
+  // transformers writes both keys.
   EXPECT_EQ(With(R"("rotary_pct":0.5,"partial_rotary_factor":0.5)", "gpt_neox").rotary.rotary_dim,
             2);
   EXPECT_EQ(With(R"("partial_rotary_factor":0.5)", "gpt_neox").rotary.rotary_dim, 2);
-  // Of published Qwen models.
+  // Fields of published Qwen models.
   for (const char* family : {"qwen2", "qwen3"}) {
     EXPECT_THAT(With(R"("use_sliding_window":false,"sliding_window":32768,"max_window_layers":1,)"
                      R"("layer_types":["full_attention","full_attention"])",

@@ -73,7 +73,7 @@ int64_t BlockIndex::BytesFor(int64_t blocks) const {
 }
 
 size_t BlockIndex::EntriesFor(int64_t blocks) const {
-  // A block of several tiles of signs may end in another page than it begins in.
+  // A block with several tiles of signs may end in another page than it begins in.
   const int64_t per_page = kTileTokens * tiles_per_page_;
   const int64_t pages = (blocks * shape_.parts + per_page - 1) / per_page;
   return static_cast<size_t>(pages) * filled_.size();
@@ -154,7 +154,7 @@ std::vector<std::span<const std::byte>> BlockIndex::parts() const {
 }
 
 BlockIndex::Parts BlockIndex::MeansOf(Parts parts) {
-  // They begin with their levels, of which there are none.
+  // The parts of means begin with their levels, which are empty.
   const auto first = std::ranges::find_if(parts, [](auto part) { return part.empty(); });
   return parts.subspan(static_cast<size_t>(first - parts.begin()));
 }
@@ -220,7 +220,7 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   if (blocks <= filled) return;
   const KvLayout& layout = pool_->layout();
   Workspace::Scope scope(exec.workspace);
-  // Of a worker: the keys of a block, and a representative of floats.
+  // Scratch memory of a worker: the keys of a block, and a representative in floats.
   const auto scratch = exec.workspace.Matrix<float>(
       exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
   if (shape_.signs() && filled == 0) {
@@ -235,15 +235,15 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
                   &levels_[LevelsAt(layer, head)]);
     });
   }
-  // A core takes the representatives that lie in one tile: no two write into one line of memory,
-  // but for the means of signs.
+  // A core fills all representatives of one tile. No two cores write into one line of memory,
+  // except for the means of signs.
   const int64_t first_tile = filled * shape_.parts / kTileTokens;
   const int64_t missing = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
   exec.Parallel(missing * layout.kv_heads, [&](int64_t task, int worker) {
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
              important, scratch.Row(worker));
   });
-  // What was learnt of keys that do not belong to the text yet is learnt again.
+  // Representatives of keys that may still change do not last. The next call makes them again.
   const int64_t lasts = std::min(blocks, lasting);
   if (lasts >= shape_.learnt_blocks) filled = std::max(filled, lasts);
   if (means_) means_->filled_[RankOf(layer)] = filled * tiles();

@@ -15,17 +15,17 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kLayers = 2, kHeads = 2, kDim = 12;
 constexpr int64_t kAllLayers[] = {0, 1};
-// In f32, so that a cache holds what was written, unless a test says otherwise.
+// f32, so that a cache holds what was written, unless a test says otherwise.
 constexpr KvLayout kLayout{
     .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
-// Of one representative for each token, so that few blocks fill several pages of the pool.
+// One representative for each token, so that few blocks fill several pages of the pool.
 constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .parts = 64};
-constexpr int64_t kBlocksOfPage = 4;  // of kFine in a page of the pool
+constexpr int64_t kBlocksOfPage = 4;  // blocks of kFine in a page of the pool
 constexpr BlockShape kSigns{
     .type = RepresentativeType::kSign, .tokens = 64, .parts = 64, .learnt_blocks = 1};
 constexpr int64_t kSignsOfPage = 28;
 
-// Signs of `blocks`, the integers and the bits of the scales of their means, and levels.
+// Appends the signs of `blocks`, the integers and scale bits of their means, and the levels.
 void AddSigns(const BlockIndex& index, int64_t layer, int64_t head, int64_t blocks,
               std::vector<int64_t>& all) {
   constexpr int64_t kBytes = 256;  // of a tile
@@ -40,7 +40,7 @@ void AddSigns(const BlockIndex& index, int64_t layer, int64_t head, int64_t bloc
   for (int64_t i = 0; i < 3 * kDim; ++i) all.push_back(std::bit_cast<int32_t>(levels[i]));
 }
 
-// Representatives of the parts of `blocks` as integers and the bits of scales.
+// The representatives of the parts of `blocks`, as integers and the bits of scales.
 std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
   std::vector<int64_t> all;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
@@ -59,7 +59,7 @@ std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
   return all;
 }
 
-// Every layer.
+// Fills every layer.
 void Fill(BlockIndex& index, const KvCache& cache, int64_t blocks, int64_t lasting = INT64_MAX,
           int threads = 1) {
   StepRunner runner(threads);
@@ -75,7 +75,7 @@ std::vector<int64_t> FreshContents(const BlockShape& shape, const KvCache& cache
   return Contents(index, blocks);
 }
 
-// What an index holds of a text that goes on otherwise from a block on, if it is filled at once.
+// The contents of an index filled at once, for a text that has other keys from `block` on.
 std::vector<int64_t> ContentsFrom(const BlockShape& shape, uint64_t seed, int64_t block,
                                   uint64_t other_seed, int64_t blocks) {
   KvCache cache(std::make_shared<KvPool>(kLayout));
@@ -136,7 +136,7 @@ TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
   }
 }
 
-// Of a width that is no multiple of four there are zeros behind each representative.
+// Zeros follow each representative where the width is no multiple of four.
 TEST(BlockIndexTest, OddWidthsEndInZeros) {
   KvCache cache(std::make_shared<KvPool>(
       KvLayout{.layers = kLayers, .kv_heads = kHeads, .head_dim = 5, .dtype = DType::kF32}));
@@ -161,7 +161,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
     KvCache cache(std::make_shared<KvPool>(layout));
     ReadRandomKeys(cache, 1100, 3);
     for (const BlockShape& shape : ShapesAndSigns()) {
-      // Two vectors of a block find no room beside 4 bits (policies/blocks_test.cc).
+      // Two vectors of a block do not fit beside 4 bits (policies/blocks_test.cc).
       if (BlockIndex::VectorTileBytes(VectorsOf(shape.type) * kDim) > layout.head_bytes()) continue;
       const int64_t blocks = 1100 / shape.tokens;
       const auto expected = FreshContents(shape, cache, blocks);
@@ -180,7 +180,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
   }
 }
 
-// What does not last is made again: by then its keys are others.
+// Blocks beyond `lasting` are made again, because their keys may have changed by then.
 TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool), other(pool);
@@ -198,7 +198,7 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
     index.Truncate(7);
     Fill(index, cache, 10);
     index.Truncate(3);
-    index.Truncate(5);  // more than there are
+    index.Truncate(5);  // more blocks than it holds
     Fill(index, other, 10);
     expect_other_from(3);
   }
@@ -218,7 +218,7 @@ TEST(BlockIndexTest, CountsWhatScoringReads) {
   expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .parts = 1}, 65, 2);
 }
 
-// 32 bytes for the signs of 64 keys in four dimensions, and means 64 to a tile.
+// The signs of 64 keys in four dimensions take 32 bytes. A tile holds 64 means.
 TEST(BlockIndexTest, CountsTheMeansOfSigns) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   for (const int64_t tiles : {1, 3}) {
@@ -235,7 +235,7 @@ TEST(BlockIndexTest, CountsTheMeansOfSigns) {
   }
 }
 
-// Each in pages of its own: what one of two that share them writes into is copied, of both.
+// Signs and means have pages of their own. A write into a shared page copies it.
 TEST(BlockIndexTest, AForkOfSignsCopiesTheirMeansToo) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool), other(pool);
@@ -263,7 +263,7 @@ TEST(BlockIndexTest, AForkOfSignsCopiesTheirMeansToo) {
   EXPECT_EQ(pages(), 0);
 }
 
-// Neither signs nor means are taken where there is no room for both.
+// Reserve takes neither signs nor means if memory does not suffice for both.
 TEST(BlockIndexTest, WithoutRoomForMeansThereAreNoSigns) {
   constexpr int64_t kBlocks = 3;
   const int64_t of_cache = kLayout.BytesFor(64 * kBlocks), page = kLayout.page_bytes();
@@ -277,7 +277,7 @@ TEST(BlockIndexTest, WithoutRoomForMeansThereAreNoSigns) {
   EXPECT_EQ(index.bytes(), 0);
 }
 
-// A fork shares every page, and copies those that it writes into; so does the one it was made of.
+// A fork shares every page. The fork and its origin copy the pages that they write into.
 TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool), other(pool);
@@ -307,7 +307,7 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
     const auto expected = ContentsFrom(kFine, 6, kBlocks, 7, kBlocks + 3);
     EXPECT_EQ(Contents(fork, kBlocks + 3), expected);
 
-    // The first page is shared still, until one of the two goes back into it.
+    // The two still share the first page, until one of them goes back into it.
     index.Truncate(1);
     Fill(index, other, kBlocks);
     EXPECT_EQ(pages(), 3 * kLayers + 4 * kLayers) << "nothing is shared any more";
@@ -317,7 +317,7 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
   EXPECT_EQ(Contents(index, kBlocks), ContentsFrom(kFine, 6, 1, 7, kBlocks));
 }
 
-// That another index takes up the first `blocks`, and goes on to all of them.
+// Another index takes up the first `blocks`, and then fills all of them.
 void ExpectToTakeUp(const BlockIndex& index, const std::shared_ptr<KvPool>& pool,
                     const KvCache& cache, int64_t blocks, int64_t all) {
   BlockIndex again(index.shape(), pool, kAllLayers);
@@ -328,7 +328,7 @@ void ExpectToTakeUp(const BlockIndex& index, const std::shared_ptr<KvPool>& pool
   EXPECT_EQ(Contents(again, all), Contents(index, all));
 }
 
-// What one index says of its blocks, another takes up, or the first of them.
+// An index takes up all blocks of another, or the first of them.
 TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);
@@ -443,7 +443,7 @@ TEST(BlockIndexTest, WithoutRoomWhatIsIndexedStays) {
   refuse(index, 3 * kBlocksOfPage + 1);
   {
     BlockIndex fork(index);
-    refuse(fork, 2 * kBlocksOfPage + 1);  // a page to copy, and another
+    refuse(fork, 2 * kBlocksOfPage + 1);  // a page to copy, and a new one
     refuse(index, 2 * kBlocksOfPage + 1);
   }
   Fill(index, cache, 3 * kBlocksOfPage);

@@ -11,8 +11,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Adds up what `read` gives of the tiles of a block, numbers [head_dim, kTileTokens], to their mean
-// [head_dim].
+// The mean [head_dim] of a block. `read` gives the numbers [head_dim, kTileTokens] of a tile.
 void MeanOf(int64_t first_tile, int64_t tiles, int64_t head_dim, const auto& read, float* numbers,
             float* mean) {
   std::fill_n(mean, head_dim, 0.0f);
@@ -45,7 +44,7 @@ BlockMeans::BlockMeans(const BlockMeans& other)
 
 void BlockMeans::Truncate(int64_t blocks) {
   means_.Truncate(std::min(means_.length(), blocks));
-  // Where a step was not ended, some layers had more, in room that is given back.
+  // An unended step may have filled some layers further. That memory is given back.
   for (int64_t& filled : filled_) filled = std::min(filled, means_.length());
 }
 
@@ -61,7 +60,7 @@ void BlockMeans::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   const int64_t dim = layout.head_dim, tiles = block_tokens_ / kTileTokens;
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), dim * (kTileTokens + 2));
-  // A core takes the means that lie in one tile: no two write into one line of memory.
+  // A core fills all means of one tile, so no two cores write into one line of memory.
   const int64_t first_tile = filled / kTileTokens;
   const int64_t tasks = (PagesFor(blocks) - first_tile) * layout.kv_heads;
   exec.Parallel(tasks, [&](int64_t task, int worker) {

@@ -13,7 +13,7 @@ namespace {
 using kernels::kTileTokens;
 
 constexpr int64_t kHeads = 2, kDim = 12, kSize = 128, kBlocks = 70;
-// Keys that are their own values; the layer between has no means.
+// Keys are their own values. The middle layer has no means.
 constexpr KvLayout kLayout{.layers = 3, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
 const std::vector<int64_t> kMeantLayers = {0, 2};
 
@@ -32,7 +32,7 @@ void Fill(BlockMeans& means, const KvCache& cache, int64_t blocks, int64_t lasti
   }
 }
 
-// The mean keys, and behind them the mean values, of blocks.
+// The mean keys of blocks, and behind them the mean values.
 std::vector<float> Contents(const BlockMeans& means, int64_t blocks) {
   std::vector<float> all, tile(static_cast<size_t>(kDim * kTileTokens));
   for (const auto read : {ReadKeys, ReadValues}) {
@@ -74,7 +74,7 @@ TEST(BlockMeansTest, AreTheMeansOfKeysAndValues) {
   }
 }
 
-// In pieces, on several cores, and again from where they last.
+// Filling in pieces, on several cores, or again from the blocks that last gives the same means.
 TEST(BlockMeansTest, HowTheyAreMadeDoesNotShow) {
   const KvCache cache = CacheOf(1, kBlocks), other = CacheOf(2, kBlocks);
   BlockMeans means(std::make_shared<KvPool>(kLayout), kSize, kMeantLayers);
@@ -111,7 +111,7 @@ TEST(BlockMeansTest, AForkAndATextThatGoesBackHaveTheirOwn) {
                         expected.begin() + kBlocks * kHeads * kDim));
 }
 
-// A step that was not ended made means of one layer, and no room is held for them.
+// An unended step made means of one layer. Truncate frees their memory.
 TEST(BlockMeansTest, WhatOneLayerHasMoreIsForgotten) {
   const KvCache cache = CacheOf(1, kBlocks);
   BlockMeans means(std::make_shared<KvPool>(kLayout), kSize, kMeantLayers);

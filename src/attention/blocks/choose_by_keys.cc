@@ -13,14 +13,14 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// masses, log2, of a head become shares of them all, log2.
+// Turns the masses of a head (log2) into shares of their sum (log2).
 void ToShares(const kernels::KernelTable& kernels, std::span<float> masses) {
   const kernels::PowerSum all = kernels.sum_powers(masses.data(), std::ssize(masses));
   const float total = all.maximum + std::log2(all.sum);
   for (float& mass : masses) mass -= total;
 }
 
-// worth = the larger of it and the shares of any head.
+// worth = max(worth, the shares of each head).
 void AddWorth(MatrixView<const float> shares, std::span<float> worth) {
   for (int64_t head = 0; head < shares.rows; ++head) {
     for (size_t i = 0; i < static_cast<size_t>(shares.cols); ++i) {
@@ -29,7 +29,7 @@ void AddWorth(MatrixView<const float> shares, std::span<float> worth) {
   }
 }
 
-// The places from `first` on, those of most worth before others: `count` of them are in order.
+// Places from `first` on. The first `count` are sorted by falling worth.
 void Order(std::span<const float> worth, int64_t first, int64_t count, std::span<int32_t> order) {
   std::iota(order.begin(), order.end(), static_cast<int32_t>(first));
   std::ranges::partial_sort(order, order.begin() + count, [&](int32_t a, int32_t b) {
@@ -38,7 +38,7 @@ void Order(std::span<const float> worth, int64_t first, int64_t count, std::span
   });
 }
 
-// How many of the places in that order it takes until every head has its share.
+// The number of places, in that order, that give every head its share.
 int64_t Enough(MatrixView<const float> shares, const ShareLimit& limit,
                std::span<const int32_t> order) {
   int64_t most = std::min(limit.least, std::ssize(order));
@@ -63,7 +63,7 @@ void ChooseByKeys(const Exec& exec, const AttentionGeometry& geometry, const ops
   assert(blocks.rows == chosen.rows && limit.seen <= blocks.cols);
   Workspace::Scope scope(exec.workspace);
   const int64_t competing = blocks.cols - limit.seen;
-  const int64_t heads = geometry.shape.heads / chosen.rows;  // that choose together
+  const int64_t heads = geometry.shape.heads / chosen.rows;  // heads that choose together
   const auto shares = exec.workspace.Matrix<float>(geometry.shape.heads, blocks.cols);
   WeighBlocks(exec, geometry, kv, block_tokens, q, position, blocks, shares);
   const auto worth = exec.workspace.Matrix<float>(chosen.rows, blocks.cols);

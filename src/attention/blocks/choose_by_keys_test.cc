@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 12, kLayer = 1;
 using Chosen = std::vector<std::vector<int32_t>>;
 
-// A text of floats, in which some blocks matter to some heads much more than others.
+// A text of floats. Some blocks matter to some heads much more than others.
 struct Text {
   explicit Text(bool with_alibi, int64_t tokens = 640)
       : geometry(TestGeometry(kHeads, kKvHeads, kDim, 8, {0, 0})),
@@ -38,7 +38,7 @@ struct Text {
     return q;
   }
 
-  // The share of each block, of those listed; of keys as they were written, floats.
+  // The share of each listed block, computed from the keys as floats, before the cache.
   std::vector<double> Shares(std::span<const float> q, int64_t position, int64_t head,
                              const std::vector<int32_t>& blocks, int64_t block_tokens) const {
     std::vector<double> shares;
@@ -75,7 +75,7 @@ std::vector<int32_t> Ascending(std::vector<int32_t> blocks, size_t padded) {
   return blocks;
 }
 
-// The header in double.
+// The definition of the header, in double.
 Chosen Oracle(const Text& text, const std::vector<float>& q, int64_t position,
               const std::vector<std::vector<int32_t>>& blocks, int64_t block_tokens,
               const ShareLimit& limit, size_t most) {
@@ -158,7 +158,7 @@ TEST_P(ChooseByKeysTest, TakesWhatIsWorthMostUpToAShare) {
   EXPECT_GE(counts.size(), 5u) << "shares decide";
 }
 
-// Each of the queries shares its attention among what lies before it.
+// Each query shares its attention among the blocks before it.
 TEST_P(ChooseByKeysTest, ForAllQueriesTakesWhatMattersToOne) {
   StepRunner runner(2, table());
   const Text text(/*with_alibi=*/false);

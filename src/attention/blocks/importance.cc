@@ -14,7 +14,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// importance += the shares that a query gives the keys. scores: of those that it sees, log2.
+// importance += the shares that a query gives the keys. scores: log2, of the keys that it sees.
 void AddShares(const kernels::KernelTable& kernels, std::span<const float> scores,
                float* importance) {
   const kernels::PowerSum all = kernels.sum_powers(scores.data(), std::ssize(scores));
@@ -23,9 +23,9 @@ void AddShares(const kernels::KernelTable& kernels, std::span<const float> score
   }
 }
 
-// order: room for the places of a block.
+// order: scratch space for the places of a block.
 void Choose(std::span<float> importance, std::span<uint16_t> order, std::span<uint16_t> places) {
-  for (float& of_token : importance) of_token = of_token > 0 ? of_token : 0;  // nor NaN
+  for (float& of_token : importance) of_token = of_token > 0 ? of_token : 0;  // NaN becomes 0, too
   std::iota(order.begin(), order.end(), uint16_t{0});
   std::ranges::partial_sort(order, order.begin() + std::ssize(places), [&](uint16_t a, uint16_t b) {
     return importance[a] != importance[b] ? importance[a] > importance[b] : a < b;
@@ -46,7 +46,7 @@ void FindImportant(const Exec& exec, const AttentionGeometry& geometry, const op
   assert(places.rows == tokens / block_tokens * shape.kv_heads && places.cols <= block_tokens);
   Workspace::Scope scope(exec.workspace);
   const int threads = exec.pool.threads();
-  // Of a core. A tile of keys is a packed weight of kTileTokens outputs (packing.h).
+  // Scratch memory of a core. A tile of keys is a packed weight of kTileTokens outputs (packing.h).
   const auto keys = exec.workspace.Matrix<float>(threads, tokens * shape.head_dim);
   const auto queries_of_head = exec.workspace.Matrix<float>(threads, rows * shape.head_dim);
   const auto scores_of_head = exec.workspace.Matrix<float>(threads, rows * tokens);

@@ -21,7 +21,7 @@ KvCache CacheOf(const AttentionGeometry& geometry, DType type) {
   return cache;
 }
 
-// The last tokens of [kBegin, kEnd), of heads of 12.
+// Queries of the last tokens of [kBegin, kEnd), with heads of 12 dimensions.
 std::vector<float> Queries(int64_t heads) {
   std::vector<float> q;
   for (int64_t i = 0; i < kObservers * heads * 12; ++i) {
@@ -47,7 +47,7 @@ std::vector<uint16_t> Found(const AttentionGeometry& geometry, const KvCache& ca
   return places;
 }
 
-// In double, of keys as they are in f32.
+// The importance in double, from keys in f32.
 std::vector<double> Importance(const AttentionGeometry& geometry, int64_t layer, int64_t kv_head,
                                const std::vector<float>& q) {
   const ops::AttentionShape& shape = geometry.shape;
@@ -116,7 +116,7 @@ TEST(FindImportantTest, BetweenEqualsTheEarlierComesFirstAndWhatIsNotFiniteIsWor
   const AttentionGeometry geometry = TestGeometry(6, 2, 12, 8, {0});
   const KvCache cache = CacheOf(geometry, DType::kF32);
   auto q = Queries(6);
-  q[5] = std::numeric_limits<float>::quiet_NaN();  // of the first KV head
+  q[5] = std::numeric_limits<float>::quiet_NaN();  // in the first KV head
   const auto places = Found(geometry, cache, 0, q, 128, 2);
   EXPECT_EQ(std::vector<uint16_t>(places.begin(), places.begin() + 2),
             (std::vector<uint16_t>{0, 1}));

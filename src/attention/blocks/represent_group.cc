@@ -13,13 +13,13 @@ using kernels::kTileTokens;
 
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
-// Some parts of a head, dimension by dimension: a centre, and of some kinds a spread.
+// Some parts of a head, dimension by dimension: a centre, and for some kinds a spread.
 class Parts {
  public:
   Parts(const BlockIndex& index, int64_t layer, int64_t head, int64_t begin, int64_t end)
       : index_(index), layer_(layer), head_(head), begin_(begin), end_(end) {}
 
-  // body(integer of dimension d, integer of d + behind, scale) for each.
+  // Calls body(integer of dimension d, integer of d + behind, scale) for each part.
   template <class Body>
   void ForEach(int64_t d, int64_t behind, const Body& body) const {
     for (int64_t part = begin_; part < end_; ++part) {
@@ -36,7 +36,7 @@ class Parts {
   int64_t layer_, head_, begin_, end_;
 };
 
-// The next number below what is exact in double, unless a float is as exact.
+// The largest float that is not above x.
 float Below(double x) {
   const auto rounded = static_cast<float>(x);
   return rounded > x ? std::nextafter(rounded, -kUnbounded) : rounded;
@@ -47,14 +47,14 @@ void BoxAround(const Parts& parts, int64_t head_dim, int64_t d, float* boxes) {
   parts.ForEach(d, head_dim, [&](int centre, int half_width, float scale) {
     low = std::min(low, Below((centre - half_width) * double{scale}));
     high = std::max(high, -Below(-(centre + half_width) * double{scale}));
-    zero += 0 * scale;  // NaN, which a comparison may pass over
+    zero += 0 * scale;  // NaN if a scale is NaN, which min and max may pass over
   });
   boxes[d] = low + zero;
   boxes[head_dim + d] = high + zero;
 }
 
-// spread: of a part, in what its own integers count, how far its keys lie from the centre; 0: they
-// are not known to.
+// spread: the distance of a part's keys from its centre, in units of the part's own integers. 0:
+// the distance is unknown.
 void MeanStdOf(const Parts& parts, int64_t head_dim, int64_t d, int64_t behind, float spread,
                float* mean_std) {
   const auto count = static_cast<float>(parts.count());
@@ -71,7 +71,7 @@ void MeanStdOf(const Parts& parts, int64_t head_dim, int64_t d, int64_t behind, 
   mean_std[head_dim + d] = std::sqrt(squares / count);
 }
 
-// Of the keys of a tile, the share of those whose signs in dimension d are set.
+// The share of a tile's keys whose sign in dimension d is set.
 float ShareOfSigns(const uint8_t* signs, int64_t d) {
   int count = 0;
   for (int64_t j = 0; j < kTileTokens; ++j) {
@@ -81,7 +81,7 @@ float ShareOfSigns(const uint8_t* signs, int64_t d) {
   return static_cast<float>(count) / static_cast<float>(kTileTokens);
 }
 
-// The same of tiles [begin, end) of signs, as what is stored says.
+// Mean and standard deviation of tiles [begin, end) of signs, from the stored signs and means.
 void MeanStdOfSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t begin,
                     int64_t end, float* mean_std) {
   const int64_t head_dim = blocks.width();
@@ -89,7 +89,7 @@ void MeanStdOfSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64
   const auto count = static_cast<float>(end - begin);
   for (int64_t d = 0; d < head_dim; ++d) {
     const float range = levels.above[d] - levels.below[d];
-    // body(mean, share of the signs) of each tile.
+    // Calls body(mean, share of set signs) for each tile.
     const auto for_each = [&](const auto& body) {
       for (int64_t i = begin; i < end; ++i) {
         const RepresentativeTile means = blocks.means().Tile(layer, head, i / kTileTokens);

@@ -17,7 +17,7 @@ struct Box {
   float half_width() const { return high / 2 - low / 2; }
 };
 
-// NaN if one of the keys is not finite, which a comparison may pass over.
+// NaN if a key is not finite. Comparisons alone may pass over one.
 Box BoxOf(const float* keys, int64_t tokens) {
   Box box{keys[0], keys[0]};
   float zero = 0;
@@ -41,8 +41,8 @@ float StdOf(const float* keys, int64_t tokens, float mean) {
   return std::sqrt(squares / static_cast<float>(tokens));
 }
 
-// The half-width, in steps around a centre, with which the integers hold the box: to the bit, as
-// integers of 8 bits times a float are exact in double.
+// The half-width, in steps around a centre, with which the integers hold the box exactly. Integers
+// of 8 bits times a float are exact in double.
 int HalfWidth(const Box& box, int centre, double step) {
   const double width = std::max(box.high / step - centre, centre - box.low / step);
   const int rounded = static_cast<int>(std::ceil(width));
@@ -52,7 +52,7 @@ int HalfWidth(const Box& box, int centre, double step) {
 
 }  // namespace
 
-// To [centre, half-width], so that every box lies within the integers'.
+// Rounds boxes to [centre, half-width], so that the box of the integers contains every box.
 float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
   const auto box_of = [&](int64_t d) { return Box{boxes[d], boxes[head_dim + d]}; };
   std::fill_n(out, (2 * head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad,
@@ -64,7 +64,8 @@ float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
     largest = std::max({largest, std::abs(box.centre()), box.half_width()});
   }
   if (largest < 0x1p-120f) return 0;
-  // Room for a half-width that grows by half a step, and is rounded up.
+  // 125, not 127: rounding of the centre may widen a half-width by half a step, and it is rounded
+  // up.
   const float step = largest / 125.0f;
   for (int64_t d = 0; d < head_dim; ++d) {
     const Box box = box_of(d);
@@ -129,7 +130,7 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
     for (int64_t i = 0; i < head_dim * kTileTokens; ++i) centre[i / kTileTokens] += keys[i];
   }
   for (int64_t d = 0; tiles > 0 && d < head_dim; ++d) centre[d] /= tokens;
-  // Numbers are split at the mean of their tile, and then at what lies between the levels of that.
+  // The first round splits numbers at the mean of their tile, the second midway between the levels.
   for (int round = 0; round < 2; ++round) {
     std::array<float, kernels::kMaxHeadDim> count_above = {}, sum_above = {}, sum_below = {};
     float magnitude = 0;
@@ -148,7 +149,7 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
         }
       }
     }
-    // One more key on either side, as far off as numbers are on the whole: a side may have none.
+    // Each side gets one more key at the average distance, because a side may have none.
     const float usual = magnitude > 0 ? magnitude / (tokens * static_cast<float>(head_dim)) : 1.0f;
     for (int64_t d = 0; d < head_dim; ++d) {
       const auto at = static_cast<size_t>(d);
@@ -166,7 +167,7 @@ float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
     const float* const row = keys + d * kTileTokens;
     const float mean = MeanOf(row, kTileTokens);
     const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
-    // Of a key to the next: in this order compilers take 16 bytes at once.
+    // The loop goes from key to key, because compilers then take 16 bytes at once.
     std::array<uint8_t, kTileTokens> bits;
     const float border = mean + levels.Middle(d);
     for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > border ? bit : 0;

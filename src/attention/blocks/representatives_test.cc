@@ -19,7 +19,7 @@ using kernels::kQuad;
 constexpr int64_t kHeadDims[] = {1, 5, 24, 128};
 constexpr int64_t kPartTokens[] = {1, 3, 16, 64};
 
-// The keys of a part [head_dim, stride] among those of others, which are NaN.
+// The keys of a part [head_dim, stride], among NaN in place of the keys of other parts.
 struct Part {
   Part(int64_t head_dim, int64_t tokens)
       : head_dim(head_dim),
@@ -57,7 +57,7 @@ struct Representative {
   float scale;
 };
 
-// The definitions in double. Of Quest, whose box is another test's, its centre and half-width.
+// The definitions in double. Quest gives centre and half-width; another test covers its box.
 std::vector<double> Exact(RepresentativeType type, const Part& part) {
   std::vector<double> centres, spreads;
   for (int64_t d = 0; d < part.head_dim; ++d) {
@@ -109,14 +109,14 @@ void ForParts(uint32_t seed, float low, float high, const Body& body) {
 
 class RepresentativesTest : public testing::TestWithParam<RepresentativeKind> {};
 
-// All numbers below zero among them: the largest is below zero, too.
+// Covers parts whose numbers are all below zero, so that the largest is negative, too.
 TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
   for (const float high : {1.0f, -0.5f}) {
     ForParts(1, -2, high, [&](const Part& part) {
       const Representative found(GetParam().type, part);
       const std::vector<double> exact = Exact(GetParam().type, part);
       ASSERT_EQ(std::ssize(exact), GetParam().vectors * part.head_dim);
-      // The spread of Quest is rounded up, and takes up what rounding did to the centre.
+      // The spread of Quest is rounded up and includes the rounding error of the centre.
       const bool box = GetParam().type == RepresentativeType::kQuest;
       double largest = 0;
       for (int64_t i = 0; i < std::ssize(exact); ++i) {
@@ -131,7 +131,7 @@ TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
   }
 }
 
-// And of what is too small for a scale.
+// Numbers that are too small for a scale become zeros, too.
 TEST_P(RepresentativesTest, OfZerosAreZeros) {
   for (const float key : {0.0f, -1e-40f}) {
     Part part(24, 16);
@@ -143,7 +143,7 @@ TEST_P(RepresentativesTest, OfZerosAreZeros) {
   }
 }
 
-// Wherever in the part, but for the kind that looks at its first key only.
+// The position of the bad key does not matter, except for kinds that read only the first key.
 TEST_P(RepresentativesTest, OfWhatIsNotFiniteHaveNoScale) {
   const bool first_only = GetParam().type == RepresentativeType::kFixed ||
                           GetParam().type == RepresentativeType::kDynamic;
@@ -174,14 +174,14 @@ TEST_P(RepresentativesTest, HaveTheSameBitsOnEveryInstructionSet) {
   });
 }
 
-// All but SIGN, which has no vectors.
+// All kinds except SIGN, which has no vectors.
 INSTANTIATE_TEST_SUITE_P(Kinds, RepresentativesTest,
                          testing::ValuesIn(std::begin(kRepresentatives),
                                            std::end(kRepresentatives) - 1),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Exactly: integers of 8 bits times a float fit into a double. A box of integers around every key
-// in every dimension bounds the scores of every query.
+// Exact: integers of 8 bits times a float fit into a double. A box of integers around every key
+// bounds the scores of every query.
 void ExpectInBox(const Part& part) {
   const Representative box(RepresentativeType::kQuest, part);
   for (int64_t d = 0; d < part.head_dim; ++d) {
@@ -203,9 +203,9 @@ TEST(QuestTest, TheBoxHoldsEveryKey) {
   }
 }
 
-// Of parts on which rounding is at its worst: all keys alike, and at the edges of a step.
+// Parts with the worst rounding: all keys alike, and keys at the edges of a step.
 TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
-  Part tiny(1, 2);  // a step is 0.004: what is below zero is lost beside the centre even in double
+  Part tiny(1, 2);  // a step is 0.004: beside the centre, -1e-30 is lost even in double
   tiny.At(0, 0) = -1e-30f;
   tiny.At(0, 1) = 1;
   ExpectInBox(tiny);
@@ -225,7 +225,7 @@ TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
   }
 }
 
-// The same from where it matters: (q, |q|) times the representative, for queries in int8.
+// The purpose of the box: (q, |q|) times the representative bounds all scores of int8 queries.
 TEST(QuestTest, NoKeyScoresAboveItsPage) {
   kernels::RandomFloats random(6);
   for (uint32_t seed = 0; seed < 20; ++seed) {
@@ -247,8 +247,8 @@ TEST(QuestTest, NoKeyScoresAboveItsPage) {
   }
 }
 
-// Three tiles of keys, dimension by dimension: dimensions differ in where they lie and how wide, in
-// the first one all keys are alike but one, in the second all.
+// Three tiles of keys [head_dim, kTileTokens]. Dimensions differ in place and width. In the first,
+// all keys but one are alike; in the second, all.
 struct LearntKeys {
   explicit LearntKeys(int64_t dims)
       : head_dim(dims), levels(static_cast<size_t>(3 * dims)), centre(static_cast<size_t>(dims)) {
@@ -283,8 +283,8 @@ struct LearntKeys {
   std::vector<double> centre;
 };
 
-// Numbers are those of keys less the mean of their tile; sides are those of it, and then of what
-// lies between the levels.
+// A number is a key less the mean of its tile. Sides are split at that mean, and then midway
+// between the levels.
 TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
   constexpr int64_t kKeys = LearntKeys::kTiles * kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
@@ -330,7 +330,7 @@ TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
   EXPECT_EQ(levels, (std::vector<float>{0, 0, 1, 1, -1, -1}));
 }
 
-// And an offset, with which what they say of a tile's keys has their mean.
+// The offset gives the levels of a tile's keys the mean of its keys.
 TEST(SignsTest, AreABitForANumber) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
@@ -379,7 +379,7 @@ TEST(SignsTest, AreABitForANumber) {
   }
 }
 
-// A number that is not finite shows as it does of other kinds.
+// A number that is not finite makes the scale NaN, as with other kinds.
 TEST(SignsTest, OfWhatIsNotFiniteHaveNoScale) {
   constexpr int64_t kDim = 24;
   const LearntKeys learnt(kDim);

@@ -14,7 +14,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Parts that a core scores at a time: of 16 tokens, those of 16K.
+// Parts that a core scores at a time. With 16 tokens each, they cover 16K tokens.
 constexpr int64_t kTaskParts = 16 * kTileTokens;
 
 float BiasAt(const ops::Alibi& alibi, int64_t head, int64_t position, int64_t key) {
@@ -23,15 +23,15 @@ float BiasAt(const ops::Alibi& alibi, int64_t head, int64_t position, int64_t ke
   return bias;
 }
 
-// The queries of all heads as tables of what the levels of four signs add up to.
+// The queries of all heads, as tables: the sum of the levels for each pattern of four signs.
 struct SignTables {
   static constexpr int64_t kPatterns = 16;
-  static constexpr float kMost = 127;  // of an entry
+  static constexpr float kMost = 127;  // the largest entry
   const kernels::KernelTable& kernels;
-  MatrixView<float> sums;      // [heads, groups * kPatterns], each from its group's least on
+  MatrixView<float> sums;      // [heads, groups * kPatterns], less the smallest sum of the group
   MatrixView<uint8_t> tables;  // [heads, groups * kPatterns]
-  MatrixView<uint8_t> fine;    // likewise
-  std::span<float> least;      // of all groups together
+  MatrixView<uint8_t> fine;    // [heads, groups * kPatterns]
+  std::span<float> least;      // [heads], the smallest sums of all groups, added up
   std::span<int32_t> offsets;
   std::span<float> steps;
 
@@ -45,9 +45,9 @@ struct SignTables {
         offsets(offsets_of),
         steps(steps_of) {}
 
-  // Of the heads from `head` on, which share a KV head: q [heads that share it, head_dim]. Whether
-  // they have fine tables: where few groups of dimensions outweigh all others, 7 bits for each
-  // would say little of those.
+  // Fills the tables of the heads that share a KV head, from `head` on: q [heads, head_dim].
+  // Returns whether they have fine tables. Where few groups of dimensions outweigh the others, 7
+  // bits for each group would say little of those.
   bool Fill(MatrixView<const float> q, int64_t head, const SignLevels& levels) {
     bool needs_fine = false;
     for (int64_t h = 0; h < q.rows; ++h) {
@@ -58,9 +58,10 @@ struct SignTables {
   }
 
  private:
-  // steps: the largest sum, infinity if one is not finite. Whether a fine table is needed.
+  // Sets the head's step to the largest sum, or infinity if a sum is not finite. Returns whether
+  // the head needs a fine table.
   bool AddUp(std::span<const float> q, const SignLevels& levels, int64_t head) {
-    constexpr float kOutweighs = 4;  // a group the root of the mean square of all
+    constexpr float kOutweighs = 4;  // range of a group beside the root mean square of all
     float largest = 0, squares = 0, all_least = 0;
     bool finite = true;
     for (int64_t group = 0; group < sums.cols / kPatterns; ++group) {
@@ -207,7 +208,7 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
                         last * vectors_.shape().part_tokens() - 1);
     }
     const RepresentativeTile tile = vectors_.Tile(layer_, kv_head, i);
-    // Where it may write a whole tile, it does so.
+    // A whole tile is scored in place.
     const int64_t to = part - begin;
     const bool whole = keys == kTileTokens && first == 0 && rows_ == group_ &&
                        reinterpret_cast<uintptr_t>(scores.Row(0) + to) % 64 == 0;
@@ -244,7 +245,7 @@ void BlockScorer::AddSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixVi
                            int worker) const {
   const int64_t head = kv_head * group_;
   float* const signs = tiles_.Row(worker);
-  // Of a page at a time, while the next one is fetched: as far ahead as memory needs to answer.
+  // Scores a page at a time while the next one is fetched, to hide the latency of memory.
   SignTiles tiles = index_.Signs(layer_, kv_head, begin);
   for (int64_t i = begin, next = 0; i < end; i = next) {
     next = std::min({end, i + tiles.count, i + kTileTokens});

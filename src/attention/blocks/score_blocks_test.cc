@@ -13,13 +13,13 @@ namespace {
 
 constexpr int64_t kTokens = 64 * 9;
 
-// Numbers, so that some lie far above a dimension's others, and all of them further on in the text.
+// Some numbers lie far above the others of their dimension. All grow along the text.
 float KeyAt(int64_t head, int64_t p, int64_t d) {
   const float key = RandomKey(3, 1, head, p, d);
   return (d % 3 == 0 && key > 0.8f ? 4.0f : key) + 0.2f * static_cast<float>(p / 64 * (d % 5));
 }
 
-// Of a tile.
+// The offset of a tile in dimension d.
 double OffsetOf(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
   const PartVector mean = VectorAt(index.means(), 1, head, tile);
   return mean.integers[static_cast<size_t>(d)] * double{mean.scale} *
@@ -30,13 +30,13 @@ struct SignProblem {
   AttentionGeometry geometry;
   int64_t block_tokens = 64;
   int64_t learnt_blocks = 2;
-  float outweighs = 1;  // a dimension of every query the others
+  float outweighs = 1;  // the factor of one dimension of every query
 };
 
-// A tile scores as its offset, which is stored in int8 and its query in two, and as high above that
-// as its highest key, of which only signs are known, and what they say in its dimensions. Tables of
-// queries have 7 bits, and 14 where few dimensions outweigh the others: each of a query's groups
-// may be off by half a step, and all of them together.
+// A tile scores the sum of its offset's score and the highest score of the levels of its keys. The
+// offset is int8, and its query two int8 vectors. Tables of queries have 7 bits, or 14 where few
+// dimensions outweigh the others. Each group of a query, and the sum of all groups, may be off by
+// half a step.
 void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& kernels,
                       int threads) {
   const AttentionGeometry& geometry = problem.geometry;
@@ -134,7 +134,7 @@ TEST_P(ScoreBlocksTest, SignsTellATilesHighestKey) {
   }
 }
 
-// With 7 bits for a group nothing would be left of the other dimensions.
+// Tables of 7 bits for a group would lose the other dimensions.
 TEST_P(ScoreBlocksTest, SignsOfDimensionsThatOneOutweighsCountToo) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 512, 0, {0, 0});
   ExpectSignsScore({.geometry = geometry, .outweighs = 200}, table(), 2);

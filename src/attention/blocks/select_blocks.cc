@@ -11,7 +11,7 @@
 namespace godwit {
 namespace {
 
-// worth = the larger of it and the head's shares of attention, in powers of two.
+// worth = max(worth, the head's shares of attention), both in log2.
 void AddShares(const kernels::KernelTable& kernels, std::span<const float> scores,
                std::span<float> worth) {
   const kernels::PowerSum all = kernels.sum_powers(scores.data(), std::ssize(scores));
@@ -22,7 +22,7 @@ void AddShares(const kernels::KernelTable& kernels, std::span<const float> score
   }
 }
 
-// worth: of parts, so many to a block; becomes that of the blocks.
+// Turns the worth of parts, `parts` to a block, into the worth of blocks.
 void ToBlocks(int64_t parts, const BlockChoice& choice, float* worth) {
   if (parts == 1) return;
   for (int64_t block = choice.first; block < choice.last; ++block) {
@@ -30,18 +30,18 @@ void ToBlocks(int64_t parts, const BlockChoice& choice, float* worth) {
   }
 }
 
-// The n-th largest, 1 for the largest; those before it come to stand there.
+// The n-th largest number, from 1 on. The larger ones move before it.
 float Largest(int64_t n, std::span<float> numbers) {
   const auto at = numbers.begin() + n - 1;
   std::ranges::nth_element(numbers, at, std::ranges::greater{});
   return *at;
 }
 
-// Blocks whose largest worth is looked at before them.
+// Blocks in a stretch. The largest worth of a stretch decides whether its blocks are looked at.
 constexpr int64_t kStretch = 16;
 constexpr int64_t StretchesOf(int64_t blocks) { return (blocks + kStretch - 1) / kStretch; }
 
-// order, maxima: room for the worth of all blocks, and for that of their stretches.
+// order, maxima: scratch space for the worth of all blocks, and of their stretches.
 void Choose(const float* worth, const BlockChoice& choice, std::span<float> order,
             std::span<float> maxima, std::span<int32_t> chosen) {
   if (chosen.empty()) return;
@@ -50,7 +50,7 @@ void Choose(const float* worth, const BlockChoice& choice, std::span<float> orde
     return std::span(worth + begin, worth + std::min(begin + kStretch, choice.last));
   };
   for (size_t i = 0; i < maxima.size(); ++i) maxima[i] = std::ranges::max(stretch(i));
-  // So many stretches have a block that is worth as much, so that no lesser one is chosen.
+  // At least choice.count blocks are worth `bound` or more, so no lesser one is chosen.
   float bound = -std::numeric_limits<float>::infinity();
   if (choice.count <= std::ssize(maxima)) {
     std::ranges::copy(maxima, order.begin());
@@ -61,7 +61,7 @@ void Choose(const float* worth, const BlockChoice& choice, std::span<float> orde
     if (maxima[i] >= bound) end = std::ranges::copy(stretch(i), end).out;
   }
   const float least = Largest(choice.count, std::span(order.begin(), end));
-  int64_t equal = std::count(order.begin(), order.begin() + choice.count, least);  // and are chosen
+  int64_t equal = std::count(order.begin(), order.begin() + choice.count, least);  // to choose
   auto next = chosen.begin();
   for (size_t i = 0; i < maxima.size(); ++i) {
     if (maxima[i] < least) continue;
@@ -87,7 +87,7 @@ void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const Blo
   const auto scores =
       exec.workspace.Matrix<float>(geometry.shape.heads, padded * kernels::kTileTokens);
   ScoreBlocks(exec, geometry, index, layer, q, position, choice.last, scores);
-  const int64_t heads = geometry.shape.heads / chosen.rows;  // that choose together
+  const int64_t heads = geometry.shape.heads / chosen.rows;  // heads that choose together
   const auto worth = exec.workspace.Matrix<float>(chosen.rows, parts);
   const int64_t blocks = choice.last - choice.first;
   const auto order = exec.workspace.Matrix<float>(chosen.rows, blocks);

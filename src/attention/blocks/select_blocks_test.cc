@@ -17,22 +17,22 @@ namespace {
 
 constexpr int64_t kLayer = 1;
 constexpr int64_t kIndexed[] = {kLayer};
-using Chosen = std::vector<std::vector<int32_t>>;  // of every choice
+using Chosen = std::vector<std::vector<int32_t>>;  // for each choice
 
-// A text's blocks, and a query whose numbers are integers in int8.
+// A text's blocks, and a query whose numbers are exact in int8.
 struct Problem {
   Problem(AttentionGeometry of_model, const BlockShape& shape, int64_t blocks, uint32_t seed)
       : geometry(std::move(of_model)),
         cache(std::make_shared<KvPool>(LayoutOf(geometry, DType::kBF16))),
         index(shape, cache.shared_pool(), kIndexed),
         position(blocks * shape.tokens + 99) {
-    // Keys that lie off zero, so that a spread says something of its own.
+    // Keys lie off zero, so that the spread carries information of its own.
     ReadKeysOf(
         cache, blocks * shape.tokens, [&](int64_t layer, int64_t head, int64_t p, int64_t d) {
           return RandomKey(seed, layer, head, p, d) + RandomKey(seed + 1, layer, head, p / 64, d);
         });
     FillIndex(blocks);
-    // Of every head in a size of its own: sure of few parts, or hardly of any.
+    // Each head has its own size: some heads prefer few parts, others hardly any.
     kernels::RandomFloats random(seed);
     const int64_t dim = geometry.shape.head_dim;
     for (int64_t head = 0; head < geometry.shape.heads; ++head) {
@@ -74,7 +74,7 @@ struct Problem {
   std::vector<float> q;  // [heads, head_dim]
 };
 
-// The header in double: shares of the attention of a head, as logarithms.
+// The definition of the header in double: log shares of a head's attention.
 std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) {
   const AttentionGeometry& geometry = problem.geometry;
   const ops::AttentionShape& shape = geometry.shape;
@@ -106,7 +106,7 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) 
 
 struct Expected {
   Chosen chosen;
-  double margin;  // between what is chosen and what is not
+  double margin;  // between the worst chosen and the best other block
 };
 
 Expected Oracle(const Problem& problem, const BlockChoice& choice, int64_t choices) {
@@ -166,8 +166,8 @@ class SelectBlocksTest : public kernels::IsaTest {
   int asked_ = 0, sure_ = 0;
 };
 
-// Of 40 blocks, behind those that are asked for there are others in the same tile. 40 blocks of 64
-// parts are tiles for three tasks.
+// Some of the 40 blocks lie in the last tile behind the choice. 40 blocks of 64 parts make three
+// tasks.
 TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
   uint32_t seed = 0;
   for (const RepresentativeKind& kind : kRepresentatives) {
@@ -193,7 +193,7 @@ TEST_P(SelectBlocksTest, OfEveryModelAndBlockSize) {
   }
 }
 
-// A part stands where its last key does.
+// ALiBi places a part at its last key.
 TEST_P(SelectBlocksTest, WithAlibi) {
   uint32_t seed = 200;
   for (const bool in_bf16 : {false, true}) {
@@ -239,7 +239,7 @@ TEST_P(SelectBlocksTest, TheEarlierOfEquals) {
   }
 }
 
-// The first head's scores are around 400 and those of the second around 0; the second is surer.
+// The first head scores around 400 and the second around 0, but the second is surer.
 TEST_P(SelectBlocksTest, SharesDoNotDependOnTheLengthOfVectors) {
   constexpr int64_t kBlocks = 20, kSure = 13;
   Problem problem(Model(2, 2, 4), {.type = RepresentativeType::kMean, .tokens = 64, .parts = 1}, 1,

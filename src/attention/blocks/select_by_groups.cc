@@ -27,13 +27,13 @@ float TotalOf(const kernels::KernelTable& kernels, std::span<const float> scores
 // Heads that choose together.
 struct Chooser {
   MatrixView<const float> coarse;  // [heads, groups]
-  MatrixView<const float> fine;    // [heads, parts], behind the last group and then as in `order`
-  std::span<float> totals;         // of the heads, by groups
+  MatrixView<const float> fine;    // [heads, parts]: behind the last group, then as in `order`
+  std::span<float> totals;         // [heads], over all groups
   std::span<float> group_worth;
-  std::span<float> block_worth;  // of blocks in the order of `fine`
-  std::span<int32_t> order;      // groups, those of most worth before others
+  std::span<float> block_worth;  // [blocks], in the order of `fine`
+  std::span<int32_t> order;      // groups, by falling worth
   std::span<int32_t> best;       // blocks, by their place in block_worth
-  int64_t open;                  // groups
+  int64_t open;                  // number of open groups
   int64_t scored = 0;
   bool sure = false;
 };
@@ -56,7 +56,8 @@ class Search {
   int64_t PartsOf(int64_t open) const { return BlocksOf(open) * parts_; }
   int64_t group_parts() const { return group_blocks_ * parts_; }
 
-  // A bound stays one as it is computed: rounding lowers it by less than this share of the scores.
+  // Rounding lowers a bound by less than kRounding times the largest score. The total compensates
+  // it.
   void OrderGroups(Chooser& chooser) const {
     constexpr float kRounding = 0x1p-18f;
     std::ranges::fill(chooser.group_worth, -kInfinity);
@@ -77,7 +78,7 @@ class Search {
     });
   }
 
-  // Among the blocks that are scored.
+  // Chooses among the scored blocks.
   void ChooseBlocks(Chooser& chooser, std::span<int32_t> chosen) const {
     const auto blocks = static_cast<size_t>(BlocksOf(chooser.open));
     const std::span<float> worth = chooser.block_worth.first(blocks);
@@ -104,7 +105,7 @@ class Search {
   }
 
  private:
-  // worth = the larger of it and the shares of its parts.
+  // worth = max(worth, the shares of its parts).
   static void AddShares(std::span<const float> scores, float total, int64_t parts,
                         std::span<float> worth) {
     for (size_t i = 0; i < scores.size(); ++i) {

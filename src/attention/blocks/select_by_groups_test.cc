@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kLayer = 1;
 constexpr int64_t kIndexed[] = {kLayer};
-using Chosen = std::vector<std::vector<int32_t>>;  // of every choice
+using Chosen = std::vector<std::vector<int32_t>>;  // for each choice
 using KeyOf = std::function<float(int64_t layer, int64_t head, int64_t position, int64_t d)>;
 
 BlockShape GroupsOf(const BlockShape& blocks, int64_t count) {
@@ -50,7 +50,7 @@ struct Problem {
     for (int64_t i = 0; i < q.size(); ++i) q[i] = random(-2, 2);
   }
 
-  // most: groups; 0: all blocks are scored.
+  // most: groups to open; 0 scores all blocks.
   Chosen Select(StepRunner& runner, const BlockChoice& choice, int64_t choices, int64_t most,
                 int64_t* read_bytes = nullptr) const {
     const ops::AttentionShape& shape = geometry.shape;
@@ -83,8 +83,8 @@ AttentionGeometry Model(int64_t heads, int64_t kv_heads, int64_t head_dim) {
   return TestGeometry(heads, kv_heads, head_dim, 0, {0, 0});
 }
 
-// Keys that hide what matters: neighbours alike, neighbours unlike, one key in a thousand far off,
-// all keys equal, and keys so close that only rounding tells them apart.
+// Keys that hide important blocks: neighbours alike, neighbours unlike, one key in a thousand far
+// off. Also all keys equal, and keys that only rounding tells apart.
 const KeyOf kTexts[] = {
     [](int64_t layer, int64_t head, int64_t p, int64_t d) {
       return RandomKey(1, layer, head, p / 512, d) + 0.2f * RandomKey(2, layer, head, p, d);
@@ -103,7 +103,7 @@ const KeyOf kTexts[] = {
 
 class SelectByGroupsTest : public kernels::IsaTest {};
 
-// The proof that bounds nest: what groups leave out, a look at every block would, too.
+// Proves that bounds nest: a search by groups chooses the same blocks as a look at all.
 TEST_P(SelectByGroupsTest, BoundsLoseNoBlock) {
   constexpr int64_t kBlocks = 61;
   uint32_t seed = 0;
@@ -131,7 +131,7 @@ TEST_P(SelectByGroupsTest, BoundsLoseNoBlock) {
   }
 }
 
-// Heads that choose together weigh their shares by the bounds of all groups: opening more of them
+// Heads that choose together weigh their shares by the bounds of all groups. Opening more groups
 // changes nothing.
 TEST_P(SelectByGroupsTest, BoundsDoNotShowHowManyWereOpenedAtFirst) {
   uint32_t seed = 100;
@@ -147,7 +147,7 @@ TEST_P(SelectByGroupsTest, BoundsDoNotShowHowManyWereOpenedAtFirst) {
   }
 }
 
-// Where neighbouring keys are alike, most of a long text's index is not read.
+// Most of a long text's index stays unread where neighbouring keys are alike.
 TEST_P(SelectByGroupsTest, BoundsSkipWhatIsFarOff) {
   const Problem problem(Model(2, 2, 24), ShapeOf(RepresentativeType::kQuest), 320, 8, 1, kTexts[0]);
   StepRunner runner(1, table());
@@ -156,8 +156,8 @@ TEST_P(SelectByGroupsTest, BoundsSkipWhatIsFarOff) {
   EXPECT_LT(read, problem.index.ReadBytes(320) * 2 / 3);
 }
 
-// Of every kind: a group of keys along the query is opened, and its blocks are chosen as they would
-// be among all.
+// A group of keys along the query is opened, for every kind. The blocks chosen are those of a
+// search of all.
 TEST_P(SelectByGroupsTest, OpensTheGroupsThatStandOut) {
   constexpr int64_t kBlocks = 47, kGroup = 4, kStandsOut = 6;
   for (const RepresentativeKind& kind : kRepresentatives) {
@@ -175,8 +175,8 @@ TEST_P(SelectByGroupsTest, OpensTheGroupsThatStandOut) {
   }
 }
 
-// Blocks behind the last whole group are always looked at, and those that are seen anyway never
-// chosen.
+// The search always looks at blocks behind the last whole group, and never chooses blocks that are
+// seen anyway.
 TEST_P(SelectByGroupsTest, TheRestIsChosenToo) {
   constexpr int64_t kBlocks = 35, kGroup = 8;
   for (const RepresentativeKind& kind : kRepresentatives) {

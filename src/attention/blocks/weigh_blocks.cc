@@ -16,9 +16,9 @@ using kernels::kTileTokens;
 // Blocks that a core weighs at a time.
 constexpr int64_t kTaskBlocks = 8;
 
-// Queries beside which the keys of a tile are a packed weight of kTileTokens outputs (packing.h):
-// attention rounds them to bf16 where keys are, and int8 keys have them in two parts here, the
-// second one of what the first leaves.
+// Products of queries with tiles of keys as packed weights of kTileTokens outputs (packing.h).
+// Queries are rounded to bf16 where keys are bf16. For int8 keys a query has two int8 parts: the
+// second holds the remainder of the first.
 class KeyProduct {
  public:
   KeyProduct(const Exec& exec, const ops::KvView& kv, MatrixView<const float> q)
@@ -57,14 +57,14 @@ class KeyProduct {
     }
   }
 
-  // Floats of scratch memory for so many queries.
+  // Floats of scratch memory for this many queries.
   static int64_t ScratchFloats(const ops::KvView& kv, int64_t head_dim, int64_t rows) {
     const int64_t keys = kv.narrow_keys ? ops::WidenedKeyBytes(head_dim) : 0;
     return 2 * rows * kTileTokens + keys / static_cast<int64_t>(sizeof(float));
   }
 
-  // scores [rows, kTileTokens, with that stride]: queries [first, first + rows) by the keys of a
-  // tile of a head.
+  // Scores [rows, kTileTokens] with `stride`: queries [first, first + rows) by a tile of a head's
+  // keys.
   void Score(int64_t first, int64_t rows, int64_t head, int64_t tile, float* scratch, float* scores,
              int64_t stride) const {
     const bool split = parts_ == 2;
@@ -140,7 +140,7 @@ void WeighBlocks(const Exec& exec, const AttentionGeometry& geometry, const ops:
   const int64_t tiles = block_tokens / kTileTokens;
   Workspace::Scope scope(exec.workspace);
   const KeyProduct product(exec, kv, q);
-  // Of a core: the scores of a block, a tile of biases, and what products need.
+  // Scratch memory of a core: the scores of a block, the biases of a tile, and that of products.
   const int64_t score_floats = group * block_tokens;
   const auto memory = exec.workspace.Matrix<float>(
       exec.pool.threads(),

@@ -21,8 +21,8 @@
 namespace godwit {
 namespace {
 
-// What a row sees is a function of its position, the keys before it, and its query or that of an
-// earlier one whose choice it shares. The context, before the question, is read as if by dense.
+// A row's keys depend on its position, the keys before it, and its query or an earlier query whose
+// choice it shares. The context before the question is read as with dense.
 class BlocksPolicy : public AttentionPolicy {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
@@ -41,7 +41,7 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool tells_question() const override { return true; }
-  // Whole blocks.
+  // Rounds to whole blocks.
   void ShowOnly(ops::KvRange positions) override {
     const int64_t size = spec().block_size, end = positions.end;
     here_ = {positions.begin / size, end == INT64_MAX ? end : end / size};
@@ -95,7 +95,7 @@ class BlocksPolicy : public AttentionPolicy {
     shared_.Accept(length, path);
     preselection_.Accept(length, path);
     importance_.Accept(length, path);
-    // As the plan of a chain's last token has it.
+    // The same range as in the plan of a chain's last token.
     const int64_t last = length + std::ssize(path) - 1;
     importance_.Keep(std::max<int64_t>(0, last - TextCache::kTokensToGoBack), last + 1);
   }
@@ -170,7 +170,7 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t first_choice() const { return std::max(ask_from_, geometry_->first_sparse()); }
   int64_t ChooserOf(int64_t position) const { return shared_.ChooserOf(position, first_choice()); }
 
-  // chosen [choices, second_block_count], -1 behind the last. Result: bytes read to choose.
+  // chosen: [choices, second_block_count], -1 behind the last. Returns the bytes read to choose.
   int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
                  MatrixView<int32_t> chosen) {
     int64_t read_bytes = 0;

@@ -47,8 +47,8 @@ BlockShape BlocksByIndex::Shape() const {
 
 TextIndex BlocksByIndex::index() const {
   const BlockShape shape = Shape();
-  // Of signs also how they lie (kernels::SignAt) and from where they are taken: both were others
-  // once.
+  // The kind of signs also names their layout (kernels::SignAt) and their origin. Both have
+  // changed.
   TextIndex index{
       .kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}", KindOf(shape.type).name,
                           shape.signs() ? " by keys from tile means" : "", shape.tokens,
@@ -59,7 +59,8 @@ TextIndex BlocksByIndex::index() const {
   return index;
 }
 
-// What stands for groups comes from what stands for blocks: that is little, and made anew.
+// Representatives of groups come from those of blocks. They take little time, so they are made
+// anew.
 void BlocksByIndex::TakeUp(const KvCache& cache, const TextIndex& index) {
   if (index.kind != this->index().kind) return;
   index_.emplace(Shape(), cache.pool_in_memory(), geometry_->leaders);
@@ -80,7 +81,7 @@ void BlocksByIndex::Reserve(const RowRun& run) {
 
 void BlocksByIndex::Truncate(int64_t length) {
   if (!index_) return;
-  // As if a question had begun there: one will, where an answer is taken back.
+  // Counts as if a question began at `length`: one will where an answer is taken back.
   const int64_t local = length > geometry_->first_sparse() ? geometry_->FirstLocal(length - 1) : 0;
   const int64_t blocks = here_.CountBefore(local);
   index_->Truncate(blocks);
@@ -97,7 +98,7 @@ int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries
   if (choice.count == 0) return 0;
   Fill(queries.exec, run, layer, importance, blocks);
   const auto found = chosen.Cols(0, choice.count);
-  // As if the text began with what is held.
+  // Positions count from the first held block, as if the text began there.
   const int64_t position = run.position - here_.begin * spec().block_size;
   int64_t read_bytes = 0;
   if (SelectsByGroups(blocks)) {

@@ -11,7 +11,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Blocks [choices, blocks] whose keys are looked at.
+// Announces the reading of blocks [choices, blocks].
 void WillWeigh(const BlocksGeometry& geometry, const RowRun& run, int64_t layer,
                MatrixView<const int32_t> blocks) {
   if (run.cache->pool().file() == nullptr) return;
@@ -42,7 +42,7 @@ int64_t ChooseNamedByKeys(const BlocksGeometry& geometry, const RowRun& run, int
     }
     return 0;
   }
-  // The block that is being filled is not weighed.
+  // A block that is still being filled is not weighed.
   const int64_t initial = geometry.initial, local = geometry.FirstLocal(run.position);
   const int64_t full = (run.position + 1) / spec.block_size;
   const int64_t seen = initial + std::max<int64_t>(0, full - local);

@@ -46,7 +46,7 @@ int64_t BlocksEstimate::Estimate(const RowRun& run, int64_t layer, const RunQuer
       run, layer, here_, spec().block_size, means_->filled(layer), last,
       [&](const ops::KvView& kv, int64_t end) { means_->Fill(exec, layer, kv, end, lasting); });
   Workspace::Scope scope(exec.workspace);
-  // Now, and not with the row's keys: another branch of the step may bring other blocks.
+  // Attention runs now, not with the row's keys: another branch of the step may bring other blocks.
   const ops::AttentionSource source{.kv = means_->View(layer),
                                     .q = queries.q,
                                     .visible = {.begin = first, .end = last},

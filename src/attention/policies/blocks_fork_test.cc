@@ -7,7 +7,7 @@
 namespace godwit::blocks_fork_test {
 namespace {
 
-// They share its index, and each goes on with keys of its own; so does a text that went back.
+// Forks share an index, and each goes on with its own keys, as does a text that went back.
 void ExpectForksGoOnAsIfAlone(const std::string& settings) {
   const std::string spec = "blocks:initial=0,local_windows_len=1,second_block_count=2," + settings;
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
@@ -39,7 +39,7 @@ TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
   ExpectForksGoOnAsIfAlone("estimate=True");
 }
 
-// Both branches of a tree fill a block, each for itself.
+// Both branches of a tree fill a block, each its own.
 void ExpectBranchesAreAlone(const char* spec, int64_t length) {
   constexpr int64_t kDrafts = 70;
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
@@ -77,12 +77,12 @@ TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
                          645);
 }
 
-// The first blocks, whose mean key is what signs are taken from, are drafts still.
+// The first blocks are still drafts, and their mean key is the base of signs.
 TEST(BlocksPolicyTree, ABranchHasACentreOfItsOwn) {
   ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=1", 100);
 }
 
-// Each fills a stretch with tokens of its own.
+// Each branch fills a stretch with its own tokens.
 TEST(BlocksPolicyTree, ABranchDoesNotSeeWhatMattersInAnother) {
   ExpectBranchesAreAlone(
       "blocks:initial=0,local_windows_len=1,second_block_count=4,representative_type=DYNAMIC", 620);

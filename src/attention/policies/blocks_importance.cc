@@ -27,7 +27,7 @@ void BlocksImportance::Find(const RowRun& run, int64_t layer, const Exec& exec, 
   const ops::KvRange dropped = run.cache->dropped();
   if (std::max(begin, dropped.begin) < std::min(end, dropped.end)) return;
   const auto observers = queries_.Find(run, layer, FirstObserver(begin), end);
-  if (std::ssize(observers) < end - FirstObserver(begin)) return;  // somebody else read some
+  if (std::ssize(observers) < end - FirstObserver(begin)) return;  // some were read elsewhere
   const int64_t kv_heads = geometry_->attention.shape.kv_heads, count = representatives();
   const int64_t rows = stretch() / geometry_->spec.block_size * kv_heads;
   Places places(static_cast<size_t>(rows * count));

@@ -19,7 +19,7 @@ constexpr const char* kSpec =
     "blocks:initial=64,local_windows_len=130,second_block_count=2,observation_window=20,"
     "representative_num=4,representative_type=DYNAMIC";
 
-// The tokens of a block that get most attention from the last of its stretch.
+// The tokens of a block with the most attention from the observers of its stretch.
 std::vector<int64_t> Important(const AttentionGeometry& geometry, const TestText& text,
                                int64_t layer, int64_t kv_head, int64_t block) {
   const int64_t begin = block * 64 / kStretch * kStretch, end = begin + kStretch;
@@ -41,7 +41,7 @@ std::vector<int64_t> Important(const AttentionGeometry& geometry, const TestText
   return order;
 }
 
-// Blocks that a token sees with a KV head: those chosen by the softmax over all of these keys.
+// The blocks that a token sees with a KV head, chosen by the softmax over all important keys.
 std::set<int64_t> Seen(const AttentionGeometry& geometry, const TestText& text, int64_t layer,
                        int64_t kv_head, int64_t position) {
   const int64_t group = geometry.shape.heads / geometry.shape.kv_heads;
@@ -68,7 +68,7 @@ std::set<int64_t> Seen(const AttentionGeometry& geometry, const TestText& text, 
   return seen;
 }
 
-// In context, question and answer.
+// Tokens of context, question and answer.
 TEST(BlocksPolicyDynamic, ChoosesByTheKeysThatGotMostAttention) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 23);
@@ -93,11 +93,11 @@ TEST(BlocksPolicyDynamic, ChoosesByTheKeysThatGotMostAttention) {
       }
     }
   }
-  // Representatives are rounded to int8: a few blocks nearly equal to others are chosen for them.
+  // Representatives are rounded to int8, which swaps a few nearly equal blocks.
   EXPECT_GE(equal, all * 19 / 20) << "of " << all;
 }
 
-// To the bit, wherever it goes back to, and whoever observes is read again.
+// A text that goes back gets the same bits, and observers are read again.
 TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4), other(geometry, kTokens, 5);
@@ -134,7 +134,7 @@ TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {
   EXPECT_NE(as("DYNAMIC"), as("MEAN"));
 }
 
-// A step that did not end leaves nothing.
+// An unended step leaves nothing.
 TEST(BlocksPolicyDynamic, AStepThatDidNotEndDoesNotShow) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4), other(geometry, kTokens, 5);
@@ -152,7 +152,8 @@ TEST(BlocksPolicyDynamic, WhatItRemembersIsCounted) {
   const auto cache = BlocksText(geometry, kSpec, 400);
   const KvBudget& budget = cache->cache().pool().budget();
   ReadText(*cache, text, 640, 64);
-  // 5 stretches of 2 blocks, 2 heads and 4 tokens, and the observers of one, in 2 layers.
+  // Memory of 5 stretches of 2 blocks, 2 heads and 4 tokens, and of one stretch's observers, in 2
+  // layers.
   EXPECT_EQ(cache->Stats().bytes - budget.used(),
             2 * (5 * 2 * 2 * 4 * 2 + kObservers * 4 * 12 * 4));
 }

@@ -12,11 +12,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Rows of one step look one at a time, each with blocks of its own.
+// Rows of one step attend one at a time, each to its own blocks.
 TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
   const TestText text(geometry, 1000, 2);
-  constexpr int64_t kTile = 64 * (2 * 12 + int64_t{sizeof(float)});  // of representatives
+  constexpr int64_t kTile = 64 * (2 * 12 + int64_t{sizeof(float)});  // a tile of representatives
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
   const auto cache = BlocksText(
       geometry, "blocks:local_windows_len=100,second_block_count=2,representative_type=MEANSTD");
@@ -31,18 +31,19 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
             "blocks:local_windows_len=100,second_block_count=2,representative_type=MEANSTD");
   EXPECT_EQ(stats.kept, 1000);
   EXPECT_EQ(stats.most_kept, kBlocksContext);
-  // The row at 999: its window begins in block 14, before which there are 56 pages, one tile.
+  // The window of the row at 999 begins in block 14. Before it lie 56 parts, in one tile.
   const int64_t tokens = 64 + 2 * 64 + 1000 - 14 * 64;
   EXPECT_EQ(stats.read_bytes, tokens * layout.bytes_per_token() + 2 * kTile);
 }
 
-// The first layer is dense by the spec, the third has a window of the model's own.
+// The first layer is dense by the spec. The third has the model's own window.
 TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
   constexpr int64_t kTokens = 640;
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0, 9, 0});
   const TestText text(geometry, kTokens, 2);
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
-  // Nor have those that see what another one chose. Signs lie in a page, their means in another.
+  // Layers that share another layer's choice have no index. Signs lie in one page, means in
+  // another.
   for (const int64_t layer_step : {1, 2}) {
     const auto cache =
         BlocksText(geometry, fmt::format("blocks:local_windows_len=1,second_block_count=1,"
@@ -54,7 +55,7 @@ TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
   }
 }
 
-// The cache fits, its index does not.
+// The cache fits into memory, but its index does not.
 TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   const std::string spec = "blocks:second_block_count=2";
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
@@ -105,14 +106,14 @@ TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {
   EXPECT_EQ(ReadText(*cache, text, 2001, 1), ReadText(*reference, text, 2001, 1));
   EXPECT_EQ(memory->used(), cache->policy().bytes());
   EXPECT_GT(memory->used(), 0);
-  // The index is made of all of it, once; after that the chosen blocks come.
+  // The index is made once, from all keys. Later steps read only chosen blocks.
   const int64_t made = cache->Stats().file_read_bytes;
   EXPECT_GE(made - read_before, 20 * layout.page_bytes());
   EXPECT_EQ(ReadText(*cache, text, 2002, 1), ReadText(*reference, text, 2002, 1));
   EXPECT_LE(cache->Stats().file_read_bytes - made, 8 * cache->cache().layout().page_bytes());
 }
 
-// What is weighed by its keys is announced, seen or not.
+// Keys to be weighed are announced to the file, whether they are seen or not.
 TEST(BlocksPolicyMemory, KeysThatAreWeighedComeFromAFile) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
   const KvLayout layout = LayoutOf(geometry, DType::kF32);

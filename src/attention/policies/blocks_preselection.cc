@@ -35,7 +35,7 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
   if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
   const int64_t begin = std::max({ask_from_, answer_ - spec.observation_window, int64_t{0}});
   const auto queries = queries_.Find(run, layer, begin, answer_);
-  if (queries.empty()) return nullptr;  // somebody else read the question
+  if (queries.empty()) return nullptr;  // the question was read elsewhere
   Workspace::Scope scope(exec.workspace);
   const auto chosen =
       exec.workspace.Matrix<int32_t>(geometry_->choices(), spec.preselect_block_count);

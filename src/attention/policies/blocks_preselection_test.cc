@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kHeads = 4, kTokens = 640;
 
-// Blocks [1, 6) as the last 20 tokens before kAnswer share their attention among whole blocks.
+// Preselection among blocks [1, 6): the last 20 tokens before kAnswer share their attention among
+// whole blocks.
 constexpr int64_t kAnswer = 500;
 std::set<int64_t> Preselected(const TestText& text, int64_t layer, int64_t begin, int64_t end) {
   std::vector<double> worth(6);
@@ -70,7 +71,7 @@ TEST(BlocksPolicyPreselect, TheAnswerSeesWhatTheQuestionChoseAndAllThatCameSince
   }
 }
 
-// The question of another turn ends elsewhere, and its tokens are read again.
+// The question of another turn ends elsewhere, so its tokens are read again.
 TEST(BlocksPolicyPreselect, AnotherQuestionChoosesAnew) {
   const AttentionGeometry geometry = TestGeometry(kHeads, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 14);
@@ -91,7 +92,7 @@ TEST(BlocksPolicyPreselect, AnotherQuestionChoosesAnew) {
     ReadText(*fresh, text, length, 64);
     EXPECT_EQ(ReadText(*fork, text, kTokens, 9), ReadText(*fresh, text, kTokens, 64)) << answer;
   }
-  // One that ends elsewhere sees other things.
+  // A question that ends elsewhere chooses other blocks.
   EXPECT_NE(ReadText(*BlocksText(geometry, spec, 300, nullptr, 420), text, kTokens, 64),
             ReadText(*BlocksText(geometry, spec, 300, nullptr, 430), text, kTokens, 64));
 }

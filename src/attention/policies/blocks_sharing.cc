@@ -9,7 +9,7 @@ SharedChoices::SharedChoices(std::shared_ptr<const BlocksGeometry> geometry)
 const ChosenBlocks* SharedChoices::Find(const RowRun& run, int64_t layer, int64_t chooser) const {
   const bool leads = geometry_->Leads(layer);
   if (!shares() || (leads && chooser == run.position)) return nullptr;
-  // Of a text that somebody else read, the first token that comes here has chosen.
+  // If the chooser was read elsewhere, the first token read here has chosen.
   for (int64_t at = chooser; at < run.position + (leads ? 0 : 1); ++at) {
     const auto* const found = choices_[PlaceOf(layer)].Find(at, HistoryRowAt(run, at));
     if (found != nullptr) return found;

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kTokens = 640;
 
-// A token that chose for those after it is not forgotten while a text may go back behind it. Where
-// it goes back farther, it goes back to one that chooses.
+// A shared choice is remembered as long as a text may go back behind its token. A text that goes
+// back farther goes to a token that chooses.
 TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
   const std::string spec =
       "blocks:initial=0,local_windows_len=1,second_block_count=1,token_step=50,layer_step=2";
@@ -24,7 +24,7 @@ TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
   const TestText text(geometry, kTokens, 9), other(geometry, kTokens, 10);
   const auto cache = BlocksText(geometry, spec, 210);
   ReadText(*cache, text, 519, 7);
-  // What is chosen for the next token: at 210, where the question begins, 250, 300 and so on.
+  // Tokens that choose: 210, where the question begins, 250, 300 and so on.
   const std::pair<int64_t, int64_t> lengths[] = {{519, 519}, {501, 501}, {500, 500}, {460, 460},
                                                  {449, 400}, {299, 250}, {249, 210}, {210, 210},
                                                  {209, 209}, {3, 3}};
@@ -40,7 +40,7 @@ TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
               HasSubstr("cannot go back to 449 of 519 tokens"));
 }
 
-// The paths of a tree of which each has tokens that choose; the text goes on from one of them.
+// Each path of a tree has tokens that choose. The text goes on from one of the paths.
 TEST(BlocksPolicySteps, APathOfATreeKeepsWhatItsOwnTokensChose) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 11), drafts(geometry, kTokens, 12);
@@ -59,7 +59,7 @@ TEST(BlocksPolicySteps, APathOfATreeKeepsWhatItsOwnTokensChose) {
     EXPECT_TRUE(std::ranges::equal(
         path, std::span(rows).subspan(accepted == 9 ? 0 : path.size(), path.size())))
         << accepted;
-    // The choice at 308 is one of the path's, and shared up to 311.
+    // The path's own choice at 308 serves up to 311.
     EXPECT_EQ(ReadText(*cache, text, 320, 2), ReadText(*chain, text, 320, 5)) << accepted;
   }
 }

@@ -22,7 +22,7 @@ struct Preset {
   void (*apply)(BlocksSpec& spec);
 };
 constexpr Preset kPresets[] = {
-    // InfLLM (arXiv 2402.04617), as many tokens seen as by the others.
+    // InfLLM (arXiv 2402.04617), with as many tokens seen as in the other presets.
     {"infllm",
      [](BlocksSpec& spec) {
        spec.block_size = spec.initial = 128;
@@ -32,7 +32,7 @@ constexpr Preset kPresets[] = {
      }},
     {"meanstd", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kMeanStd; }},
     {"quest", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kQuest; }},
-    // SnapKV (arXiv 2404.14469): what the question chose stays.
+    // SnapKV (arXiv 2404.14469): the question's choice stays.
     {"snapkv",
      [](BlocksSpec& spec) {
        spec.preselect_block = true;

@@ -16,14 +16,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A budget, and what it comes to in words of the header.
+// A budget, and the numbers of blocks that the header derives from it.
 struct Budget {
   int64_t block, initial, local, count;
   bool separate;
   int64_t token_step = 1, layer_step = 1;
   bool estimate = false;
 
-  // With 64 parts in a block, of a key or two.
+  // The 64 parts of a block have one or two keys each.
   std::string Spec() const {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
@@ -36,7 +36,7 @@ struct Budget {
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
   int64_t PageTokens() const { return block / 64; }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
-  // The token that chooses for the one at t.
+  // The token that chooses for the token at t.
   int64_t ChooserOf(int64_t t, int64_t ask_from) const {
     int64_t chooser = t;
     while (chooser % token_step != 0 && chooser > ask_from && Chooses(chooser - 1)) --chooser;
@@ -44,18 +44,18 @@ struct Budget {
   }
 };
 
-// Four heads, two of a KV head each. The first layer is dense by the spec, the third has a window
-// of the model's own.
+// Four heads share two KV heads. The first layer is dense by the spec. The third has the model's
+// own window.
 constexpr int64_t kHeads = 4, kTokens = 640, kWindow = 9;
 AttentionGeometry Model() { return TestGeometry(kHeads, 2, 12, 8, {0, 0, kWindow, 0}); }
 constexpr int64_t kChooses = 1;  // the first layer that chooses
 
 struct Choice {
   std::set<int64_t> blocks;
-  double margin;  // to the best block that is left
+  double margin;  // to the best block left out
 };
 
-// For query heads [begin, end) of the token at t, which choose together.
+// The joint choice of query heads [begin, end) for the token at t.
 Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t layer,
                   int64_t begin, int64_t end) {
   const int64_t local = budget.FirstLocal(t);
@@ -63,7 +63,8 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
   const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
   for (int64_t head = begin; head < end; ++head) {
     const auto scores = text.Scores(layer, head, t, t, keys);
-    // A mean key's score is the mean score. ALiBi counts from a part's end: a constant for all.
+    // The score of a mean key is the mean score. ALiBi counts from a part's end, a constant for
+    // all.
     std::vector<double> pages(static_cast<size_t>(local * 64));
     for (const SeenKey& key : keys) {
       pages[static_cast<size_t>(key.token / budget.PageTokens())] +=
@@ -88,7 +89,7 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
 
 class BlocksPolicyTest : public testing::TestWithParam<Budget> {};
 
-// The keys that a head of the token sees, or none where int8 might have decided.
+// The keys that a head of the token at t sees. Empty if int8 rounding might have decided.
 std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t ask_from, int64_t t,
                             int64_t layer, int64_t head) {
   if (layer == 2) return KeysIn(std::max<int64_t>(0, t + 1 - kWindow), t + 1);
@@ -110,7 +111,7 @@ std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t 
   return keys;
 }
 
-// The other keys, block by block, if they are estimated.
+// The keys missing in `keys`, block by block, if they are estimated.
 std::vector<std::vector<SeenKey>> OthersThan(const std::vector<SeenKey>& keys, const Budget& budget,
                                              int64_t layer, int64_t t) {
   if (!budget.estimate || layer == 2) return {};
@@ -178,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                          b.estimate ? "_estimated" : "");
     });
 
-// Of the context a window is seen, here one in which all of it lies.
+// The prefill's window holds the whole context here.
 TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, kWindow});
   const TestText text(geometry, kTokens, 7);

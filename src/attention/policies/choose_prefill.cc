@@ -10,7 +10,7 @@ namespace godwit {
 
 namespace {
 
-// In which keys reach ranks with these speeds as fast as they attend to them; 0: in none.
+// The smallest chunk whose keys reach all ranks as fast as ranks attend to them. 0: there is none.
 int64_t FedChunk(const std::vector<RankSpeed>& speeds, double key_bytes, int64_t least,
                  int64_t most) {
   // A step takes as long as its slowest rank.
@@ -33,7 +33,7 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   if (options.ranks == nullptr || options.ranks->size() == 1) return "";
   const PrefillSpec star = ParsePrefill("star:by-speed");
   if (options.spec != "dense") return star.ToString();
-  // A larger one takes more memory for a step's activations than a rank keeps of most contexts.
+  // A larger chunk takes more memory for a step's activations than a rank keeps of most contexts.
   constexpr int64_t kMostChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
   const double key_bytes =
@@ -42,8 +42,8 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   if (options.rank_speeds.empty()) return ring.ToString();
   const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMostChunk);
   ring.ring = fed > 0 ? fed : kMostChunk;
-  // Two blocks of a star are read densely. A model that looks back by windows or chunks of its own
-  // is not read by blocks.
+  // Two blocks of a star are read densely. Models with windows or chunks of their own are not read
+  // by blocks.
   const bool by_blocks = context > std::max(2, options.ranks->size() - 1) * star.block &&
                          std::ranges::all_of(geometry.windows, [](int64_t w) { return w == 0; });
   return fed == 0 && by_blocks ? star.ToString() : ring.ToString();

@@ -8,12 +8,12 @@
 namespace godwit::choose_prefill_test {
 namespace {
 
-// Of the shape of an 8B model: 2,112 bytes of a key and value in int8.
+// The shape of an 8B model: 2,112 bytes for a key and value in int8.
 AttentionGeometry Large(std::vector<int64_t> windows = {0, 0}) {
   return TestGeometry(32, 8, 128, 128, std::move(windows));
 }
 
-// Of hosts with 5 Tops, as docs/papers/ring-attention.md has it.
+// A host with 5 Tops, as in docs/papers/ring-attention.md.
 RankSpeed WithLink(double gbit) {
   return {.best_link = 1e9 / 8 * gbit,
           .worst_link = 1e9 / 8 * gbit,
@@ -43,11 +43,11 @@ class ChoosePrefillTest : public testing::Test {
 TEST_F(ChoosePrefillTest, AChunkThatIsReceivedInLessTimeThanItTakes) {
   const RankSpeed fast = WithLink(10);
   EXPECT_EQ(Choose({fast, fast, fast}), "ring:chunk=2048");         // 516 would do
-  EXPECT_EQ(Choose({fast, WithLink(2), fast}), "ring:chunk=4096");  // of 2,580
-  EXPECT_EQ(Choose({fast, WithLink(1), fast}), "ring:chunk=8192");  // of 5,156
+  EXPECT_EQ(Choose({fast, WithLink(2), fast}), "ring:chunk=4096");  // 2,580 would do
+  EXPECT_EQ(Choose({fast, WithLink(1), fast}), "ring:chunk=8192");  // 5,156 would do
   // bf16 takes twice the bytes.
   EXPECT_EQ(Choose({WithLink(2), fast, fast}, Large(), "dense", DType::kBF16), "ring:chunk=8192");
-  // All wait for the rank that computes longest, and so may the keys.
+  // All ranks wait for the slowest rank, so keys may arrive later, too.
   RankSpeed slow = WithLink(1);
   slow.key_seconds *= 4;
   EXPECT_EQ(Choose({fast, slow, fast}), "ring:chunk=2048");
@@ -57,13 +57,13 @@ TEST_F(ChoosePrefillTest, AChunkThatIsReceivedInLessTimeThanItTakes) {
 TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
   const std::vector<RankSpeed> speeds = {WithLink(0.1), WithLink(10), WithLink(10)};
   EXPECT_EQ(Choose(speeds), kStar);
-  // Of three blocks at least, and one for each.
+  // A star has at least three blocks, and one for each rank.
   const auto of = [&](int64_t context) {
     return Choose(speeds, Large(), "dense", DType::kI8, context);
   };
   EXPECT_EQ(of(2 * 32768), "ring:chunk=8192");
   EXPECT_EQ(of(2 * 32768 + 1), kStar);
-  // Which is not for every model, nor for every policy.
+  // Models with windows keep the ring. The blocks policy always takes the star.
   EXPECT_EQ(Choose(speeds, Large({0, 4096})), "ring:chunk=8192");
   EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), kStar);
 }

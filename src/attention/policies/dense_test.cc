@@ -39,13 +39,13 @@ void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
   }
 }
 
-// Window w: the last w keys, the token itself among them. Layer by layer, as in some models.
+// A window of w shows the last w keys, the token itself included. Each layer has its own window.
 TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
   ExpectEveryTokenSeesItsWindow(TestGeometry(4, 2, 12, 8, kWindows));
   ExpectEveryTokenSeesItsWindow(WithValuesInKeys(TestGeometry(4, 1, 28, 8, kWindows)));
 }
 
-// Chunk c: those of the last position that c divides, and behind.
+// A chunk of c shows the keys from the last multiple of c on.
 TEST(DensePolicyTest, EveryTokenSeesItsChunk) {
   const AttentionGeometry geometry = InChunks(TestGeometry(4, 2, 12, 8, kWindows));
   ExpectEveryTokenSeesItsWindow(geometry);
@@ -110,7 +110,7 @@ TEST(DensePolicyTest, MemoryFollowsTheText) {
   }
 }
 
-// Of a layer with chunks, what lies in that of the last token.
+// A layer with chunks reads the chunk of the last token.
 TEST(DensePolicyTest, AStepReadsItsChunk) {
   const AttentionGeometry geometry = InChunks(TestGeometry(4, 2, 12, 12, {0, 50}));
   const TestText text(geometry, 300, 3);
@@ -124,7 +124,7 @@ TEST(DensePolicyTest, AStepReadsItsChunk) {
   }
 }
 
-// Of a layer with a window, what lies in it.
+// A layer with a window reads its window.
 TEST(DensePolicyTest, AStepReadsWhatItsRowsSeeOnce) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0, 10});
   const TestText text(geometry, 300, 3);

@@ -6,7 +6,7 @@
 namespace godwit {
 namespace {
 
-// The keys from a tile on, of a text of which nothing was dropped.
+// The keys from a tile on, of a text without dropped pages.
 ops::KvView Behind(ops::KvView view, int64_t tile) {
   assert(view.dropped_begin == view.dropped_end);
   view.pages += tile * view.page_stride;

@@ -9,8 +9,8 @@
 namespace godwit {
 namespace {
 
-// How a row sees depends on its position alone, so neither the chunks of a prompt nor a pause,
-// after which the text is read again, show in what was read.
+// A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
+// which the text is read again, changes the result.
 class PrefillPolicy : public AttentionPolicy {
  public:
   PrefillPolicy(const AttentionGeometry& geometry, const PrefillSpec& spec,
@@ -20,7 +20,7 @@ class PrefillPolicy : public AttentionPolicy {
   std::string name() const override {
     return fmt::format("{}, read by {}", asked_->name(), spec_.ToString());
   }
-  // What is asked forgets in a way of its own, if it forgets.
+  // A policy that forgets does so in its own way, and its name belongs to the reading.
   std::string reading() const override {
     const bool forgets = limit_tokens() == INT64_MAX;
     return forgets ? name() : spec_.ToString();
@@ -35,7 +35,7 @@ class PrefillPolicy : public AttentionPolicy {
     constexpr int64_t kEndless = int64_t{1} << 50;
     int64_t most = 0;
     for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
-      // Most is seen from the end of a block.
+      // The last row of a block sees the most.
       const int64_t block = Near(layer).block;
       const int64_t length =
           block == INT64_MAX ? kEndless : kEndless - kEndless % block + block - 1;
@@ -45,7 +45,8 @@ class PrefillPolicy : public AttentionPolicy {
     return most;
   }
 
-  // Wherever the question begins: of a text that was asked about, a longer context may begin.
+  // The result holds for every beginning of the question, because the context may grow after an
+  // answer.
   ops::KvRange Forgotten(int64_t length) const override {
     auto [begin, end] = asked_->Forgotten(length);
     begin = std::max(begin, spec_.anchor);
@@ -93,7 +94,7 @@ class PrefillPolicy : public AttentionPolicy {
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
     if (run.position < tail_from_) AddContext(run, layer, looks);
-    const Looks asked = asked_->Select(run, layer, queries);  // which may learn of the context, too
+    const Looks asked = asked_->Select(run, layer, queries);  // it may learn of the context
     if (run.position + run.rows <= tail_from_) return looks;
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, tail_from_);
@@ -117,8 +118,8 @@ class PrefillPolicy : public AttentionPolicy {
 
   bool SeesAll(int64_t layer) const { return geometry_.windows[static_cast<size_t>(layer)] == 0; }
 
-  // What a row of the context sees beside the anchor. A layer with a window or chunks of the
-  // model's own needs no star.
+  // The keys that a row of the context sees beside the anchor. A layer with a window or chunks of
+  // the model's own needs no star.
   ops::Visible Near(int64_t layer) const {
     if (SeesAll(layer)) {
       return {.window = spec_.window, .block = spec_.block, .overlap = spec_.overlap};
@@ -130,7 +131,7 @@ class PrefillPolicy : public AttentionPolicy {
 
   void AddContext(const RowRun& run, int64_t layer, Looks& looks) const {
     if (SeesAll(layer) && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
-      // The overlap of the second block may lie in the anchor, too, and a key is shown once.
+      // The overlap of the second block may lie in the anchor, too, but each key is shown once.
       const int64_t second = std::min(spec_.anchor, spec_.block - spec_.overlap);
       const int64_t third = second < spec_.anchor ? 2 * spec_.block : tail_from_;
       looks.Add(
@@ -147,7 +148,7 @@ class PrefillPolicy : public AttentionPolicy {
   AttentionGeometry geometry_;
   PrefillSpec spec_;
   std::unique_ptr<AttentionPolicy> asked_;
-  int64_t tail_from_ = 0;  // from there on rows see what asked_ shows
+  int64_t tail_from_ = 0;  // first row that sees what asked_ shows
 };
 
 }  // namespace

@@ -17,12 +17,12 @@ constexpr std::string_view kWindow = "window:", kStar = "star",
                            kStarWith = "star:", kBySpeed = "by-speed", kRing = "ring",
                            kRingWith = "ring:chunk=";
 constexpr int64_t kUsualBlock = 32 << 10;
-// Enough rows for a key that what it takes to send it is little beside what it takes to attend to
-// it (docs/papers/ring-attention.md), and a round is soon over.
+// Rows of a chunk: enough that sending a key costs little beside attending to it
+// (docs/papers/ring-attention.md), and few enough that a round ends soon.
 constexpr int64_t kUsualChunk = 2 << 10;
-constexpr int64_t kMostChunk = 1 << 20;  // as of what is read otherwise
+constexpr int64_t kMostChunk = 1 << 20;  // also the limit of a step
 
-// "block=N", "anchor=N", "overlap=N", "tail=N", "by-speed", any of them.
+// Any of "block=N", "anchor=N", "overlap=N", "tail=N" and "by-speed".
 PrefillSpec ParseStar(std::string_view settings) {
   std::optional<int64_t> block, anchor, overlap, tail;
   bool by_speed = false;
@@ -115,7 +115,7 @@ PrefillSpec ParsePrefill(std::string_view spec) {
         "not by {}",
         kPrefillUsage, Quote(spec));
   }
-  // Itself, and those before it.
+  // The token itself and those before it.
   return {.window = *window + 1};
 }
 

@@ -27,7 +27,8 @@ PolicyOptions ReadByWindow(std::string kv, int64_t context = kTokens) {
           .prefill = fmt::format("window:{}", kWindow)};
 }
 
-// asked(t, of_model): the keys of a row behind the context, in a layer with that window.
+// asked(t, of_model): the keys that a row behind the context sees in a layer with window
+// `of_model`.
 template <typename Asked>
 void ExpectContextSeesItsWindow(const AttentionGeometry& geometry, const std::string& kv,
                                 const Asked& asked) {
@@ -80,7 +81,7 @@ TEST(PrefillPolicyTest, TheContextSeesAWindowAndWhatFollowsAllOfIt) {
   }
 }
 
-// A text of which nothing is context is read as ever.
+// A text without context is read as without a prefill setting.
 TEST(PrefillPolicyTest, WithoutAContextNothingChanges) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, kModelWindows);
   const TestText text(geometry, kTokens, 2);
@@ -91,7 +92,7 @@ TEST(PrefillPolicyTest, WithoutAContextNothingChanges) {
   }
 }
 
-// n * W, not n * n: what a row reads does not grow with the text.
+// Reading costs n * W, not n * n: a row reads no more as the text grows.
 TEST(PrefillPolicyTest, ReadingALongContextCostsTheWindow) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0});
   const TestText text(geometry, 2001, 3);
@@ -126,7 +127,7 @@ TEST(PrefillPolicyTest, WhatNeitherSeesIsDropped) {
   EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense"))->most_kept(), kTokens);
 }
 
-// The same tokens under a longer context, of which nothing that it sees may be missing.
+// The text becomes a longer context, and misses no key that it sees.
 TEST(PrefillPolicyTest, ATextThatWasAskedAboutBecomesTheContextOfAnother) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, kModelWindows);
   const TestText text(geometry, 400, 5);
@@ -148,7 +149,7 @@ TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
   EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->limit_tokens(), 64);
 }
 
-// Phase 1 of the paper, token by token: the anchor, and its own block; the tail sees everything.
+// Phase 1 of the paper, token by token: a row sees the anchor and its own block. The tail sees all.
 TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
   const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, {0, 5, 40});
   constexpr int64_t kBlock = 32;
@@ -198,7 +199,7 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
   }
 }
 
-// What the sinks have forgotten, the anchor, the block and the model's windows may still see.
+// The anchor, the block and the model's windows may see keys that the sinks policy has forgotten.
 TEST(PrefillPolicyTest, AStarKeepsWhatItSees) {
   const AttentionGeometry narrow = TestGeometry(4, 2, 12, 12, {0});
   const AttentionGeometry wide = TestGeometry(4, 2, 12, 12, {0, 200});
@@ -220,7 +221,8 @@ TEST(PrefillPolicyTest, AStarKeepsWhatItSees) {
   EXPECT_EQ(kept_after(InChunks(wide), 599), 64 + 199);
 }
 
-// Blocks are cut by position: the first two, with an anchor as long, see all that is before them.
+// Blocks are cut by position. The first two, with an anchor of one block, see all tokens before
+// them.
 TEST(PrefillPolicyTest, TwoBlocksWithTheirAnchorAreDense) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const TestText text(geometry, 2060, 8);

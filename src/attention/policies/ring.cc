@@ -89,7 +89,7 @@ class RingPolicy : public AttentionPolicy {
     alone_->Accept(length, path);
   }
   void Truncate(int64_t length) override { alone_->Truncate(length); }
-  // Not into the context, of which others have read parts.
+  // Never back into the context, because other ranks have read parts of it.
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
     const int64_t before = alone_->GoesBackTo(length, answer);
     return before < layout_.context ? 0 : before;
@@ -108,7 +108,7 @@ class RingPolicy : public AttentionPolicy {
   int64_t rank_;
   RingLayout layout_;
   std::unique_ptr<AttentionPolicy> alone_;
-  std::vector<ops::TilePart> mine_;                    // of the context
+  std::vector<ops::TilePart> mine_;                    // in the context
   std::vector<std::span<const ops::TilePart>> lists_;  // the same for every KV head
 };
 

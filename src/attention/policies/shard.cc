@@ -17,11 +17,11 @@ namespace {
 
 using kernels::kTileTokens;
 
-// The anchor, which all ranks read together, as far as it has whole tiles for each: in as many
-// rounds that the one with a round's last chunk, which sees the most, has little more to do.
+// The rounds in which all ranks read the anchor together, cut to whole tiles for each rank. The
+// rank with a round's last chunk sees the most; many rounds keep its extra work small.
 RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
   constexpr int64_t kRounds = 8, kMostChunk = 2048;
-  const int64_t tiles = spec.anchor / (ranks * kTileTokens);  // of each
+  const int64_t tiles = spec.anchor / (ranks * kTileTokens);  // for each rank
   return {.ranks = ranks,
           .chunk = std::clamp(tiles / kRounds * kTileTokens, kTileTokens, kMostChunk),
           .context = ranks > 1 ? tiles * ranks * kTileTokens : 0,
@@ -30,7 +30,7 @@ RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
 
 class ShardPolicy : public AttentionPolicy {
  public:
-  // speeds: of ranks that read as many blocks as they are fast; none: all as many.
+  // speeds: ranks read blocks in proportion to their speed. Empty: all read equal numbers.
   ShardPolicy(int rank, int ranks, const PrefillSpec& spec, std::vector<RankSpeed> speeds,
               int64_t block_bytes, int64_t unit, std::unique_ptr<AttentionPolicy> alone)
       : rank_(rank),
@@ -81,7 +81,7 @@ class ShardPolicy : public AttentionPolicy {
     alone_->AskFrom(position, answer);
   }
 
-  // The anchor, the blocks, the question.
+  // First the anchor, then the rank's blocks, then the question.
   ops::KvRange Reads(int64_t length) const override {
     const ops::KvRange chunk = anchor_.Next(length, rank_);
     if (chunk.begin < chunk.end) return chunk;
@@ -114,7 +114,7 @@ class ShardPolicy : public AttentionPolicy {
     alone_->Accept(length, path);
   }
   void Truncate(int64_t length) override { alone_->Truncate(length); }
-  // Not into the context, of which others have read parts.
+  // Never back into the context, because other ranks have read parts of it.
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
     const int64_t before = alone_->GoesBackTo(length, answer);
     return before < ask_from_ ? 0 : before;
@@ -130,22 +130,22 @@ class ShardPolicy : public AttentionPolicy {
   }
 
  private:
-  // To question and answer.
+  // The positions that this rank shows to question and answer.
   ops::KvRange Shown() const { return {mine_.begin, rank_ + 1 < ranks_ ? mine_.end : INT64_MAX}; }
 
   int64_t rank_;
   int64_t ranks_;
   PrefillSpec spec_;
   std::vector<RankSpeed> speeds_;
-  int64_t block_bytes_;  // of keys and values
-  int64_t unit_;         // tokens of a block that question and answer choose, 1 if they do not
+  int64_t block_bytes_;  // keys and values of a block
+  int64_t unit_;         // tokens of a block that question and answer choose; 1 without a choice
   std::unique_ptr<AttentionPolicy> alone_;
   RingLayout anchor_;
   int64_t ask_from_ = 0;
-  ops::KvRange mine_{0, 0};  // of the context
+  ops::KvRange mine_{0, 0};  // in the context
 };
 
-// A rank chooses by what stands for its own blocks, and knows no other's.
+// A rank chooses by the representatives of its own blocks and knows no other rank's.
 void CheckBlocks(const BlocksSpec& blocks, const PrefillSpec& star, int ranks) {
   const auto refuse = [&](std::string_view what, std::string_view why) {
     Throw(ErrorKind::kUnsupported, "blocks with {}: {}; leave it out on {} ranks", what, why,

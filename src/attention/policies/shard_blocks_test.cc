@@ -1,5 +1,4 @@
-// Question and answer choose blocks of a context that lies on several ranks: each rank among its
-// own.
+// Question and answer choose blocks of a context on several ranks, each rank among its own blocks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,11 +12,11 @@
 namespace godwit::shard_blocks_test {
 namespace {
 
-// Six of them before the question, each of two blocks to choose among.
+// Six star blocks lie before the question. Each has two blocks to choose among.
 constexpr int64_t kStarBlock = 128, kBlock = 64;
 constexpr int64_t kInitial = 64, kLocal = 70;
 
-// An anchor of a block is read together by two ranks.
+// Two ranks read an anchor of one star block together.
 PolicyOptions Blocks(const std::string& settings, DType kv_type = DType::kF32,
                      int64_t anchor = 50) {
   PolicyOptions options = StarOf(kStarBlock, anchor, kv_type);
@@ -32,7 +31,7 @@ TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
   const TestText text(Model(), kTokens, 3);
   for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {
     const PolicyOptions dense = StarOf(kStarBlock, 50, kv_type);
-    // The last token has eight blocks to choose among.
+    // The last token chooses among eight blocks.
     const PolicyOptions blocks = Blocks("second_block_count=8", kv_type);
     const PolicyOptions fewer = Blocks("second_block_count=7", kv_type);
     for (const int ranks : {2, 3}) {
@@ -47,7 +46,7 @@ TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
   }
 }
 
-// What a token may choose is shared out: nobody sees a block too much, and none is left.
+// Ranks share out the choice of a token: no rank shows a block too many, and no block is left out.
 TEST(ShardBlocksTest, TogetherTheyShowAsManyKeysAsOne) {
   const TestText text(Model(), kTokens, 4);
   for (const int count : {1, 2, 3, 5, 7}) {
@@ -65,8 +64,8 @@ TEST(ShardBlocksTest, TogetherTheyShowAsManyKeysAsOne) {
   }
 }
 
-// Of blocks [first, last) of a rank those `count` that get most of the attention of one of the two
-// heads of a KV head, and none if int8 representatives might have decided.
+// The `count` blocks in [first, last) of a rank with the most attention of a KV head's two heads.
+// sure: false if int8 representatives might have decided.
 std::set<int64_t> Best(const TestText& text, int64_t t, int64_t layer, int64_t kv_head,
                        int64_t begin, int64_t first, int64_t last, int64_t count, bool& sure) {
   std::vector<double> worth(static_cast<size_t>(last), -1e9);
@@ -95,17 +94,17 @@ std::set<int64_t> Best(const TestText& text, int64_t t, int64_t layer, int64_t k
 
 TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
   constexpr int64_t kCount = 3, kHeads = 4, kHeadDim = 12;
-  // Of six star blocks; three of eight blocks to choose are shared out by their numbers.
+  // Two or three ranks hold six star blocks. They share out a choice of three blocks among eight.
   struct Part {
     int64_t first, last, share;
   };
-  constexpr int64_t kLocalBlock = 9;  // where the window begins, of all that are asked
+  constexpr int64_t kLocalBlock = 9;  // where the window of every asked token begins
   const std::vector<std::vector<Part>> parts_of = {{{0, 6, 1}, {6, kLocalBlock, 2}},
                                                    {{0, 4, 1}, {4, 8, 1}, {8, kLocalBlock, 1}}};
   for (const AttentionGeometry& geometry : {Model(), WithAlibi(Model(), /*in_bf16=*/false)}) {
     const TestText text(geometry, kTokens, 5);
     for (const auto& parts : parts_of) {
-      const bool estimate = parts.size() == 3;  // each what it does not show of its own
+      const bool estimate = parts.size() == 3;  // each rank estimates blocks of its own
       const auto reads = ReadWithRanks(
           static_cast<int>(parts.size()), geometry, text,
           Blocks(fmt::format("second_block_count={},representative_type=MEAN,representative_num=64,"

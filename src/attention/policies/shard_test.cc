@@ -1,4 +1,5 @@
-// Star Attention on several ranks beside one: who reads what, and what question and answer get.
+// Star Attention on several ranks beside one: what each rank reads, and what question and answer
+// get.
 #include "attention/policies/shard.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +91,7 @@ TEST(ShardPolicyTest, BlocksAreSpread) {
   }
 }
 
-// As much of it as has whole tiles for each; all keep it.
+// Ranks read as much of the anchor together as has whole tiles for each. All keep it.
 TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 0});
   const TestText text(geometry, kTokens, 9);

@@ -11,12 +11,12 @@
 namespace godwit {
 namespace {
 
-// The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. For attention the
-// window follows the sinks without a gap, so relative to a query at place S + W sink i stands at i.
-// Rotary scores depend on differences of positions only. So no key is ever rotated again: a window
-// key keeps the rotation of its text position and meets the query rotated at t; a sink meets a
-// second copy of the query, rotated at S + W. Until something has been evicted (t <= S + W) the two
-// coincide, and the token simply sees 0 .. t, bit for bit like dense. ALiBi counts likewise.
+// The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. The window follows
+// the sinks without a gap: relative to a query at place S + W, sink i stands at i. Rotary scores
+// depend on differences of positions only, so no key is rotated again. A window key keeps the
+// rotation of its text position and meets the query rotated at t. A sink meets a second copy of the
+// query, rotated at S + W. Until the first eviction (t <= S + W) both coincide, and the token sees
+// 0 .. t, bit for bit as with dense. ALiBi counts the same places.
 class SinksPolicy : public AttentionPolicy {
  public:
   // name: as --kv spells it.
@@ -34,7 +34,7 @@ class SinksPolicy : public AttentionPolicy {
   int64_t limit_tokens() const override { return INT64_MAX; }
   int64_t most_kept() const override { return place(); }
 
-  // Seen from the next token, at position `length`.
+  // The dropped positions, seen from the next token at position `length`.
   ops::KvRange Forgotten(int64_t length) const override {
     if (length <= place()) return {0, 0};
     return {n_sinks_, length - window_};
@@ -70,9 +70,9 @@ class SinksPolicy : public AttentionPolicy {
   }
 
  private:
-  // Of every query that no longer sees all before it.
+  // The place of every query that no longer sees all tokens before it.
   int64_t place() const { return n_sinks_ + window_; }
-  // By such a query.
+  // The first place that such a query sees.
   int64_t FirstPlaceSeen(int64_t window) const {
     return std::max<int64_t>(0, place() - window + 1);
   }
@@ -88,7 +88,7 @@ class SinksPolicy : public AttentionPolicy {
   int64_t window_;
 };
 
-// Positions must be free to be counted in the cache.
+// Counting positions in the cache requires positions that can change.
 void CheckPositions(const AttentionGeometry& geometry, const std::string& name) {
   if (geometry.learned_positions != 0) {
     Throw(ErrorKind::kUnsupported,
@@ -105,7 +105,7 @@ void CheckPositions(const AttentionGeometry& geometry, const std::string& name) 
         geometry.rotary.scaling.kind == RotaryScaling::Kind::kLongRope ? "longrope" : "dynamic");
 }
 
-// Where all layers have a window of their own, the sinks must lie within it.
+// If all layers have their own windows, the sinks must lie within one.
 void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& name, int64_t sinks,
                        int64_t window) {
   int64_t farthest = 0;
@@ -121,8 +121,8 @@ void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& nam
       farthest > sinks + 1 ? fmt::format(", so use sinks:{}+{}", sinks, farthest - sinks - 1) : "");
 }
 
-// Within chunks a token sees up to their beginning, so that one which stood behind the first chunk
-// for ever would see as little for ever. In it all is seen, as by a window that is larger.
+// A token sees its chunk from the beginning. A token placed behind the first chunk for ever would
+// always see too little. Within the first chunk it sees all, as in a larger window.
 void CheckFirstChunk(const AttentionGeometry& geometry, const std::string& name, int64_t place) {
   if (!geometry.chunked) return;
   const int64_t chunk = std::ranges::max(geometry.windows);

@@ -19,8 +19,8 @@ std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, int64_t sinks
   return Make(geometry, fmt::format("sinks:{}+{}", sinks, window));
 }
 
-// The cache as the paper has it: the tokens 0 .. S-1 and t-W .. t, side by side, each at the
-// position that it has in this list; the query stands at the end.
+// The cache as in the paper: tokens 0 .. S-1 and t-W .. t side by side, each at its position in
+// this list. The query stands at the end.
 std::vector<SeenKey> CacheAt(int64_t t, int64_t sinks, int64_t window) {
   std::vector<SeenKey> cache;
   for (int64_t token = 0; token <= t; ++token) {
@@ -60,7 +60,7 @@ void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& bud
   }
 }
 
-// The last layer has a window of the model's own, which counts positions in the cache too.
+// The last layer has the model's own window, which counts positions in the cache, too.
 TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
   ExpectPlacesInTheCache(geometry, GetParam());
@@ -71,8 +71,8 @@ TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
   }
 }
 
-// A chunk in which a place lies with all before it shows them all, where another begins in the
-// text.
+// A chunk that holds a place and all before it shows them all, even where another chunk begins in
+// the text.
 TEST_P(SinksPolicyTest, ChunksCountPlacesInTheCacheToo) {
   const auto [sinks, window] = GetParam();
   ExpectPlacesInTheCache(InChunks(TestGeometry(4, 2, 12, 8, {0, sinks + window + 1})), GetParam());
@@ -84,7 +84,7 @@ TEST_P(SinksPolicyTest, AlibiCountsPlacesInTheCacheToo) {
   }
 }
 
-// Its pages go as they fall out of the window, whole.
+// Whole pages are dropped as they fall out of the window.
 TEST_P(SinksPolicyTest, MemoryIsBoundedHoweverLongTheText) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
@@ -173,7 +173,7 @@ TEST_P(SinksPolicyTest, GoesBackAsFarAsItsPagesReachAfterwards) {
       << "until the window would reach into a page that went";
 }
 
-// Sinks and window that were read anew are the ones that are seen after the eviction.
+// After the eviction, tokens see the sinks and the window that were read again.
 TEST_P(SinksPolicyTest, WhatIsReadAgainAfterGoingBackStreams) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0, 9});

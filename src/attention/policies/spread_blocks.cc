@@ -17,7 +17,8 @@ std::vector<int64_t> SpreadBySpeed(int64_t blocks, std::span<const RankSpeed> sp
                                    int64_t block_bytes, bool first_together) {
   assert(blocks >= std::ssize(speeds));
   std::vector<int64_t> counts(speeds.size(), 1);
-  // Without one more if it is full, then the earliest to have read one more, then that with fewer.
+  // A rank that is not full goes first, then the earliest to have read one more, then the one with
+  // fewer.
   const auto order = [&](size_t rank) {
     const RankSpeed& speed = speeds[rank];
     const int64_t reads = counts[rank] + (rank == 0 && first_together ? 0 : 1);

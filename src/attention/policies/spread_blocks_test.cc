@@ -24,10 +24,10 @@ std::vector<int64_t> BySpeed(int64_t blocks, std::vector<RankSpeed> speeds, int6
 }
 
 TEST(SpreadBlocksTest, TheSlowGetFewer) {
-  // As evenly, where they are as fast.
+  // Equally fast ranks get equal shares.
   EXPECT_THAT(BySpeed(4, {Taking(1), Taking(1)}), ElementsAre(2, 2));
   EXPECT_THAT(BySpeed(9, {Taking(1), Taking(1)}), ElementsAre(5, 4));
-  // 6, 6 and 3 of which all take 6, besides the first.
+  // Besides the first block, ranks take equally long for 6, 6 and 3 blocks.
   EXPECT_THAT(BySpeed(16, {Taking(1), Taking(1), Taking(2)}), ElementsAre(7, 6, 3));
   EXPECT_THAT(BySpeed(7, {Taking(3), Taking(1), Taking(1)}), ElementsAre(2, 3, 2));
   EXPECT_THAT(BySpeed(7, {Taking(3), Taking(1), Taking(1)}, 1, /*first_together=*/false),
@@ -37,11 +37,11 @@ TEST(SpreadBlocksTest, TheSlowGetFewer) {
 }
 
 TEST(SpreadBlocksTest, NoneGetsMoreThanItHolds) {
-  // 5 blocks, two of which are the anchor and the question.
+  // The rank holds 5 blocks, two of which are the anchor and the question.
   EXPECT_THAT(BySpeed(10, {Taking(1), Taking(1, 50), Taking(1)}, 10), ElementsAre(4, 3, 3));
   EXPECT_THAT(BySpeed(13, {Taking(1), Taking(1, 59), Taking(1)}, 10), ElementsAre(5, 3, 5));
   EXPECT_THAT(BySpeed(13, {Taking(1), Taking(1, 60), Taking(1)}, 10), ElementsAre(5, 4, 4));
-  // Nobody holds them: then it is as if all did, and who lacks memory is found later.
+  // No rank has memory: blocks are spread as if all had it, and the lack is found later.
   EXPECT_THAT(BySpeed(9, {Taking(1, 0), Taking(1, 0), Taking(1, 0)}, 10), ElementsAre(3, 3, 3));
 }
 

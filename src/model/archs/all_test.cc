@@ -30,7 +30,7 @@ struct ModelNumbers {
   bool tied;
 };
 
-// From the models' cards.
+// Numbers from the models' cards.
 constexpr ModelNumbers kRealModels[] = {
     {"llama-3-8b", "llama", 128256, 4096, 32, 32, 8, 128, 14336, 8192, 128, 5e5, false},
     {"llama-3-70b", "llama", 128256, 8192, 80, 64, 8, 128, 28672, 8192, 128, 5e5, false},
@@ -82,7 +82,8 @@ void ExpectNumbers(const DecoderSpec& spec, const ModelNumbers& model) {
   EXPECT_EQ(spec.tied_head, model.tied);
 }
 
-// Of our own, in the words of the published ones: every family, every kind of rope scaling.
+// Models made for these tests, with published field names: every family, every kind of rope
+// scaling.
 constexpr ModelNumbers kOwnModels[] = {
     {"llama-llama3", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 5e5, true},
     {"llama-linear", "llama", 320, 96, 3, 6, 2, 16, 256, 4096, 16, 1e4, false},
@@ -141,7 +142,7 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
     const DecoderSpec spec = DescribeModel(HfConfig::Load(
         fmt::format("{}/tests/data/configs/{}.json", GODWIT_SOURCE_DIR, model.folder)));
     ExpectNumbers(spec, model);
-    if (FindArchitecture(spec.family)->text_config.empty()) {  // else what sees is left out
+    if (FindArchitecture(spec.family)->text_config.empty()) {  // else the vision part is left out
       EXPECT_THAT(spec.warnings, IsEmpty());
     }
     families.insert(model.family);
@@ -223,7 +224,7 @@ TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
   }
 }
 
-// Whatever is there is either understood or refused by the name of its family.
+// Every config in the folder is either understood, or refused by the name of its family.
 TEST_F(RealConfigsTest, AreUnderstoodOrRefused) {
   int understood = 0, refused = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(RealConfigs())) {
@@ -268,7 +269,7 @@ TEST(ArchitecturesTest, AnUnknownModelTypeIsToldTheKnownOnes) {
   EXPECT_EQ(ErrorOf([] { SmallSpec(R"("x":1)"); }).kind(), ErrorKind::kFormat);
 }
 
-// What the families below do not spell like Llama. "": there is no such field.
+// Fields that the families below spell differently from Llama. "": the family has no such field.
 using Spelling = std::map<std::string, std::string, std::less<>>;
 const Spelling kFalcon = {
     {"num_key_value_heads", "num_kv_heads"}, {"intermediate_size", ""}, {"head_dim", ""}};
@@ -314,7 +315,7 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"opt", kOpt},
                                                                  {"bloom", kBloom}};
 
-// Heads are of a size that the family states, whatever the hidden size.
+// Whether the family states the size of heads, independent of the hidden size.
 bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
          type == "ministral3" || type == "gpt_oss";
@@ -322,7 +323,7 @@ bool HasItsOwnHeadDim(std::string_view type) {
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {
  protected:
-  // As the family spells it.
+  // The family's spelling of a key.
   static std::string Key(const std::string& key) {
     const auto family = kSpellings.find(GetParam().model_type);
     if (family == kSpellings.end()) return key;
@@ -342,7 +343,7 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
     if (HasItsOwnHeadDim(GetParam().model_type)) fields["head_dim"] = "4";
     const std::string_view type = GetParam().model_type;
     fields["model_type"] = fmt::format("\"{}\"", type == "mistral3" ? "mistral" : type);
-    // Falcon has as many KV heads as it says in the new architecture only.
+    // Falcon states its number of KV heads in the new architecture only.
     if (GetParam().model_type == "falcon" || GetParam().model_type.starts_with("RefinedWeb")) {
       fields["new_decoder_architecture"] = fields["parallel_attn"] = "true";
     }
@@ -385,7 +386,7 @@ TEST_P(EveryArchitecture, RefusesAbsurdSizes) {
                           "intermediate_size"}) {
     for (const char* value : {"", "null", "0", "-1", "-9223372036854775808", "9223372036854775807",
                               "18446744073709551616", "1e30", "3.5", "\"16\"", "[16]", "{}"}) {
-      // What stands beside a vision_config may leave out the sizes of the smallest model.
+      // A text_config beside a vision_config may leave out the sizes of the smallest model.
       const bool none = std::string_view(value).empty() || std::string_view(value) == "null";
       if (none && !GetParam().text_config.empty()) continue;
       ExpectRefused(key, value);
@@ -422,11 +423,11 @@ INSTANTIATE_TEST_SUITE_P(All, EveryArchitecture,
                          testing::ValuesIn(AllArchitectures().begin(), AllArchitectures().end()),
                          [](const auto& info) { return std::string(info.param.model_type); });
 
-// As transformers' configuration classes do.
+// The same defaults as in transformers' configuration classes.
 TEST(ArchitecturesTest, ASilentConfigHasTheActivationOfItsFamily) {
   for (const Architecture& architecture : AllArchitectures()) {
     const std::string_view type = architecture.model_type;
-    // These have tests of their own.
+    // Families with other spellings have tests of their own.
     if (kSpellings.contains(type) || !architecture.text_config.empty()) continue;
     const auto spec = SmallSpec(fmt::format(R"("model_type":"{}")", type));
     EXPECT_EQ(spec.mlp.activation, type == "gpt_neox" ? ops::Activation::kGeluErf

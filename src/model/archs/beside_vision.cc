@@ -4,8 +4,8 @@
 
 namespace godwit {
 
-// Published files name the model that writes as one beside what sees, transformers since 4.52 as a
-// part of the whole.
+// Published files keep the text model beside the vision model. Since 4.52, transformers keeps it
+// inside the whole.
 DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text, std::string_view vision) {
   text.family = config.model_type();
   ModuleNames& names = text.names;

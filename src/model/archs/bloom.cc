@@ -8,7 +8,7 @@
 namespace godwit {
 namespace {
 
-// `other` is what the first checkpoints call `name`.
+// `other` is the name of `name` in the first checkpoints.
 std::string_view Spelled(const HfConfig& config, std::string_view name, std::string_view other) {
   return !config.Has(name) && config.Has(other) ? other : name;
 }
@@ -32,9 +32,9 @@ void RefuseVariations(const HfConfig& config, const DecoderSpec& spec) {
 
 }  // namespace
 
-// LayerNorm and biases throughout, one LayerNorm more on the embeddings, ALiBi, q, k and v of each
-// head interleaved in one tensor, a plain GELU unit (its tanh form), a tied head. The first
-// checkpoints spell some fields another way.
+// LayerNorm and biases throughout, one more LayerNorm on the embeddings, and ALiBi. One tensor
+// interleaves q, k and v of each head. The MLP is a plain GELU unit (its tanh form), and the head
+// is tied. The first checkpoints spell some fields differently.
 DecoderSpec DescribeBloom(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec,

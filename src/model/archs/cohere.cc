@@ -4,8 +4,8 @@
 namespace godwit {
 namespace {
 
-// LayerNorm without bias before attention and a gated MLP side by side, rotary pairs side by side,
-// a tied head with a factor on its logits.
+// LayerNorm without bias before attention and a gated MLP in parallel. Rotary pairs lie side by
+// side. The head is tied, with a factor on its logits.
 DecoderSpec DescribeShape(const HfConfig& config, double default_theta) {
   DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = "", .tied_unless_told = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
@@ -20,14 +20,14 @@ DecoderSpec DescribeShape(const HfConfig& config, double default_theta) {
 
 }  // namespace
 
-// Command R; R+ has a norm for each head of queries and keys.
+// Command R. R+ has a norm for each head of queries and keys.
 DecoderSpec DescribeCohere(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*default_theta=*/5e5);
   if (config.BoolOr("use_qk_norm", false)) spec.qk_norm = QkNorm::kEachHead;
   return spec;
 }
 
-// Windows in most layers, and positions in those alone.
+// Most layers have windows, and only these have positions.
 DecoderSpec DescribeCohere2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*default_theta=*/1e4);
   ReadAlternatingWindows(config, config.IntOr("sliding_window_pattern", 4, kLayerRange), spec);

@@ -20,13 +20,13 @@ void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
   latent.kv_rank = config.IntOr("kv_lora_rank", 512, {1, kHeadDimRange.max - latent.rotary_dim});
   latent.plain_dim = config.IntOr("qk_nope_head_dim", 128, kHeadDimRange);
   latent.value_dim = config.IntOr("v_head_dim", 128, kHeadDimRange);
-  config.Disregard("num_key_value_heads");  // as many as heads, all made of one vector
+  config.Disregard("num_key_value_heads");  // as many as heads, all made from one vector
   spec.kv_heads = 1;
   spec.head_dim = latent.cached_dim();
   spec.latent = latent;
 }
 
-// What stretching the context makes of the scale of scores beside the rotations.
+// The factor on scores from stretching the context. The rotations have their own factor.
 double ScoreFactor(const HfConfig& config) {
   const auto fields = RotaryFields(config);
   if (!fields) return 1;
@@ -35,7 +35,7 @@ double ScoreFactor(const HfConfig& config) {
   return magnitude * magnitude;
 }
 
-// Llama with latent attention, and experts behind the first layers, of which some serve all tokens.
+// Llama with latent attention, and experts after the first layers. Some experts serve all tokens.
 DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t intermediate,
                           int64_t shared, int64_t dense_layers) {
   DecoderSpec spec = DescribeLlamaShape(config, kDeepSeekKeys);
@@ -71,7 +71,7 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
   return spec;
 }
 
-// best: of how many of its experts a group's score is the sum.
+// best: the number of experts whose sum is a group's score.
 void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
                 DecoderSpec& spec) {
   ops::ExpertChoice& choice = spec.mlp.choice;
@@ -94,7 +94,7 @@ void ReadChosen(const HfConfig& config, int64_t per_token, DecoderSpec& spec) {
 
 }  // namespace
 
-// Shares by a softmax over all experts.
+// Shares are a softmax over all experts.
 DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2,
                                    /*dense_layers=*/0);
@@ -114,7 +114,7 @@ DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
   return spec;
 }
 
-// Shares by sigmoids, and experts chosen by these and a bias.
+// Shares are sigmoids. A bias is added to choose experts.
 DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1,
                                    /*dense_layers=*/3);
@@ -129,7 +129,7 @@ DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
   spec.mlp.choice.share_scale =
       static_cast<float>(config.FloatOr("routed_scaling_factor", 2.5, {1e-6, 1e6}));
   spec.names.choice_bias = "model.layers.{}.mlp.gate.e_score_correction_bias";
-  // Behind the last layer lies one that guesses a token further.
+  // A layer behind the last one predicts one more token.
   spec.names.others = {fmt::format("model.layers.{}.", spec.layers)};
   return spec;
 }

@@ -78,8 +78,8 @@ TEST(DeepseekTest, Tensors) {
   EXPECT_THAT(Names(lite), Contains("model.layers.0.self_attn.q_proj.weight"));
   EXPECT_THAT(Names(lite), Not(Contains(HasSubstr("q_a_proj"))));
 
-  // Of a tensor of all heads, what makes keys and what makes values; and what lies behind the last
-  // layer is left alone.
+  // One tensor of all heads is split into rows for keys and rows for values. Tensors behind the
+  // last layer are left alone.
   FakeWeights weights;
   for (const WantedTensor& tensor : WantedTensors(spec)) {
     weights.Add(tensor.name, DType::kF32, tensor.shape);

@@ -28,10 +28,10 @@ ops::Alibi FalconAlibi(int64_t heads, int64_t head_dim) {
           .in_bf16 = true};
 }
 
-// LayerNorm, attention and a plain GELU unit side by side, q, k and v in one tensor. Falcon 40B
-// ("new decoder architecture") has grouped KV heads and a norm for each of the two blocks; 7B one
-// KV head, which makes its tensor all q, k, v, and one norm for both; RW a KV head for every head,
-// ALiBi, biases, and the blocks in sequence.
+// LayerNorm, attention and a plain GELU unit in parallel, and q, k and v in one tensor. Falcon 40B
+// ("new decoder architecture") has grouped KV heads and a norm for each of the two blocks. 7B has
+// one KV head, so that its tensor is all q, then k, then v, and one norm for both blocks. RW has a
+// KV head for every head, ALiBi, biases, and the blocks in sequence.
 DecoderSpec Describe(const HfConfig& config, const CommonKeys& keys, bool new_architecture,
                      bool parallel, bool multi_query) {
   DecoderSpec spec;

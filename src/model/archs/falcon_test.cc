@@ -25,7 +25,7 @@ std::string Refusal(const std::string& fields) {
   return ErrorOf(ErrorKind::kFormat, [&] { Falcon(fields); });
 }
 
-// As transformers' configuration class has it: Falcon 7B.
+// The defaults of transformers' configuration class are Falcon 7B's.
 TEST(FalconTest, ASilentConfig) {
   const DecoderSpec spec = Falcon();
   EXPECT_EQ(spec.kv_heads, 1);
@@ -72,7 +72,7 @@ TEST(FalconTest, AlibiTakesTheSlopesOfPowersOfTwo) {
   EXPECT_TRUE(four.alibi.in_bf16);
   EXPECT_EQ(four.alibi.scale, 0.5f);
   EXPECT_EQ(four.rotary.rotary_dim, 0);
-  // Those of four heads, then the odd ones of eight.
+  // The slopes of four heads, then the odd slopes of eight.
   EXPECT_THAT(Falcon(R"("alibi":true)", 6).alibi.slopes,
               ElementsAre(0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f));
   EXPECT_EQ(Falcon(R"("alibi":true)", 32).alibi.slopes[0],

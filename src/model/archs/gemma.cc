@@ -13,7 +13,7 @@ constexpr CommonKeys kGemmaKeys = {.activation = "hidden_activation",
                                    .default_activation = "gelu_pytorch_tanh",
                                    .tied_unless_told = true,
                                    .default_head_dim = 256};
-// What the config of a model that sees leaves out of its text_config.
+// Defaults for fields that a text_config beside a vision model leaves out.
 constexpr CommonKeys kGemmaKeysBesideVision = {.activation = "hidden_activation",
                                                .default_activation = "gelu_pytorch_tanh",
                                                .tied_unless_told = true,
@@ -22,16 +22,17 @@ constexpr CommonKeys kGemmaKeysBesideVision = {.activation = "hidden_activation"
                                                .default_kv_heads = 4,
                                                .default_head_dim = 256};
 
-// A model that is trained in bf16 is trained with what bf16 makes of it.
+// A model trained in bf16 has learnt with the scale rounded to bf16.
 float EmbeddingScale(const HfConfig& config, const DecoderSpec& spec) {
   return InStoredType(config, std::sqrt(static_cast<float>(spec.hidden_size)));
 }
 
-// Llama's shape with gains stored less 1, scaled embeddings, GELU, a tied head, and heads that are
-// not the hidden size together.
+// Llama's shape with gains stored less 1, scaled embeddings, GELU and a tied head. The heads
+// together are not as wide as the hidden size.
 DecoderSpec DescribeShape(const HfConfig& config, const CommonKeys& keys) {
   DecoderSpec spec = DescribeLlamaShape(config, keys);
-  // A field of our own, of tensors that hold the gains: to add 1 to gains less 1 would round them.
+  // godwit's own field for tensors that hold the gains. Adding 1 to stored gains less 1 would round
+  // them.
   spec.norm_gain_less_one = config.IntOr("norm_gain_offset", 1, {0, 1}) == 1;
   spec.embedding_scale = EmbeddingScale(config, spec);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -43,7 +44,7 @@ std::optional<float> ReadCap(const HfConfig& config, std::string_view key, doubl
   return cap == 0 ? std::nullopt : std::optional(static_cast<float>(cap));
 }
 
-// Norms before and behind both blocks, a scale of the scores that is stated, and caps.
+// Norms before and behind both blocks, a stated scale of scores, and caps.
 void AddOutputNorms(const HfConfig& config, double score_cap, double logit_cap, DecoderSpec& spec) {
   spec.score_cap = ReadCap(config, "attn_logit_softcapping", score_cap);
   spec.logit_cap = ReadCap(config, "final_logit_softcapping", logit_cap);
@@ -55,8 +56,8 @@ void AddOutputNorms(const HfConfig& config, double score_cap, double logit_cap, 
   spec.names.mlp_out_norm = "model.layers.{}.post_feedforward_layernorm";
 }
 
-// Norms of queries and keys, five layers with windows for one without, and a base of the rotations
-// of their own for those.
+// Norms of queries and keys, and five layers with windows for one without. Layers with windows have
+// their own rotary base.
 DecoderSpec DescribeThird(const HfConfig& config, const CommonKeys& keys) {
   DecoderSpec spec = DescribeShape(config, keys);
   AddOutputNorms(config, /*score_cap=*/0, /*logit_cap=*/0, spec);
@@ -73,7 +74,7 @@ DecoderSpec DescribeGemma(const HfConfig& config) {
   CommonKeys keys = kGemmaKeys;
   keys.activation = "hidden_act";
   DecoderSpec spec = DescribeShape(config, keys);
-  // The first files say "gelu" and mean its tanh form, with which the models were trained.
+  // The first files say "gelu" but mean its tanh form, with which the models were trained.
   if (spec.mlp.activation == ops::Activation::kGeluErf) {
     spec.mlp.activation = ops::Activation::kGeluTanh;
   }
@@ -81,7 +82,7 @@ DecoderSpec DescribeGemma(const HfConfig& config) {
   return spec;
 }
 
-// A window in every other layer, from the first one on.
+// Every other layer has a window, from the first one on.
 DecoderSpec DescribeGemma2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, kGemmaKeys);
   AddOutputNorms(config, /*score_cap=*/50, /*logit_cap=*/30, spec);
@@ -92,7 +93,7 @@ DecoderSpec DescribeGemma2(const HfConfig& config) {
 
 DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(config, kGemmaKeys); }
 
-// Without what sees.
+// Gemma 3 without its vision part.
 DecoderSpec DescribeGemma3(const HfConfig& config) {
   DecoderSpec spec = DescribeThird(NeedObject(config, "text_config"), kGemmaKeysBesideVision);
   spec.embedding_scale = EmbeddingScale(config, spec);

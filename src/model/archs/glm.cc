@@ -3,8 +3,8 @@
 
 namespace godwit {
 
-// Llama with rotary positions on half of a head, their pairs side by side, biases on q, k and v
-// only, and gate and up in one tensor.
+// Llama with rotary positions on half of a head, their pairs side by side. Biases are on q, k and v
+// only. Gate and up are one tensor.
 DecoderSpec DescribeGlm(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.rotary.rotary_dim = ReadRotaryDim(config, "partial_rotary_factor", 0.5, spec) / 2 * 2;
@@ -16,7 +16,7 @@ DecoderSpec DescribeGlm(const HfConfig& config) {
   return spec;
 }
 
-// GLM with a norm behind each block as well.
+// GLM with another norm behind each block.
 DecoderSpec DescribeGlm4(const HfConfig& config) {
   DecoderSpec spec = DescribeGlm(config);
   spec.output_norms = true;

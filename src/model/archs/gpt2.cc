@@ -20,8 +20,8 @@ void RefuseVariations(const HfConfig& config) {
 
 }  // namespace
 
-// LayerNorm and biases throughout, learned positions, q, k and v one after another in one tensor, a
-// plain GELU unit, a tied head. Its matrices are stored as [inputs, outputs].
+// LayerNorm and biases throughout, learned positions, a plain GELU unit, a tied head. One tensor
+// has q, then k, then v. Matrices are stored as [inputs, outputs].
 DecoderSpec DescribeGpt2(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec,

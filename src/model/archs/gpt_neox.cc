@@ -3,8 +3,8 @@
 
 namespace godwit {
 
-// LayerNorm and biases throughout, attention and MLP side by side, rotary positions on the first
-// part of a head, q, k and v of each head interleaved in one tensor, a plain GELU unit.
+// LayerNorm and biases throughout, attention and MLP in parallel, rotary positions on the first
+// part of a head. One tensor interleaves q, k and v of each head. The MLP is a plain GELU unit.
 DecoderSpec DescribeGptNeox(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec, {.default_activation = "gelu"});

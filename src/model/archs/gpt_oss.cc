@@ -4,7 +4,7 @@
 namespace godwit {
 namespace {
 
-// What a config that states no rotation means, as that of no published model does.
+// The rotation of a config that states none. All published models state one.
 constexpr std::string_view kGptOssRope =
     R"({"rope_parameters":{"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,)"
     R"("truncate":false,"original_max_position_embeddings":4096}})";
@@ -20,7 +20,7 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
   ReadAlternatingWindows(config, /*period=*/2, spec, /*default_window=*/128);
 
   const bool stated = config.Has("rope_scaling") || config.Has("rope_parameters");
-  const int64_t context = spec.max_context;  // counts the scaling
+  const int64_t context = spec.max_context;  // includes the scaling
   ReadRotary(stated ? config : HfConfig::Parse(kGptOssRope, "gpt_oss"), spec.head_dim, "rope_theta",
              spec,
              /*default_theta=*/150000);

@@ -19,18 +19,18 @@ DecoderSpec DescribeWithFactors(const HfConfig& config, DecoderSpec spec) {
   return spec;
 }
 
-// A field of our own, of checkpoints in which gate and up are tensors of their own, and so are the
-// matrices of each expert.
+// godwit's own field for checkpoints with separate tensors for gate and up, and for the matrices of
+// each expert.
 bool GateIsApart(const HfConfig& config) { return config.BoolOr("gate_is_apart", false); }
 
 }  // namespace
 
-// Llama with these factors.
+// Llama with the factors of Granite.
 DecoderSpec DescribeGranite(const HfConfig& config) {
   return DescribeWithFactors(config, DescribeLlama(config));
 }
 
-// With experts in the place of the MLP, those of a layer in one tensor.
+// Experts replace the MLP. One tensor holds all experts of a layer.
 DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   DecoderSpec spec = DescribeWithFactors(config, DescribeLlamaLike(config));
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -39,7 +39,7 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   spec.names.router = "model.layers.{}.block_sparse_moe.router.layer";
   spec.names.up = "model.layers.{}.block_sparse_moe.input_linear";
   spec.names.down = "model.layers.{}.block_sparse_moe.output_linear";
-  // vLLM's own names, as Mixtral's.
+  // vLLM's names, as for Mixtral.
   spec.names.apart_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
   spec.names.apart_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
   spec.names.apart_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
@@ -52,7 +52,7 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   return spec;
 }
 
-// And an MLP that every token goes through besides.
+// GraniteMoe with an additional MLP for every token.
 DecoderSpec DescribeGraniteMoeShared(const HfConfig& config) {
   DecoderSpec spec = DescribeGraniteMoe(config);
   spec.shared_mlp = {

@@ -3,7 +3,7 @@
 
 namespace godwit {
 
-// Llama with one q, k, v tensor grouped by KV head, and names of its own.
+// Llama with one q, k, v tensor grouped by KV head, and its own names.
 DecoderSpec DescribeInternLm2(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_layout = QkvLayout::kGrouped;

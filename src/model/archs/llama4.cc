@@ -24,7 +24,7 @@ void ReadChunks(const HfConfig& config, DecoderSpec& spec) {
   spec.chunked = true;
 }
 
-// Of layers without positions. The first files say 4 for true.
+// The temperature of layers without positions. The first files say 4 for true.
 void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
   constexpr std::string_view kSwitch = "attn_temperature_tuning";
   const bool on = !config.Has(kSwitch) || config.IsAmong(kSwitch, "[true, 4]");
@@ -36,7 +36,7 @@ void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
                                    .first = 1};
 }
 
-// Behind rotations that change lengths a norm would undo that.
+// Rotations with an attention factor change lengths, which a later norm would undo.
 void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
   if (!config.BoolOr("use_qk_norm", true)) return;
   if (spec.rotary.scaling.attention_factor != 1) {
@@ -64,8 +64,8 @@ void ReadExperts(const HfConfig& config, DecoderSpec& spec) {
 
 }  // namespace
 
-// Llama whose layers see the chunk in which a token stands, but for every fourth, which sees all
-// without positions; with experts, of which one serves all tokens.
+// Llama whose layers see the chunk of a token. Every fourth layer sees all tokens, without
+// positions. One of the experts serves all tokens.
 DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
@@ -95,7 +95,7 @@ DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   return spec;
 }
 
-// Without what sees.
+// Llama 4 without its vision part.
 DecoderSpec DescribeLlama4(const HfConfig& config) {
   return BesideVision(config, DescribeLlama4Text(NeedObject(config, "text_config")),
                       "vision_model");

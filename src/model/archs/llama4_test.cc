@@ -50,7 +50,7 @@ TEST(Llama4Test, LayersWithoutPositionsSeeAllUnlessTold) {
               HasSubstr("layer_types: expected full_attention or chunked_attention"));
 }
 
-// Which number the switch is in the first files says nothing.
+// The first files write 4 for true.
 TEST(Llama4Test, TheTemperatureCanBeSwitchedOff) {
   const auto growth = [](const std::string& on) {
     return Text(R"("attn_scale":0.2,"attn_temperature_tuning":)" + on)

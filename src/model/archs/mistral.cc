@@ -7,7 +7,7 @@
 namespace godwit {
 namespace {
 
-// What a Ministral 3 that states no rotation means.
+// The rotation of a Ministral 3 config that states none.
 constexpr std::string_view kMinistralRope =
     R"({"rope_parameters":{"rope_type":"yarn","rope_theta":1000000,"factor":16,"beta_fast":32,)"
     R"("beta_slow":1,"mscale":1,"mscale_all_dim":1,"llama_4_scaling_beta":0.1,)"
@@ -22,26 +22,26 @@ DecoderSpec DescribeMistral(const HfConfig& config) {
   return spec;
 }
 
-// And the temperature of Llama 4 on the queries of all layers.
+// Llama with Llama 4's temperature on the queries of all layers.
 DecoderSpec DescribeMinistral3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
   ReadStatedWindows(config, spec);
   const HfConfig stated =
       RotaryFields(config) ? config : HfConfig::Parse(kMinistralRope, "ministral3");
-  const int64_t context = spec.max_context;  // counts the scaling
+  const int64_t context = spec.max_context;  // includes the scaling
   ReadRotary(stated, spec.head_dim, "rope_theta", spec);
   spec.max_context = context;
   const HfConfig fields = *RotaryFields(stated);
   spec.rotary.temperature = {
       .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
       .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
-  fields.Disregard("max_position_embeddings");  // stands beside it, too
+  fields.Disregard("max_position_embeddings");  // stands there, too
   return spec;
 }
 
-// Mistral Small 3.1 and 3.2 or Ministral 3, without what sees. Whether the head is tied is said in
-// either object.
+// Mistral Small 3.1 and 3.2, or Ministral 3, without the vision part. Either object says whether
+// the head is tied.
 DecoderSpec DescribeMistral3(const HfConfig& config) {
   const HfConfig text = NeedObject(config, "text_config");
   ExpectOneOf(text, "model_type", text.model_type(), {"mistral", "ministral3"});

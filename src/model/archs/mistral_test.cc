@@ -74,7 +74,7 @@ TEST(Ministral3Test, TheTemperatureIsPartOfTheRotation) {
               HasSubstr("mistral models have no scale of the attention scores by position"));
 }
 
-// What sees is left out under either spelling, and anything else is not.
+// The vision part is left out under either spelling, and nothing else is.
 TEST(Mistral3Test, NamesBesideAndWithinTheWhole) {
   const DecoderSpec spec = Mistral3();
   for (const bool within : {false, true}) {

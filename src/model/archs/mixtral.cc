@@ -3,7 +3,7 @@
 
 namespace godwit {
 
-// Llama with experts in the place of the MLP.
+// Llama with experts instead of the MLP.
 DecoderSpec DescribeMixtral(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config, /*default_theta=*/1e6);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));

@@ -7,8 +7,8 @@
 namespace godwit {
 namespace {
 
-// 2^(-bias_max i / n) for i = 1 .. n, where n is the power of two at or above the heads; if it is
-// above, the even i first.
+// 2^(-bias_max i / n) for i = 1 .. n, where n is the least power of two that is not below the
+// number of heads. If n is above it, even i come first.
 std::vector<float> MptSlopes(int64_t heads, int64_t bias_max) {
   const auto n = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
   std::vector<float> slopes;
@@ -21,7 +21,7 @@ std::vector<float> MptSlopes(int64_t heads, int64_t bias_max) {
   return slopes;
 }
 
-// What the switches of MPT's own code can turn on and Hugging Face's port never does.
+// Refuses switches of MPT's own code that Hugging Face's port never turns on.
 void RefuseVariations(const HfConfig& config, const HfConfig& attention) {
   const auto require = [](const HfConfig& fields, std::string_view key, bool value) {
     if (fields.BoolOr(key, value) != value) fields.Refuse(key, value ? "true" : "false");
@@ -42,8 +42,8 @@ void RefuseVariations(const HfConfig& config, const HfConfig& attention) {
 
 }  // namespace
 
-// LayerNorm without bias and no biases at all, ALiBi, q, k and v one after another in one tensor, a
-// plain GELU unit, a tied head.
+// LayerNorm without bias, no other biases, and ALiBi. One tensor has q, then k, then v. The MLP is
+// a plain GELU unit, and the head is tied.
 DecoderSpec DescribeMpt(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec,

@@ -40,7 +40,7 @@ TEST(MptTest, ASilentConfig) {
 
 TEST(MptTest, SlopesFallToTwoToTheMinusBiasMax) {
   EXPECT_THAT(Mpt().alibi.slopes, ElementsAre(0.25f, 0.0625f, 0.015625f, 0.00390625f));
-  // Of eight, the even ones first.
+  // The slopes of eight heads, even ones first.
   EXPECT_THAT(Mpt("", 6).alibi.slopes,
               ElementsAre(0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f));
   EXPECT_THAT(Mpt(R"("attn_config":{"alibi_bias_max":16})", 2).alibi.slopes,

@@ -14,7 +14,7 @@
 namespace godwit {
 namespace {
 
-// What says nothing of the function that a model computes.
+// Keys that do not change the function of a model.
 constexpr std::array kBookkeeping = std::to_array<std::string_view>({"_attn_implementation",
                                                                      "_from_model_config",
                                                                      "_name_or_path",
@@ -45,14 +45,14 @@ bool IsBookkeeping(std::string_view key) {
          });
 }
 
-// Without it a family takes its own, whatever the model has.
+// A config without these keys gets the family's activation, even if the model has another.
 constexpr std::array kActivationKeys =
     std::to_array<std::string_view>({"hidden_act", "activation_function", "hidden_activation"});
 
 struct Candidate {
   NearestFamily family;
   int64_t read = 0;      // keys of the config
-  bool misread = false;  // a key that it needs is not there, or an activation is not looked at
+  bool misread = false;  // a needed key is missing, or an activation is not looked at
 };
 
 std::vector<std::string> KeysUnread(const HfConfig& config) {
@@ -65,7 +65,7 @@ std::vector<std::string> KeysUnread(const HfConfig& config) {
 
 constexpr int64_t kShownKeys = 8;
 
-// What nobody reads of a config that a family has read.
+// The keys that nothing reads, of a config that a family has read.
 std::string Missing(const HfConfig& config) {
   const std::vector<std::string> functions = UnreadFunctions(config);
   std::vector<std::string> unknown = KeysUnread(config);
@@ -92,7 +92,7 @@ Candidate Read(const Architecture& architecture, const HfConfig& shared) {
     refusal = error.what();
     candidate.misread = error.kind() == ErrorKind::kFormat;
   }
-  // First, as what is said of a key counts as reading it.
+  // Counting comes first, because reporting a key counts as reading it.
   for (const std::string& key : config.Keys()) {
     candidate.read += config.Has(key) && config.WasRead(key) && !IsBookkeeping(key);
   }
@@ -100,7 +100,7 @@ Candidate Read(const Architecture& architecture, const HfConfig& shared) {
   return candidate;
 }
 
-// The object in which models that see or hear describe what reads and writes, or none.
+// The object that describes the text model of a model with vision or sound, or none.
 std::optional<std::pair<std::string_view, HfConfig>> TextConfig(const HfConfig& config) {
   for (const std::string_view key : {"text_config", "llm_config", "language_config"}) {
     if (!config.IsObject(key)) continue;

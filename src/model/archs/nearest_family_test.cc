@@ -65,7 +65,7 @@ TEST(NearestFamilyTest, ReadingForAnotherFamilyLeavesNoTrace) {
   EXPECT_FALSE(config.WasRead("rms_norm_eps"));
 }
 
-// A family that does not look at the activation is none for a model with one of its own.
+// A family that ignores the activation does not fit a model with an unknown activation.
 TEST(NearestFamilyTest, AFamilyThatRefusesTheConfigSaysWhy) {
   const HfConfig config = Config(R"(,"rms_norm_eps":1e-6,"hidden_act":"xielu")");
   EXPECT_EQ(FindNearestFamily(config).model_type, "llama");

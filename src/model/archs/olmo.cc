@@ -4,7 +4,7 @@
 namespace godwit {
 namespace {
 
-// Norms of queries and keys over all heads, and of the blocks' results instead of what they read.
+// Norms of queries and keys over all heads. Norms stand behind blocks, not before them.
 DecoderSpec DescribeWithOutputNorms(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -19,7 +19,7 @@ DecoderSpec DescribeWithOutputNorms(const HfConfig& config) {
 
 }  // namespace
 
-// Llama with LayerNorm that has no weights.
+// Llama with a LayerNorm without weights.
 DecoderSpec DescribeOlmo(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -37,7 +37,7 @@ DecoderSpec DescribeOlmo2(const HfConfig& config) {
   return spec;
 }
 
-// With windows in three layers of four, where the rotation is not stretched.
+// OLMo 2 with windows in three of four layers, whose rotation is not stretched.
 DecoderSpec DescribeOlmo3(const HfConfig& config) {
   constexpr double kTheta = 5e5;
   DecoderSpec spec = DescribeWithOutputNorms(config);

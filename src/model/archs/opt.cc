@@ -5,14 +5,14 @@
 namespace godwit {
 namespace {
 
-// Rows 0 and 1 of the position table were the padding's where it was trained.
+// Rows 0 and 1 of the position table were for padding in training.
 constexpr int64_t kFirstPosition = 2;
 
 }  // namespace
 
 // LayerNorm and biases throughout, learned positions, a plain ReLU unit, a tied head. OPT 350M has
-// its norms after the blocks, none at the end, and embeddings narrower than the model; Galactica
-// GELU, and the larger ones no biases.
+// its norms after the blocks, none at the end, and narrower embeddings than the model. Galactica
+// has GELU, and its larger models have no biases.
 DecoderSpec DescribeOpt(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec,
@@ -31,7 +31,7 @@ DecoderSpec DescribeOpt(const HfConfig& config) {
   if (width != spec.hidden_size) spec.embedding_size = width;
 
   const bool pre_norm = config.BoolOr("do_layer_norm_before", true);
-  // Checkpoints that were tuned before transformers 4.20.1 have lost it.
+  // Checkpoints tuned before transformers 4.20.1 have lost the final norm.
   const bool removed = config.BoolOr("_remove_final_layer_norm", false);
   spec.topology = pre_norm ? Topology::kSequential : Topology::kPostNorm;
   spec.final_norm = pre_norm && !removed;

@@ -3,7 +3,7 @@
 
 namespace godwit {
 
-// Llama with RMSNorm on every query and key head, and heads whose width is stated on its own.
+// Llama with RMSNorm on every query and key head, and heads of a separately stated width.
 DecoderSpec DescribeQwen3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);

@@ -15,12 +15,12 @@ void NameExperts(ModuleNames& names) {
   names.down = "model.layers.{}.mlp.experts.{}.down_proj";
 }
 
-// Qwen3 with experts in the place of the MLP, but for the layers that are said to be dense.
+// Qwen3 with experts instead of the MLP, except in layers that the config makes dense.
 DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   spec.qk_norm = QkNorm::kHeads;
-  // Of all layers: transformers knows no max_window_layers here.
+  // Windows are in all layers: transformers knows no max_window_layers here.
   if (config.BoolOr("use_sliding_window", false)) {
     ReadWindows(config, /*first_windowed=*/0, spec);
   } else {
@@ -29,7 +29,7 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
 
   spec.dense_mlp = spec.mlp;
   spec.mlp.intermediate = config.IntOr("moe_intermediate_size", 768, kWidthRange);
-  // transformers 5 writes the newer of the two.
+  // transformers 5 writes num_local_experts, the newer name.
   spec.mlp.experts = config.IntOr(
       config.Has("num_local_experts") ? "num_local_experts" : "num_experts", 128, kExpertRange);
   const int64_t usual = std::min<int64_t>(8, spec.mlp.experts);

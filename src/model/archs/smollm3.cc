@@ -3,7 +3,7 @@
 
 namespace godwit {
 
-// Llama with layers without positions: a query scores their keys by what they are alone.
+// Llama with some layers without positions, where keys are scored without rotation.
 DecoderSpec DescribeSmolLm3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.tied_unless_told = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/2e6);

@@ -3,8 +3,8 @@
 
 namespace godwit {
 
-// Llama with LayerNorm, rotary positions on a quarter of a head, and attention and MLP side by side
-// behind one norm where use_parallel_residual says so.
+// Llama with LayerNorm and rotary positions on a quarter of a head. With use_parallel_residual,
+// attention and MLP run in parallel behind one norm.
 DecoderSpec DescribeStableLm(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = ""});
   ReadRotary(config, ReadRotaryDim(config, "partial_rotary_factor", 0.25, spec), "rope_theta",

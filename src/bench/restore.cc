@@ -92,17 +92,17 @@ class Restore {
       Clear();
       time(save, [&] { Save(); });
       forget();
-      time(token_cold, [&] { hashes.insert(NextToken(*TakeUp())); });
-      time(token_warm, [&] { hashes.insert(NextToken(*TakeUp())); });
+      time(token_cold, [&] { hashes.insert(NextToken(*RestoredText())); });
+      time(token_warm, [&] { hashes.insert(NextToken(*RestoredText())); });
       time(token_memory, [&] { hashes.insert(NextToken(*text_->Fork())); });
       forget();
-      time(open, [&] { TakeUp(); });
+      time(open, [&] { RestoredText(); });
       // A disk that caches, too, reads faster what was read lately: the yardstick is held on both
       // sides of what it measures.
       read_in_order();
       forget();
-      time(cold, [&] { Prove(*TakeUp()); });
-      time(warm, [&] { Prove(*TakeUp()); });
+      time(cold, [&] { Prove(*RestoredText()); });
+      time(warm, [&] { Prove(*RestoredText()); });
       read_in_order();
       on_round();
     }
@@ -139,7 +139,7 @@ class Restore {
     folder_.SaveIndex(kFacts, tokens_, answered_->policy().index());
   }
 
-  std::unique_ptr<TextCache> TakeUp() {
+  std::unique_ptr<TextCache> RestoredText() {
     auto text = NewText();
     text->TakeUp(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX);
     return text;

@@ -158,7 +158,7 @@ class Suite {
   // The texts of a test at its depth: a prompt is read as context, what is generated asks about it.
   Texts TextsFor(const TestCase& test) {
     const Texts texts = TextsAt(test.depth_tokens, test.texts);
-    for (const auto& text : texts) text->AskFrom(AskFrom(options_, test));
+    for (const auto& text : texts) text->AskFrom(QuestionBegin(options_, test));
     return texts;
   }
 

@@ -28,7 +28,7 @@ std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& opti
   return lengths;
 }
 
-int64_t AskFrom(const SuiteOptions& options, const TestCase& test) {
+int64_t QuestionBegin(const SuiteOptions& options, const TestCase& test) {
   const int64_t length = test.depth_tokens + test.prompt_tokens;
   return options.policy.ranks == nullptr ? length : SharedContext(test.depth_tokens, length);
 }
@@ -41,7 +41,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
       policy_options.context = test.depth_tokens + test.tokens();
-      MakePolicy(Geometry(spec), policy_options)->AskFrom(AskFrom(options, test), INT64_MAX);
+      MakePolicy(Geometry(spec), policy_options)->AskFrom(QuestionBegin(options, test), INT64_MAX);
     }
   }
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {

@@ -14,7 +14,7 @@ namespace godwit::bench {
 std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& options);
 
 // The position at which the question of a test begins.
-int64_t AskFrom(const SuiteOptions& options, const TestCase& test);
+int64_t QuestionBegin(const SuiteOptions& options, const TestCase& test);
 
 // Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths do
 // not fit beside weights of `weight_bytes`. Caches are kept from round to round.

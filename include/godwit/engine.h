@@ -256,7 +256,7 @@ struct DraftReport {
   int64_t accepted = 0;  // draft tokens that the model would have chosen
   // Decode steps without draft tokens, because memory was missing for draft tokens that would have
   // saved time.
-  int64_t roomless_steps = 0;
+  int64_t steps_short_of_memory = 0;
   struct Source {
     std::string name;
     int64_t accepted;

@@ -68,7 +68,7 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
   }
   return {{"steps", drafts.steps},       {"guesses", drafts.guesses},
           {"accepted", drafts.accepted}, {"sources", sources},
-          {"rested_steps", rested},      {"roomless_steps", drafts.roomless_steps}};
+          {"rested_steps", rested},      {"steps_short_of_memory", drafts.steps_short_of_memory}};
 }
 
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {

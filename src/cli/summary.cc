@@ -133,9 +133,9 @@ std::string DescribeDrafts(const DraftReport& drafts) {
                           name, console::Plural(rested_steps, "step"));
   }
   std::string roomless;
-  if (drafts.roomless_steps > 0) {
+  if (drafts.steps_short_of_memory > 0) {
     roomless = fmt::format("; {} had no memory for guesses",
-                           console::Plural(drafts.roomless_steps, "step"));
+                           console::Plural(drafts.steps_short_of_memory, "step"));
   }
   return text + sources + rested + roomless;
 }

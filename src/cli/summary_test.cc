@@ -78,7 +78,7 @@ TEST(Summary, SaysWhatGuessesCameTo) {
   EXPECT_EQ(DescribeDrafts({.steps = 4,
                             .guesses = 2,
                             .accepted = 2,
-                            .roomless_steps = 2,
+                            .steps_short_of_memory = 2,
                             .sources = {{"ngram", 2, 0}}}),
             "1.50 tokens a step; 2 accepted of 2 guessed tokens: 2 of ngram; 2 steps had no memory "
             "for guesses");

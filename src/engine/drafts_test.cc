@@ -232,8 +232,8 @@ TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   const auto drafted = tight.Generate(prompt, With(Greedy(250), "ngram"));
   EXPECT_EQ(drafted.tokens, plain.tokens);
   EXPECT_EQ(drafted.pauses, 0);
-  EXPECT_GT(drafted.drafts->roomless_steps, 0);
-  EXPECT_LT(drafted.drafts->roomless_steps, drafted.drafts->steps);
+  EXPECT_GT(drafted.drafts->steps_short_of_memory, 0);
+  EXPECT_LT(drafted.drafts->steps_short_of_memory, drafted.drafts->steps);
 }
 
 // Draft tokens take free memory, and give it back to requests that need it.

@@ -40,9 +40,10 @@ void CheckOptions(const GenerateOptions& options) {
   }
 }
 
-DraftReport ReportOf(const DraftStats& stats, int64_t roomless_steps) {
-  DraftReport report{
-      .steps = stats.steps, .guesses = stats.guesses, .roomless_steps = roomless_steps};
+DraftReport ReportOf(const DraftStats& stats, int64_t steps_short_of_memory) {
+  DraftReport report{.steps = stats.steps,
+                     .guesses = stats.guesses,
+                     .steps_short_of_memory = steps_short_of_memory};
   for (const auto& [source, guesses, rested_steps] : stats.accepted) {
     report.accepted += guesses;
     report.sources.push_back({std::string(source), guesses, rested_steps});
@@ -389,7 +390,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   }
   result_.stop = output_.stop();
   result_.kv = ReportOf(*sequence_.cache, ask_from_);
-  if (draft_stats_ != nullptr) result_.drafts = ReportOf(*draft_stats_, roomless_steps_);
+  if (draft_stats_ != nullptr) result_.drafts = ReportOf(*draft_stats_, steps_short_of_memory_);
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }

@@ -103,7 +103,7 @@ class Request {
   // The most rows that the request can use in a decode step.
   int64_t most_rows() const { return strategy_->MostRows(); }
   // Counts a step whose draft tokens found no memory, so that it ran without them.
-  void CountRoomlessStep() { ++roomless_steps_; }
+  void CountStepShortOfMemory() { ++steps_short_of_memory_; }
   // Whether the request must wait until its events or states are read.
   bool held_up() const;
 
@@ -183,7 +183,7 @@ class Request {
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts
-  int64_t roomless_steps_ = 0;
+  int64_t steps_short_of_memory_ = 0;
   TextOutput output_;
   std::optional<ThoughtWatch> thought_;
   ReadingPace pace_;

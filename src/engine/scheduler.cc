@@ -472,7 +472,7 @@ void Scheduler::ComputeOneByOne(bool no_memory) {
   for (Part& part : parts_) {
     if (!part.request->reads_prompt() && part.rows > 1) {
       part.rows = 1;
-      if (no_memory) part.request->CountRoomlessStep();
+      if (no_memory) part.request->CountStepShortOfMemory();
     }
     std::exception_ptr error;
     try {

@@ -260,7 +260,7 @@ struct DraftReport {
   struct Source {
     std::string name;
     int64_t accepted;
-    int64_t rested_steps;  // steps without this source, because it took more time than it saved
+    int64_t skipped_steps;  // steps without this source, because it took more time than it saved
   };
   std::vector<Source> sources;
 };

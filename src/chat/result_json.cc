@@ -62,13 +62,13 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result) {
 
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
   auto sources = nlohmann::ordered_json::object(), rested = sources;
-  for (const auto& [name, accepted, rested_steps] : drafts.sources) {
+  for (const auto& [name, accepted, skipped_steps] : drafts.sources) {
     sources[name] = accepted;
-    rested[name] = rested_steps;
+    rested[name] = skipped_steps;
   }
   return {{"steps", drafts.steps},       {"guesses", drafts.guesses},
           {"accepted", drafts.accepted}, {"sources", sources},
-          {"rested_steps", rested},      {"steps_short_of_memory", drafts.steps_short_of_memory}};
+          {"skipped_steps", rested},     {"steps_short_of_memory", drafts.steps_short_of_memory}};
 }
 
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {

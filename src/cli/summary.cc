@@ -123,14 +123,14 @@ std::string DescribeDrafts(const DraftReport& drafts) {
                                  console::Plural(drafts.guesses, "guessed token"));
   if (drafts.guesses == 0) text += ": none would have paid";
   std::string sources, rested;
-  for (const auto& [name, accepted, rested_steps] : drafts.sources) {
+  for (const auto& [name, accepted, skipped_steps] : drafts.sources) {
     if (accepted > 0) {
       sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
     }
-    if (rested_steps == 0) continue;
+    if (skipped_steps == 0) continue;
     rested += fmt::format("{}{} in {}",
                           rested.empty() ? "; took more time than it saved and rested: " : ", ",
-                          name, console::Plural(rested_steps, "step"));
+                          name, console::Plural(skipped_steps, "step"));
   }
   std::string roomless;
   if (drafts.steps_short_of_memory > 0) {

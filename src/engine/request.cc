@@ -44,9 +44,9 @@ DraftReport ReportOf(const DraftStats& stats, int64_t steps_short_of_memory) {
   DraftReport report{.steps = stats.steps,
                      .guesses = stats.guesses,
                      .steps_short_of_memory = steps_short_of_memory};
-  for (const auto& [source, guesses, rested_steps] : stats.accepted) {
+  for (const auto& [source, guesses, skipped_steps] : stats.accepted) {
     report.accepted += guesses;
-    report.sources.push_back({std::string(source), guesses, rested_steps});
+    report.sources.push_back({std::string(source), guesses, skipped_steps});
   }
   return report;
 }

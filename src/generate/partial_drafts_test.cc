@@ -119,7 +119,7 @@ TEST_F(PartialDraftsTest, AnIndexIsMadeOnceAndNotHeldAgainstIt) {
   row_ms = 50;
   on_draft_ = [] { row_ms = 0.1; };
   drive.Continue(sequence_, strategy, 200);
-  EXPECT_EQ(strategy.stats().accepted.front().rested_steps, 0);
+  EXPECT_EQ(strategy.stats().accepted.front().skipped_steps, 0);
   EXPECT_LT(drive.steps, kLeast + 40);
 }
 

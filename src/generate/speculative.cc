@@ -147,7 +147,7 @@ void Speculative::CountWorth(const Outcome& outcome) {
   const auto guesses = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
   const double saved = plain_ms > 0 ? std::max(0.0, (guesses + 1) * plain_ms - step_ms) : 0;
   for (size_t i = 0; i < accepted_.size(); ++i) {
-    if (tree_.sources()[i].worth.rests()) ++stats_.accepted[i].rested_steps;
+    if (tree_.sources()[i].worth.rests()) ++stats_.accepted[i].skipped_steps;
     const double share = guesses > 0 ? static_cast<double>(accepted_[i]) / guesses : 0;
     tree_.sources()[i].worth.EndStep(step_ms, share * saved);
   }

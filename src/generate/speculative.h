@@ -22,7 +22,8 @@ struct DraftStats {
   struct Accepted {
     std::string_view source;
     int64_t guesses;
-    int64_t rested_steps = 0;  // steps without this source, because it took more time than it saved
+    int64_t skipped_steps =
+        0;  // steps without this source, because it took more time than it saved
   };
   std::vector<Accepted> accepted;  // of every source
 };

@@ -61,9 +61,9 @@ nlohmann::ordered_json TextEvalJson(int64_t tokens, const std::vector<double>& d
     nlohmann::ordered_json one{{"draft", drafts},       {"tokens", replay.tokens},
                                {"steps", replay.steps}, {"guesses", replay.guesses},
                                {"ms", replay.ms},       {"plain_ms", replay.plain_ms}};
-    for (const auto& [source, guesses, rested_steps] : replay.accepted) {
+    for (const auto& [source, guesses, skipped_steps] : replay.accepted) {
       one["sources"][std::string(source)] = guesses;
-      one["rested_steps"][std::string(source)] = rested_steps;
+      one["skipped_steps"][std::string(source)] = skipped_steps;
     }
     json["replays"].push_back(std::move(one));
   }

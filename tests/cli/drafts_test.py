@@ -24,7 +24,7 @@ class DraftsTest(CliTest):
             self.assertNotIn("drafts", plain)
             drafts = drafted["drafts"]
             self.assertEqual(list(drafts), ["steps", "guesses", "accepted", "sources",
-                                            "rested_steps", "steps_short_of_memory"])
+                                            "skipped_steps", "steps_short_of_memory"])
             # Every token but the first, which the prompt's last step gave.
             self.assertGreaterEqual(drafts["steps"] + drafts["accepted"], 299)
             self.assertEqual(sum(drafts["sources"].values()), drafts["accepted"])

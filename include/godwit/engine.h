@@ -251,9 +251,9 @@ struct TokenLogprobs {
 
 // The result of speculation with draft tokens.
 struct DraftReport {
-  int64_t steps = 0;     // decode steps
-  int64_t guesses = 0;   // draft tokens that these steps read
-  int64_t accepted = 0;  // draft tokens that the model would have chosen
+  int64_t steps = 0;         // decode steps
+  int64_t draft_tokens = 0;  // draft tokens that these steps read
+  int64_t accepted = 0;      // draft tokens that the model would have chosen
   // Decode steps without draft tokens, because memory was missing for draft tokens that would have
   // saved time.
   int64_t steps_short_of_memory = 0;

@@ -78,7 +78,7 @@ TEST(TextCacheTest, AForkIsOfWhatWasRead) {
 // A view of a text that read its own guesses goes back to the text. It then sees what a new view
 // sees, and still has its index.
 TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
-  const TestText text(kGeometry, 1200, 6), guesses(kGeometry, 1200, 7);
+  const TestText text(kGeometry, 1200, 6), draft_tokens(kGeometry, 1200, 7);
   for (const std::string spec :
        {"dense", "sinks:4+200", "blocks:initial=0,local_windows_len=64,second_block_count=3",
         "blocks:initial=0,local_windows_len=64,second_block_count=3,group_blocks=2,group_count=1",
@@ -97,7 +97,8 @@ TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
       EXPECT_EQ(view->length(), end);
       EXPECT_EQ(view->policy().bytes() > 0, spec.starts_with("blocks") && end > 701);
       const auto fresh = cache->Fork(policy());
-      EXPECT_EQ(ReadText(*view, guesses, end + 8, 1), ReadText(*fresh, guesses, end + 8, 1));
+      EXPECT_EQ(ReadText(*view, draft_tokens, end + 8, 1),
+                ReadText(*fresh, draft_tokens, end + 8, 1));
     }
     const auto alone = Make("dense");
     ReadText(*alone, text, 1100, 100);

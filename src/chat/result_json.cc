@@ -66,7 +66,7 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
     sources[name] = accepted;
     rested[name] = skipped_steps;
   }
-  return {{"steps", drafts.steps},       {"guesses", drafts.guesses},
+  return {{"steps", drafts.steps},       {"draft_tokens", drafts.draft_tokens},
           {"accepted", drafts.accepted}, {"sources", sources},
           {"skipped_steps", rested},     {"steps_short_of_memory", drafts.steps_short_of_memory}};
 }

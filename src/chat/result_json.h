@@ -22,7 +22,7 @@ nlohmann::ordered_json ProgressJson(const PromptProgress& progress);
 // "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_second"}
 nlohmann::ordered_json TimingsJson(const GenerateResult& result);
 
-// {"steps", "guesses", "accepted", "sources": {name: accepted}}
+// {"steps", "draft_tokens", "accepted", "sources": {name: accepted}}
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts);
 
 // Every numeric option, and the names of the steps in order as "samplers".

@@ -120,8 +120,8 @@ std::string DescribeDrafts(const DraftReport& drafts) {
   const auto steps = static_cast<double>(drafts.steps);
   std::string text = fmt::format("{:.2f} tokens a step; {} accepted of {}",
                                  1 + static_cast<double>(drafts.accepted) / steps, drafts.accepted,
-                                 console::Plural(drafts.guesses, "guessed token"));
-  if (drafts.guesses == 0) text += ": none would have paid";
+                                 console::Plural(drafts.draft_tokens, "guessed token"));
+  if (drafts.draft_tokens == 0) text += ": none would have paid";
   std::string sources, rested;
   for (const auto& [name, accepted, skipped_steps] : drafts.sources) {
     if (accepted > 0) {

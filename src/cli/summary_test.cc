@@ -68,7 +68,7 @@ TEST(Summary, SaysWhatWasDroppedAndWhere) {
 TEST(Summary, SaysWhatGuessesCameTo) {
   EXPECT_EQ(DescribeDrafts({}), "none were needed");
   EXPECT_EQ(DescribeDrafts({.steps = 4,
-                            .guesses = 9,
+                            .draft_tokens = 9,
                             .accepted = 2,
                             .sources = {{"ngram", 0, 0}, {"recycled", 2, 0}}}),
             "1.50 tokens a step; 2 accepted of 9 guessed tokens: 2 of recycled");
@@ -76,7 +76,7 @@ TEST(Summary, SaysWhatGuessesCameTo) {
             "1.00 tokens a step; 0 accepted of 0 guessed tokens: none would have paid; took more "
             "time than it saved and rested: ngram in 1 step, heads in 64 steps");
   EXPECT_EQ(DescribeDrafts({.steps = 4,
-                            .guesses = 2,
+                            .draft_tokens = 2,
                             .accepted = 2,
                             .steps_short_of_memory = 2,
                             .sources = {{"ngram", 2, 0}}}),

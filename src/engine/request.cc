@@ -42,11 +42,11 @@ void CheckOptions(const GenerateOptions& options) {
 
 DraftReport ReportOf(const DraftStats& stats, int64_t steps_short_of_memory) {
   DraftReport report{.steps = stats.steps,
-                     .guesses = stats.guesses,
+                     .draft_tokens = stats.draft_tokens,
                      .steps_short_of_memory = steps_short_of_memory};
-  for (const auto& [source, guesses, skipped_steps] : stats.accepted) {
-    report.accepted += guesses;
-    report.sources.push_back({std::string(source), guesses, skipped_steps});
+  for (const auto& [source, draft_tokens, skipped_steps] : stats.accepted) {
+    report.accepted += draft_tokens;
+    report.sources.push_back({std::string(source), draft_tokens, skipped_steps});
   }
   return report;
 }

@@ -364,7 +364,7 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
     const KvPool& pool = request->plan().pool();
     const RanksRoom room = CompareRoom(ranks, pool.budget(), mine);
     // A draft token may be a branch, which takes a copy of the last page and another page.
-    guess_room_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
+    draft_tokens_that_fit_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
     if (!room.lack) return true;
     error = std::make_exception_ptr(*room.lack);
     all_know = true;
@@ -387,12 +387,12 @@ void Scheduler::GatherParts() {
   };
   // Draft tokens leave prompts half of the step. They use only free memory: no text makes way for
   // them. Ranks cannot drop them in a begun step, but know the free memory before it.
-  const auto add_guesses = [&] {
-    int64_t for_guesses = std::clamp<int64_t>(guess_room_, 0, left / 2);
+  const auto add_draft_tokens = [&] {
+    int64_t for_draft_tokens = std::clamp<int64_t>(draft_tokens_that_fit_, 0, left / 2);
     for (Part& part : parts_) {
-      const int64_t more = std::min(for_guesses, part.request->most_rows() - 1);
+      const int64_t more = std::min(for_draft_tokens, part.request->most_rows() - 1);
       part.rows += more;
-      for_guesses -= more;
+      for_draft_tokens -= more;
       left -= more;
     }
   };
@@ -406,7 +406,7 @@ void Scheduler::GatherParts() {
     }
   }
   const auto writers = std::ssize(parts_);
-  add_guesses();
+  add_draft_tokens();
   left = prompt_share_.Rows(writers, left);
   prompt_rows_ = 0;
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {

@@ -140,8 +140,8 @@ class Scheduler {
   Room no_room_;
   std::vector<Part> parts_;
   PromptShare prompt_share_;
-  int64_t prompt_rows_ = 0;         // of the current step
-  int64_t guess_room_ = INT64_MAX;  // draft tokens for which all ranks have memory
+  int64_t prompt_rows_ = 0;                    // of the current step
+  int64_t draft_tokens_that_fit_ = INT64_MAX;  // draft tokens for which all ranks have memory
   std::vector<Participant> participants_;
   Workspace workspace_;
   CancelToken step_cancel_;

@@ -46,8 +46,8 @@ void OfferLikeliest(std::span<const float> logits, int32_t head, std::vector<Dra
 HeadBatch::HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms)
     : heads_(std::move(heads)), now_ms_(now_ms) {}
 
-void HeadBatch::Add(std::shared_ptr<Guesses> guesses, std::span<const float> state) {
-  waiting_.push_back(std::move(guesses));
+void HeadBatch::Add(std::shared_ptr<Guesses> draft_tokens, std::span<const float> state) {
+  waiting_.push_back(std::move(draft_tokens));
   states_.insert(states_.end(), state.begin(), state.end());
 }
 
@@ -76,8 +76,8 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
 }
 
 HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
-    : batch_(std::move(batch)), guesses_(std::make_shared<HeadBatch::Guesses>()) {
-  guesses_->offers.resize(static_cast<size_t>(batch_->heads()));
+    : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::Guesses>()) {
+  draft_tokens_->offers.resize(static_cast<size_t>(batch_->heads()));
   for (int64_t head = 0; head < batch_->heads(); ++head) {
     for (int32_t i = 0; i < kClasses; ++i) priors_.push_back(0.7 * std::exp2(-i));
   }
@@ -86,13 +86,14 @@ HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
 void HeadDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
                        std::vector<DraftOffer>& offers) {
   const auto head = static_cast<size_t>(tree[static_cast<size_t>(node)].depth);
-  if (text.size() != guesses_->length || head >= guesses_->offers.size()) return;
-  offers.insert(offers.end(), guesses_->offers[head].begin(), guesses_->offers[head].end());
+  if (text.size() != draft_tokens_->length || head >= draft_tokens_->offers.size()) return;
+  offers.insert(offers.end(), draft_tokens_->offers[head].begin(),
+                draft_tokens_->offers[head].end());
 }
 
 void HeadDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
-  batch_->Add(guesses_, outcome.hidden.RowSpan(row));
-  guesses_->length = sequence.tokens.size();
+  batch_->Add(draft_tokens_, outcome.hidden.RowSpan(row));
+  draft_tokens_->length = sequence.tokens.size();
 }
 
 double HeadDrafts::EndStep(const LanguageModel& model, const Exec& exec) {

@@ -27,7 +27,7 @@ class HeadBatch {
 
   int64_t heads() const { return heads_->count(); }
   // Adds a text: the next Compute makes its offers from this state [hidden], before the final norm.
-  void Add(std::shared_ptr<Guesses> guesses, std::span<const float> state);
+  void Add(std::shared_ptr<Guesses> draft_tokens, std::span<const float> state);
   // Computes the offers of all texts that wait; later calls in the same step find none left.
   // Returns one text's share of the time, in ms.
   double Compute(const LanguageModel& model, const Exec& exec);
@@ -53,7 +53,7 @@ class HeadDrafts : public DraftSource {
 
  private:
   std::shared_ptr<HeadBatch> batch_;
-  std::shared_ptr<HeadBatch::Guesses> guesses_;
+  std::shared_ptr<HeadBatch::Guesses> draft_tokens_;
   std::vector<double> priors_;  // [heads * classes of probability]
 };
 

@@ -78,17 +78,17 @@ TEST_F(HeadDraftsTest, TextsOfAStepShareOneProduct) {
     for (const Participant& one : participants) EXPECT_FALSE(one.error);
   }
   EXPECT_EQ(model_.rows, std::vector<int64_t>(8, 3 * 2));
-  EXPECT_GT(strategies[0]->stats().guesses, 0) << "or nothing came of it";
+  EXPECT_GT(strategies[0]->stats().draft_tokens, 0) << "or nothing came of it";
 }
 
 // Each has its own guesses, as alone, and a third of the time.
 TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
   const std::vector<float> states = {1, -2, 3};
   std::vector<std::shared_ptr<HeadBatch::Guesses>> together, alone;
-  const auto add = [&](auto& guesses, float state) {
-    guesses.push_back(std::make_shared<HeadBatch::Guesses>());
-    guesses.back()->offers.resize(2);
-    batch_->Add(guesses.back(), {&state, 1});
+  const auto add = [&](auto& draft_tokens, float state) {
+    draft_tokens.push_back(std::make_shared<HeadBatch::Guesses>());
+    draft_tokens.back()->offers.resize(2);
+    batch_->Add(draft_tokens.back(), {&state, 1});
   };
   for (const float state : states) {
     add(alone, state);
@@ -97,9 +97,9 @@ TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
   for (const float state : states) add(together, state);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(batch_->Compute(model_, exec_), 2 * kRowMs);
   EXPECT_EQ(model_.rows, (std::vector<int64_t>{2, 2, 2, 6}));
-  const auto tokens = [](const HeadBatch::Guesses& guesses) {
+  const auto tokens = [](const HeadBatch::Guesses& draft_tokens) {
     std::vector<std::pair<int32_t, int32_t>> offers;
-    for (const auto& head : guesses.offers) {
+    for (const auto& head : draft_tokens.offers) {
       for (const DraftOffer& offer : head) offers.emplace_back(offer.token, offer.kind);
     }
     return offers;

@@ -23,20 +23,20 @@ void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNo
                           int32_t node, std::vector<DraftOffer>& offers) {
   const auto [token, parent, depth, reach] = tree[static_cast<size_t>(node)];
   const auto at = static_cast<size_t>(depth);
-  if (std::ssize(text) != text_tokens_ || at > guesses_.size()) return;
+  if (std::ssize(text) != text_tokens_ || at > draft_tokens_.size()) return;
   if (depth == 0) chain_.clear();
   if (chain_.size() != at) return;
-  if (depth > 0 && (chain_.back() != parent || guesses_[at - 1].token != token)) return;
+  if (depth > 0 && (chain_.back() != parent || draft_tokens_[at - 1].token != token)) return;
   chain_.push_back(node);
-  if (at == guesses_.size()) return;
-  const Guess& guess = guesses_[at];
+  if (at == draft_tokens_.size()) return;
+  const Guess& guess = draft_tokens_[at];
   offers.push_back({guess.token, guess.kind});
   if (guess.other >= 0) offers.push_back({guess.other, guess.other_kind});
 }
 
 void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/) {
   CountHits(sequence.tokens);
-  guesses_.clear();
+  draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
   if (given_back_ || sequence.cache->length() < least_tokens_) return;
   const Prospect prospect = Foresee(sequence, outcome);
@@ -58,7 +58,7 @@ bool PartialDrafts::GiveBack() {
 
 void PartialDrafts::CountHits(std::span<const int32_t> text) {
   auto at = static_cast<size_t>(text_tokens_);
-  for (const Guess& guess : guesses_) {
+  for (const Guess& guess : draft_tokens_) {
     if (at >= text.size()) break;
     const bool hit = text[at++] == guess.token;
     all_.Count(hit);
@@ -79,12 +79,12 @@ PartialDrafts::Prospect PartialDrafts::Foresee(const Sequence& sequence,
   const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
   // More rows than twice what was measured are a leap in the dark.
   const int64_t rows = std::min(StepCosts::kMostRows, 2 * costs_.Largest()) - prospect.others;
-  prospect.most = std::min({kMostGuesses, room - 1, rows - 1});
+  prospect.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
   double tokens = static_cast<double>(prospect.others + 1), reach = 1;
   prospect.tokens_per_ms = tokens / plain_ms;
-  for (int64_t guesses = 1; guesses <= prospect.most; ++guesses) {
+  for (int64_t draft_tokens = 1; draft_tokens <= prospect.most; ++draft_tokens) {
     tokens += reach *= prospect.chance;
-    const double rate = tokens / StepMs(prospect, guesses);
+    const double rate = tokens / StepMs(prospect, draft_tokens);
     if (rate <= prospect.tokens_per_ms) continue;
     prospect.tokens_per_ms = rate;
     prospect.pays = true;
@@ -92,21 +92,21 @@ PartialDrafts::Prospect PartialDrafts::Foresee(const Sequence& sequence,
   return prospect;
 }
 
-double PartialDrafts::StepMs(const Prospect& prospect, int64_t guesses) const {
-  const double step_ms = costs_.Ms(prospect.others + 1 + guesses);
-  if (guesses == 0) return step_ms;
+double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) const {
+  const double step_ms = costs_.Ms(prospect.others + 1 + draft_tokens);
+  if (draft_tokens == 0) return step_ms;
   const auto& [first, other] = draft_costs_;
-  return step_ms + first.Ms(1) + static_cast<double>(guesses - 1) * other.Ms(1);
+  return step_ms + first.Ms(1) + static_cast<double>(draft_tokens - 1) * other.Ms(1);
 }
 
 // Whether some more of them, behind those that come true with the chance `reach`, make more tokens
 // than their time is worth.
 bool PartialDrafts::GoesOn(const Prospect& prospect, double reach) const {
-  const int64_t made = std::ssize(guesses_);
+  const int64_t made = std::ssize(draft_tokens_);
   double tokens = 0;
-  for (int64_t guesses = made + 1; guesses <= prospect.most; ++guesses) {
+  for (int64_t draft_tokens = made + 1; draft_tokens <= prospect.most; ++draft_tokens) {
     tokens += reach *= prospect.chance;
-    const double ms = StepMs(prospect, guesses) - StepMs(prospect, made);
+    const double ms = StepMs(prospect, draft_tokens) - StepMs(prospect, made);
     if (tokens > prospect.tokens_per_ms * ms) return true;
   }
   return false;
@@ -146,14 +146,14 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     // The first one of all makes the index.
     const double ms = now_ms_() - since;
     if (index_ms_) {
-      draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, ms);
+      draft_costs_[draft_tokens_.size() == 1 ? 0 : 1].Record(1, ms);
     } else {
       index_ms_ = ms;
     }
-    const Guess& last = guesses_.back();
+    const Guess& last = draft_tokens_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);
-  } while (prospect.pays && std::ssize(guesses_) < prospect.most && GoesOn(prospect, reach));
+  } while (prospect.pays && std::ssize(draft_tokens_) < prospect.most && GoesOn(prospect, reach));
 }
 
 void PartialDrafts::Add(int32_t token, std::span<const float> logits) {
@@ -166,10 +166,10 @@ void PartialDrafts::Add(int32_t token, std::span<const float> logits) {
   }
   const float lead = logits[static_cast<size_t>(token)] - best;
   const auto kind = static_cast<int32_t>(std::ranges::upper_bound(kLeads, lead) - kLeads.begin());
-  guesses_.push_back({.token = token,
-                      .kind = kind,
-                      .other = other,
-                      .other_kind = kind + static_cast<int32_t>(kLeads.size()) + 1});
+  draft_tokens_.push_back({.token = token,
+                           .kind = kind,
+                           .other = other,
+                           .other_kind = kind + static_cast<int32_t>(kLeads.size()) + 1});
 }
 
 }  // namespace godwit

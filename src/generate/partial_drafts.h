@@ -21,7 +21,7 @@ namespace godwit {
 
 class PartialDrafts : public DraftSource {
  public:
-  static constexpr int64_t kMostGuesses = 8;
+  static constexpr int64_t kMaxDraftTokens = 8;
 
   // policy: of the text's model; it shows the part. least_tokens: shorter texts have no draft
   // tokens. now_ms: the clock that measures the drafts; 0: they take nothing.
@@ -56,7 +56,7 @@ class PartialDrafts : public DraftSource {
 
   void CountHits(std::span<const int32_t> text);
   Prospect Foresee(const Sequence& sequence, const Outcome& outcome) const;
-  double StepMs(const Prospect& prospect, int64_t guesses) const;
+  double StepMs(const Prospect& prospect, int64_t draft_tokens) const;
   bool GoesOn(const Prospect& prospect, double reach) const;
   void GoOnAs(const Sequence& sequence);
   void Draft(const Sequence& sequence, const Outcome& outcome, const Prospect& prospect);
@@ -68,7 +68,7 @@ class PartialDrafts : public DraftSource {
   bool given_back_ = false;
   std::optional<Sequence> draft_;  // the text, and guesses
   int64_t text_tokens_ = 0;        // tokens of the text when the drafts were made
-  std::vector<Guess> guesses_;
+  std::vector<Guess> draft_tokens_;
   std::vector<int32_t> chain_;      // nodes of guesses_ in the tree
   int64_t idle_steps_ = 0;          // steps in which no draft token would have paid
   std::optional<double> index_ms_;  // time that making the index took

@@ -130,11 +130,12 @@ TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
   Drive drive = On();
   drive.Continue(sequence_, strategy, kLeast - 9);
   EXPECT_EQ(rows_of_drafts_, 0);
-  EXPECT_EQ(strategy.stats().guesses, 0);
+  EXPECT_EQ(strategy.stats().draft_tokens, 0);
   while (sequence_.cache->length() < context_) drive.Step(sequence_, strategy);
   EXPECT_EQ(std::ssize(sequence_.tokens), context_ + 1);
-  EXPECT_GT(strategy.stats().accepted[0].guesses, 150);
-  EXPECT_LE(strategy.stats().guesses, strategy.stats().accepted[0].guesses + 5) << "alternatives";
+  EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 150);
+  EXPECT_LE(strategy.stats().draft_tokens, strategy.stats().accepted[0].draft_tokens + 5)
+      << "alternatives";
 }
 
 // Neither a fork that has no room nor one that is cancelled or damaged is the text's business.
@@ -147,7 +148,7 @@ TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
       if (rows_of_drafts_ % 5 == 0) Throw(kind, "of a draft");
     };
     On().Continue(sequence_, strategy, 1000);
-    EXPECT_GT(strategy.stats().accepted[0].guesses, kind == ErrorKind::kCancelled ? 300 : 3);
+    EXPECT_GT(strategy.stats().accepted[0].draft_tokens, kind == ErrorKind::kCancelled ? 300 : 3);
     EXPECT_EQ(rows_of_drafts_ == 5, kind != ErrorKind::kCancelled) << "then it takes no more";
   }
 }

@@ -63,11 +63,11 @@ Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts
               {.rows = costs.Largest(), .depth = std::ssize(text) - length - 1, .other_rows = 0});
     std::optional<int64_t> row = 0;
     while (row) {
-      if (*row > 0) ++replay.accepted[tree.SourceOf(*row)].guesses;
+      if (*row > 0) ++replay.accepted[tree.SourceOf(*row)].draft_tokens;
       row = tree.Step(*row, text[static_cast<size_t>(length++)]);
     }
     ++replay.steps;
-    replay.guesses += std::ssize(tree.tokens()) - 1;
+    replay.draft_tokens += std::ssize(tree.tokens()) - 1;
     replay.ms += costs.Ms(std::ssize(tree.tokens()));
   }
   replay.tokens = length - from;
@@ -116,7 +116,7 @@ Replay ReplayDrafts(std::span<const int32_t> text, const TextCache& prompt,
   return {.accepted = strategy.stats().accepted,
           .tokens = tokens,
           .steps = strategy.stats().steps,
-          .guesses = strategy.stats().guesses,
+          .draft_tokens = strategy.stats().draft_tokens,
           .ms = replayed_ms,
           .plain_ms = static_cast<double>(tokens) * times.step.Ms(1)};
 }

@@ -17,7 +17,7 @@ struct Replay {
   std::vector<DraftStats::Accepted> accepted;  // of every source
   int64_t tokens = 0;
   int64_t steps = 0;
-  int64_t guesses = 0;
+  int64_t draft_tokens = 0;
   double ms = 0;
   double plain_ms = 0;  // one token after the other
 };

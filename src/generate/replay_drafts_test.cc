@@ -34,7 +34,7 @@ TEST(ReplayDrafts, WhatRepeatsTakesFewerSteps) {
   EXPECT_LT(repeats.ms, 11 * 250);
   const Replay is_new = ReplayNgram(all_new, 11);
   EXPECT_EQ(is_new.steps, 999);
-  EXPECT_EQ(is_new.guesses, 0);
+  EXPECT_EQ(is_new.draft_tokens, 0);
   EXPECT_EQ(is_new.ms, is_new.plain_ms);
   const Replay dear = ReplayNgram(circle, 120);
   EXPECT_GT(dear.steps, 900);
@@ -107,7 +107,7 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
   const Replay replay = Run(Times(10), std::make_unique<Asks>());
   EXPECT_EQ(replay.tokens, 900);
   EXPECT_LE(replay.steps, 455) << "every guess was right, but for those before a step was measured";
-  EXPECT_EQ(replay.accepted[0].guesses, replay.guesses);
+  EXPECT_EQ(replay.accepted[0].draft_tokens, replay.draft_tokens);
   EXPECT_DOUBLE_EQ(replay.ms, 10 * static_cast<double>(replay.steps));
   EXPECT_DOUBLE_EQ(replay.plain_ms, 9000);
 }
@@ -128,7 +128,7 @@ TEST_F(ReplayWithModel, CountsWhatAPartTakes) {
   EXPECT_EQ(cheap.tokens, 900);
   EXPECT_LT(cheap.steps, 200);
   const double guessed_ms = cheap.ms - 10 * static_cast<double>(cheap.steps);
-  EXPECT_NEAR(guessed_ms, static_cast<double>(cheap.accepted[0].guesses), 20);
+  EXPECT_NEAR(guessed_ms, static_cast<double>(cheap.accepted[0].draft_tokens), 20);
   times.partial_ms = 11;
   const Replay dear = Run(times, partial());
   EXPECT_GT(dear.steps, 850);

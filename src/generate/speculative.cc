@@ -7,7 +7,7 @@ namespace godwit {
 namespace {
 
 // What guesses save is said of steps without them, and those take longer as the text grows.
-constexpr int64_t kMostGuessedSteps = 128;
+constexpr int64_t kMaxDraftedSteps = 128;
 
 }  // namespace
 
@@ -90,7 +90,7 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   keep_path();
   if (continues_) {
     CountWorth(outcome);
-    CountGuessedSteps();
+    CountDraftedSteps();
   }
   if (!PlainStepIsDue()) {
     AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
@@ -120,35 +120,35 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
   stats_.steps += continues_ ? 1 : 0;
   std::ranges::fill(accepted_, 0);
   if (!grown_) return tokens;
-  stats_.guesses += own_rows_ - 1;
+  stats_.draft_tokens += own_rows_ - 1;
   while (const auto next = tree_.Step(row, token)) {
     row = *next;
     ++accepted_[tree_.CheapestSourceOf(row)];
-    ++stats_.accepted[tree_.SourceOf(row)].guesses;
+    ++stats_.accepted[tree_.SourceOf(row)].draft_tokens;
     token = Choose(sequence, outcome, row);
     ++tokens;
   }
   return tokens;
 }
 
-void Speculative::CountGuessedSteps() {
+void Speculative::CountDraftedSteps() {
   if (own_rows_ > 1) {
-    ++guessed_steps_;
+    ++drafted_steps_;
     return;
   }
-  if (PlainStepIsDue()) plain_after_ = std::min(2 * plain_after_, kMostGuessedSteps);
-  guessed_steps_ = 0;
+  if (PlainStepIsDue()) plain_after_ = std::min(2 * plain_after_, kMaxDraftedSteps);
+  drafted_steps_ = 0;
 }
 
 // Every accepted guess saves a step of one row, less what the rows of guesses took.
 void Speculative::CountWorth(const Outcome& outcome) {
   const double plain_ms = costs_.Ms(other_rows_ + 1), known_ms = costs_.Ms(outcome.step_rows);
   const double step_ms = known_ms > 0 ? known_ms : outcome.step_ms;
-  const auto guesses = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
-  const double saved = plain_ms > 0 ? std::max(0.0, (guesses + 1) * plain_ms - step_ms) : 0;
+  const auto draft_tokens = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
+  const double saved = plain_ms > 0 ? std::max(0.0, (draft_tokens + 1) * plain_ms - step_ms) : 0;
   for (size_t i = 0; i < accepted_.size(); ++i) {
     if (tree_.sources()[i].worth.rests()) ++stats_.accepted[i].skipped_steps;
-    const double share = guesses > 0 ? static_cast<double>(accepted_[i]) / guesses : 0;
+    const double share = draft_tokens > 0 ? static_cast<double>(accepted_[i]) / draft_tokens : 0;
     tree_.sources()[i].worth.EndStep(step_ms, share * saved);
   }
 }

@@ -17,11 +17,11 @@
 namespace godwit {
 
 struct DraftStats {
-  int64_t steps = 0;    // decode steps
-  int64_t guesses = 0;  // draft tokens that they read
+  int64_t steps = 0;         // decode steps
+  int64_t draft_tokens = 0;  // draft tokens that they read
   struct Accepted {
     std::string_view source;
-    int64_t guesses;
+    int64_t draft_tokens;
     int64_t skipped_steps =
         0;  // steps without this source, because it took more time than it saved
   };
@@ -47,16 +47,16 @@ class Speculative : public Strategy {
   void AskAll(const Ask& ask);
   int64_t Walk(Sequence& sequence, const Outcome& outcome, int64_t& row);
   void CountWorth(const Outcome& outcome);
-  void CountGuessedSteps();
-  bool PlainStepIsDue() const { return guessed_steps_ >= plain_after_; }
+  void CountDraftedSteps();
+  bool PlainStepIsDue() const { return drafted_steps_ >= plain_after_; }
 
   DraftTree tree_;
   StepCosts costs_;
   DraftStats stats_;
   bool continues_ = false;     // whether the step in progress is a decode step
   bool grown_ = false;         // whether the step reads the tree
-  int64_t guessed_steps_ = 0;  // steps since the last one without draft tokens
-  // Limit of guessed_steps_, low as the first steps of a process take long
+  int64_t drafted_steps_ = 0;  // steps since the last one without draft tokens
+  // Limit of drafted_steps_, low as the first steps of a process take long
   int64_t plain_after_ = 4;
   NowMs now_ms_;
   // [sources], tokens of the last step for which the source was needed

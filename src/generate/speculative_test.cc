@@ -87,7 +87,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
       EXPECT_TRUE(
           std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
       EXPECT_EQ(sequence.pending(), 1);
-      const int64_t accepted = strategy.stats().accepted[0].guesses;
+      const int64_t accepted = strategy.stats().accepted[0].draft_tokens;
       EXPECT_EQ(accepted + drive.steps + 1, std::ssize(sequence.tokens) - 9);
       EXPECT_GE(accepted, right == 1 ? 900 : right == 0.5 ? 400 : 0);
       EXPECT_TRUE(right > 0 || accepted == 0);
@@ -107,9 +107,9 @@ TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
   Drive drive = On(model);
   drive.Continue(sequence, strategy, 2000);
   EXPECT_LT(drive.steps, 400);
-  EXPECT_GT(strategy.stats().accepted[0].guesses, 1000);  // by what the text had before
+  EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 1000);  // by what the text had before
   EXPECT_EQ(strategy.stats().steps, drive.steps);
-  EXPECT_EQ(strategy.stats().guesses, drive.rows - drive.steps);
+  EXPECT_EQ(strategy.stats().draft_tokens, drive.rows - drive.steps);
 }
 
 // Where a row costs a step, no guess is worth it; where rows are free, all that are likely are.
@@ -209,7 +209,7 @@ TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
   drive.Continue(sequence, strategy, 28'000);
   EXPECT_GT(drive.steps, 800);
   EXPECT_LT(source.asked, drive.steps / 2);
-  EXPECT_GT(strategy.stats().accepted[1].guesses, 10'000);
+  EXPECT_GT(strategy.stats().accepted[1].draft_tokens, 10'000);
 }
 
 TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
@@ -240,7 +240,7 @@ TEST_F(SpeculativeTest, WorksWithSinks) {
     On(model).Continue(sequence, strategy, 900);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
-    EXPECT_GT(strategy.stats().accepted[0].guesses, 300);
+    EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 300);
   }
 }
 
@@ -267,7 +267,7 @@ TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
   const Error error = ErrorOf([&] { drive.Continue(sequence, strategy, 60); });
   EXPECT_EQ(error.kind(), ErrorKind::kFormat);
   EXPECT_EQ(sequence.pending(), 0);
-  EXPECT_GT(strategy.stats().accepted[0].guesses, 10);
+  EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 10);
   EXPECT_EQ(sequence.tokens.back(), 1);
 }
 

@@ -59,10 +59,10 @@ nlohmann::ordered_json TextEvalJson(int64_t tokens, const std::vector<double>& d
   nlohmann::ordered_json json{{"tokens", tokens}, {"distinct", distinct}, {"average", average}};
   for (const auto& [drafts, replay] : replays) {
     nlohmann::ordered_json one{{"draft", drafts},       {"tokens", replay.tokens},
-                               {"steps", replay.steps}, {"guesses", replay.guesses},
+                               {"steps", replay.steps}, {"draft_tokens", replay.draft_tokens},
                                {"ms", replay.ms},       {"plain_ms", replay.plain_ms}};
-    for (const auto& [source, guesses, skipped_steps] : replay.accepted) {
-      one["sources"][std::string(source)] = guesses;
+    for (const auto& [source, draft_tokens, skipped_steps] : replay.accepted) {
+      one["sources"][std::string(source)] = draft_tokens;
       one["skipped_steps"][std::string(source)] = skipped_steps;
     }
     json["replays"].push_back(std::move(one));
@@ -86,7 +86,7 @@ std::string TextEvalText(int64_t tokens, const std::vector<double>& distinct, do
   for (const auto& [drafts, replay] : replays) {
     const auto steps = static_cast<double>(replay.steps);
     table.Add(drafts, static_cast<double>(replay.tokens) / steps,
-              1 + static_cast<double>(replay.guesses) / steps, replay.plain_ms / replay.ms);
+              1 + static_cast<double>(replay.draft_tokens) / steps, replay.plain_ms / replay.ms);
   }
   return facts.Take() + "\n" + table.Take();
 }

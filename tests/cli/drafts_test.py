@@ -23,7 +23,7 @@ class DraftsTest(CliTest):
             self.assertEqual(drafted["text"], plain["text"])
             self.assertNotIn("drafts", plain)
             drafts = drafted["drafts"]
-            self.assertEqual(list(drafts), ["steps", "guesses", "accepted", "sources",
+            self.assertEqual(list(drafts), ["steps", "draft_tokens", "accepted", "sources",
                                             "skipped_steps", "steps_short_of_memory"])
             # Every token but the first, which the prompt's last step gave.
             self.assertGreaterEqual(drafts["steps"] + drafts["accepted"], 299)
@@ -112,7 +112,7 @@ class EvalTextTest(CliTest):
         def rows(shape):
             replay = json.loads(self.ok("eval", "text", "-m", TINY, "-f", text, "--json",
                                         "--step-ms", "1:10,64:11", *shape))["replays"][0]
-            return 1 + replay["guesses"] / replay["steps"]
+            return 1 + replay["draft_tokens"] / replay["steps"]
         self.assertGreater(rows([]), 8)
         self.assertLessEqual(rows(["--draft-tree", "rows=4"]), 4)
         self.assertLessEqual(rows(["--draft-tree", "depth=2,children=1"]), 3)

@@ -73,7 +73,7 @@ class Speculation : public TestOnIsas<Case> {
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
     int64_t accepted = 0;
-    for (const auto& source : strategy.stats().accepted) accepted += source.guesses;
+    for (const auto& source : strategy.stats().accepted) accepted += source.draft_tokens;
     return accepted;
   }
 

@@ -28,7 +28,7 @@ class GreedyTest:
         self.assertEqual(result["tokens"], self.plain["tokens"], flags)
         self.assertEqual(result["text"], self.plain["text"])
         if "--draft" in flags:
-            self.assertGreater(result["drafts"]["guesses"], 0)
+            self.assertGreater(result["drafts"]["draft_tokens"], 0)
         return result
 
     def test_the_same_text(self):

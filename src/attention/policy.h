@@ -139,7 +139,7 @@ class AttentionPolicy {
   virtual bool tells_question() const { return false; }
   // The number of last context tokens that are shown other keys than those before them. With
   // another question they would see other keys.
-  virtual int64_t tail_tokens() const { return 0; }
+  virtual int64_t question_dependent_tokens() const { return 0; }
   // The position from which rows come to Select one at a time, in a layer whose rows select by
   // their queries.
   virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }

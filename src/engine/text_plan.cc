@@ -127,12 +127,12 @@ int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
 int64_t TextPlan::ReadAlike(int64_t ask_from, int64_t other) const {
   if (ask_from == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
-  return std::max<int64_t>(0, std::min(ask_from, other) - policy_->tail_tokens());
+  return std::max<int64_t>(0, std::min(ask_from, other) - policy_->question_dependent_tokens());
 }
 
 int64_t TextPlan::SettledTokens(int64_t ask_from) const {
   if (!policy_->tells_question()) return INT64_MAX;
-  return std::max<int64_t>(0, ask_from - policy_->tail_tokens());
+  return std::max<int64_t>(0, ask_from - policy_->question_dependent_tokens());
 }
 
 SnapshotFacts TextPlan::facts() const {

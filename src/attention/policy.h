@@ -112,7 +112,7 @@ class AttentionPolicy {
   // The length that a text may reach; INT64_MAX: any.
   virtual int64_t limit_tokens() const = 0;
   // The most tokens that the next token sees, for any length of the text.
-  virtual int64_t most_kept() const = 0;
+  virtual int64_t max_kept_tokens() const = 0;
 
   // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.

@@ -53,7 +53,7 @@ class RecallPolicy : public AttentionPolicy {
   std::string name() const override { return dense_->name(); }
   std::string Explain() const override { return dense_->Explain(); }
   int64_t limit_tokens() const override { return dense_->limit_tokens(); }
-  int64_t most_kept() const override { return dense_->most_kept(); }
+  int64_t max_kept_tokens() const override { return dense_->max_kept_tokens(); }
   ops::KvRange Forgotten(int64_t length) const override { return dense_->Forgotten(length); }
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return dense_->SeenKeys(layer, position);

@@ -230,7 +230,7 @@ class ListPolicy : public AttentionPolicy {
   std::string Explain() const override { return ""; }
   int64_t SeenKeys(int64_t /*layer*/, int64_t /*position*/) const override { return 4096; }
   int64_t limit_tokens() const override { return 4096; }
-  int64_t most_kept() const override { return 4096; }
+  int64_t max_kept_tokens() const override { return 4096; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   void Plan(const RowRun& run) override {
     parts_.assign(2, {});

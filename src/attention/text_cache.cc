@@ -161,7 +161,7 @@ KvStats TextCache::Stats() const {
   KvStats stats{.policy = policy_->name(),
                 .seen = length(),
                 .kept = length() - (forgotten.end - forgotten.begin),
-                .most_kept = policy_->most_kept(),
+                .max_kept_tokens = policy_->max_kept_tokens(),
                 .bytes = cache_.bytes() + policy_->bytes(),
                 .read_bytes = reads_.bytes,
                 .met_keys = reads_.met_keys,

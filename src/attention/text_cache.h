@@ -24,8 +24,8 @@ struct KvStats {
   int64_t kept = 0;    // tokens of the text that the next token may see
   // Positions of the tokens that are not kept.
   std::vector<ops::KvRange> dropped;
-  int64_t most_kept = 0;  // the most tokens kept, for any length of the text
-  int64_t bytes = 0;      // held in memory or a file, shared with other texts or not
+  int64_t max_kept_tokens = 0;  // the most tokens kept, for any length of the text
+  int64_t bytes = 0;            // held in memory or a file, shared with other texts or not
   // Bytes of keys and values that the last step looked at, and bytes that it read to choose them,
   // in all layers. Bytes that several rows saw together count once.
   int64_t read_bytes = 0;

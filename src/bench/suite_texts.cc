@@ -50,7 +50,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     // What is forgotten goes after the step, in whole tiles.
     const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
-        CheckedAdd(policy->most_kept(),
+        CheckedAdd(policy->max_kept_tokens(),
                    options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {

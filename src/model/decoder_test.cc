@@ -27,7 +27,7 @@ class ImpatientPolicy : public AttentionPolicy {
     return policy_->SeenKeys(layer, position);
   }
   int64_t limit_tokens() const override { return policy_->limit_tokens(); }
-  int64_t most_kept() const override { return policy_->most_kept(); }
+  int64_t max_kept_tokens() const override { return policy_->max_kept_tokens(); }
   ops::KvRange Forgotten(int64_t length) const override { return policy_->Forgotten(length); }
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (layer == cancel_at_layer_) cancel_.Cancel();

@@ -492,7 +492,7 @@ TEST_P(Laws, MemoryIsReported) {
   const KvStats stats = cache->Stats();
   EXPECT_EQ(stats.seen, 100);
   EXPECT_LE(stats.kept, 100);
-  EXPECT_LE(stats.kept, stats.most_kept);
+  EXPECT_LE(stats.kept, stats.max_kept_tokens);
   int64_t dropped = 0;
   for (const ops::KvRange& range : stats.dropped) dropped += range.end - range.begin;
   EXPECT_EQ(stats.kept + dropped, stats.seen);

@@ -38,7 +38,7 @@ class BlocksPolicy : public AttentionPolicy {
   std::string reading() const override { return "dense"; }
   std::string Explain() const override { return spec().Explain(); }
   int64_t limit_tokens() const override { return context_; }
-  int64_t most_kept() const override { return context_; }
+  int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool tells_question() const override { return true; }
   // Rounds to whole blocks.

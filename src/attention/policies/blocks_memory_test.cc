@@ -30,7 +30,7 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
   EXPECT_EQ(stats.policy,
             "blocks:local_windows_len=100,second_block_count=2,representative_type=MEANSTD");
   EXPECT_EQ(stats.kept, 1000);
-  EXPECT_EQ(stats.most_kept, kBlocksContext);
+  EXPECT_EQ(stats.max_kept_tokens, kBlocksContext);
   // The window of the row at 999 begins in block 14. Before it lie 56 parts, in one tile.
   const int64_t tokens = 64 + 2 * 64 + 1000 - 14 * 64;
   EXPECT_EQ(stats.read_bytes, tokens * layout.bytes_per_token() + 2 * kTile);

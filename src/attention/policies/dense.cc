@@ -15,7 +15,7 @@ class DensePolicy : public AttentionPolicy {
     return "Every token is kept and seen: the model's own attention.";
   }
   int64_t limit_tokens() const override { return context_; }
-  int64_t most_kept() const override { return context_; }
+  int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {

@@ -30,8 +30,8 @@ class PrefillPolicy : public AttentionPolicy {
                        spec_.Explain());
   }
   int64_t limit_tokens() const override { return asked_->limit_tokens(); }
-  int64_t most_kept() const override {
-    if (limit_tokens() != INT64_MAX) return asked_->most_kept();
+  int64_t max_kept_tokens() const override {
+    if (limit_tokens() != INT64_MAX) return asked_->max_kept_tokens();
     constexpr int64_t kEndless = int64_t{1} << 50;
     int64_t most = 0;
     for (int64_t layer = 0; layer < geometry_.layers; ++layer) {

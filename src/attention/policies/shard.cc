@@ -50,7 +50,7 @@ class ShardPolicy : public AttentionPolicy {
                                  : "");
   }
   int64_t limit_tokens() const override { return alone_->limit_tokens(); }
-  int64_t most_kept() const override { return alone_->most_kept(); }
+  int64_t max_kept_tokens() const override { return alone_->max_kept_tokens(); }
   ops::KvRange Forgotten(int64_t length) const override { return alone_->Forgotten(length); }
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return alone_->SeenKeys(layer, position);

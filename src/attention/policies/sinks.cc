@@ -32,7 +32,7 @@ class SinksPolicy : public AttentionPolicy {
         n_sinks_ == 0 ? "further back" : "between");
   }
   int64_t limit_tokens() const override { return INT64_MAX; }
-  int64_t most_kept() const override { return place(); }
+  int64_t max_kept_tokens() const override { return place(); }
 
   // The dropped positions, seen from the next token at position `length`.
   ops::KvRange Forgotten(int64_t length) const override {

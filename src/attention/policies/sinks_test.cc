@@ -99,7 +99,7 @@ TEST_P(SinksPolicyTest, MemoryIsBoundedHoweverLongTheText) {
       EXPECT_EQ(stats.policy, fmt::format("sinks:{}+{}", sinks, window));
       EXPECT_EQ(stats.seen, cache->length());
       EXPECT_EQ(stats.kept, std::min(cache->length(), sinks + window));
-      EXPECT_EQ(stats.most_kept, sinks + window);
+      EXPECT_EQ(stats.max_kept_tokens, sinks + window);
       if (stats.kept == stats.seen) {
         EXPECT_TRUE(stats.dropped.empty());
       } else {
@@ -269,7 +269,7 @@ TEST(PinnedPrefix, IsSinksInACacheOfTheSameSize) {
   EXPECT_EQ(ReadText(*pinned, text, kTokens, 5), ReadText(*Make(geometry, 7, 6), text, kTokens, 5));
   EXPECT_EQ(pinned->Stats().policy, "sinks:2+11,pin=7");
   EXPECT_EQ(pinned->Stats().kept, 13);
-  EXPECT_EQ(pinned->Stats().most_kept, 13);
+  EXPECT_EQ(pinned->Stats().max_kept_tokens, 13);
   EXPECT_EQ(pinned->Stats().dropped[0].begin, 7);
 }
 

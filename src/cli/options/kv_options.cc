@@ -223,7 +223,7 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
                      .context = session.context_tokens == 0 ? DefaultContext(spec)
                                                             : session.context_tokens,
                      .prefill = session.prefill})
-      ->most_kept();
+      ->max_kept_tokens();
 }
 
 int64_t TextsAtOnce(const Engine& engine, const SessionOptions& options) {

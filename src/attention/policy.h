@@ -128,11 +128,11 @@ class AttentionPolicy {
   // `position` are the context; tokens from there on ask about it; tokens from `answer` on are the
   // answer. Tokens that were read stay on their side. A policy that shows every token the same
   // ignores it.
-  virtual void AskFrom(int64_t /*position*/, int64_t /*answer*/) {}
+  virtual void SetQuestion(int64_t /*position*/, int64_t /*answer*/) {}
 
   // Limits the keys that a row may see to these positions, because other hosts hold the rest of the
-  // text. To be called on a new text, before AskFrom. A policy whose looks are ranges of positions
-  // ignores it: the caller cuts the looks off.
+  // text. To be called on a new text, before SetQuestion. A policy whose looks are ranges of
+  // positions ignores it: the caller cuts the looks off.
   virtual void ShowOnly(ops::KvRange /*positions*/) {}
 
   // Whether the question is shown other keys than the context is.

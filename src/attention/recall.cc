@@ -59,11 +59,11 @@ class RecallPolicy : public AttentionPolicy {
     return dense_->SeenKeys(layer, position);
   }
   bool tells_question() const override { return true; }
-  int64_t alone_from(int64_t /*layer*/) const override { return ask_from_; }
+  int64_t alone_from(int64_t /*layer*/) const override { return question_begin_; }
 
-  void AskFrom(int64_t position, int64_t answer) override {
-    ask_from_ = position;
-    for (const Watched& one : watched_) one.policy->AskFrom(position, answer);
+  void SetQuestion(int64_t position, int64_t answer) override {
+    question_begin_ = position;
+    for (const Watched& one : watched_) one.policy->SetQuestion(position, answer);
   }
   void Plan(const RowRun& run) override {
     for (const Watched& one : watched_) one.policy->Plan(run);
@@ -76,7 +76,7 @@ class RecallPolicy : public AttentionPolicy {
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    if (run.position >= ask_from_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
+    if (run.position >= question_begin_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
       Measure(run, layer, queries);
     } else {
       for (const Watched& one : watched_) {  // the policy may learn of the run
@@ -91,7 +91,7 @@ class RecallPolicy : public AttentionPolicy {
     std::vector<Watched> watched;
     for (const Watched& one : watched_) watched.push_back({one.policy->Fork(), one.recall});
     auto fork = std::make_unique<RecallPolicy>(geometry_, dense_->Fork(), std::move(watched));
-    fork->ask_from_ = ask_from_;
+    fork->question_begin_ = question_begin_;
     return fork;
   }
 
@@ -237,7 +237,7 @@ class RecallPolicy : public AttentionPolicy {
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> dense_;
   std::vector<Watched> watched_;
-  int64_t ask_from_ = 0;
+  int64_t question_begin_ = 0;
 };
 
 }  // namespace

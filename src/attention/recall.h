@@ -54,9 +54,9 @@ struct Watched {
   Recall* recall;  // borrowed
 };
 
-// A policy that shows all that `dense` shows, and measures the tokens from AskFrom on. It measures
-// layers that have no window of the model's own; a sink logit takes no weight. Every watched policy
-// sees the queries and keys of a dense text.
+// A policy that shows all that `dense` shows, and measures the tokens from SetQuestion on. It
+// measures layers that have no window of the model's own; a sink logit takes no weight. Every
+// watched policy sees the queries and keys of a dense text.
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
                                                   std::vector<Watched> watched);

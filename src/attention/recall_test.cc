@@ -33,7 +33,7 @@ std::unique_ptr<TextCache> Watch(const AttentionGeometry& geometry,
   auto text = std::make_unique<TextCache>(geometry, std::move(policy),
                                           std::make_shared<KvPool>(LayoutOf(geometry, DType::kF32)),
                                           kTokens, /*int8_products=*/false);
-  text->AskFrom(kAsked);
+  text->SetQuestion(kAsked);
   return text;
 }
 
@@ -164,7 +164,7 @@ void ExpectErrors(const AttentionGeometry& geometry) {
   const auto read = [&](const std::string& spec) {
     const auto cache =
         NewText(geometry, {.spec = spec, .kv_type = DType::kF32, .context = kTokens});
-    cache->AskFrom(kAsked);
+    cache->SetQuestion(kAsked);
     return ReadText(*cache, text, kTokens, 64);
   };
   const auto dense = read("dense");

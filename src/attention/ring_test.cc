@@ -28,9 +28,9 @@ struct Read {
 };
 
 Read ReadOne(const AttentionGeometry& geometry, const TestText& text, const PolicyOptions& options,
-             int64_t ask_from, int threads) {
+             int64_t question_begin, int threads) {
   const auto cache = NewText(geometry, options);
-  cache->AskFrom(ask_from, ask_from);
+  cache->SetQuestion(question_begin, question_begin);
   StepRunner runner(threads);
   Read read;
   while (cache->length() < options.context) {
@@ -46,7 +46,7 @@ Read ReadOne(const AttentionGeometry& geometry, const TestText& text, const Poli
 }
 
 std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const TestText& text,
-                             PolicyOptions options, int64_t chunk, int64_t ask_from,
+                             PolicyOptions options, int64_t chunk, int64_t question_begin,
                              int threads = 1) {
   LocalWorld world(ranks);
   options.prefill = fmt::format("ring:chunk={}", chunk);
@@ -57,7 +57,7 @@ std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const
       PolicyOptions mine = options;
       mine.ranks = world.Rank(rank);
       try {
-        reads[static_cast<size_t>(rank)] = ReadOne(geometry, text, mine, ask_from, threads);
+        reads[static_cast<size_t>(rank)] = ReadOne(geometry, text, mine, question_begin, threads);
       } catch (const std::exception& error) {
         reads[static_cast<size_t>(rank)].error = error.what();
       }
@@ -69,11 +69,12 @@ std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const
 
 // The context has the same bits, each token on one rank. The question is merged in another order,
 // the same on all ranks.
-void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t ask_from) {
+void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t question_begin) {
   const int64_t cols = std::ssize(alone.out) / std::ssize(alone.positions);
   std::vector<int> readers(alone.positions.size());
   const auto asked = [&](const Read& read) {
-    const auto first = std::ranges::lower_bound(read.positions, ask_from) - read.positions.begin();
+    const auto first =
+        std::ranges::lower_bound(read.positions, question_begin) - read.positions.begin();
     return std::vector<float>(read.out.begin() + first * cols, read.out.end());
   };
   const auto expected = asked(alone), answer = asked(reads[0]);
@@ -83,13 +84,13 @@ void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t as
       const int64_t p = read.positions[i];
       ++readers[static_cast<size_t>(p)];
       const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
-      if (p < ask_from) {
+      if (p < question_begin) {
         ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << "token " << p;
       }
     }
     EXPECT_EQ(asked(read), answer);
   }
-  for (int64_t p = 0; p < ask_from; ++p) ASSERT_EQ(readers[static_cast<size_t>(p)], 1) << p;
+  for (int64_t p = 0; p < question_begin; ++p) ASSERT_EQ(readers[static_cast<size_t>(p)], 1) << p;
   ASSERT_EQ(answer.size(), expected.size());
   for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(answer[i], expected[i], 3e-6);
 }
@@ -100,16 +101,16 @@ TEST(Ring, EveryTokenGetsTheBitsOfOneHost) {
   const AttentionGeometry chunks = InChunks(WithTemperatures(rotary));
   for (const AttentionGeometry& geometry :
        {rotary, chunks, WithAlibi(rotary, /*in_bf16=*/false), latent}) {
-    constexpr int64_t kTokens = 2600, kAskFrom = 2590;
+    constexpr int64_t kTokens = 2600, kQuestionBegin = 2590;
     const TestText text(geometry, kTokens, 6);
     for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {
       const PolicyOptions options = {.kv_type = kv_type, .context = kTokens};
-      const Read alone = ReadOne(geometry, text, options, kAskFrom, 1);
+      const Read alone = ReadOne(geometry, text, options, kQuestionBegin, 1);
       for (const int ranks : {1, 2, 3, 4}) {
         for (const int64_t chunk : {64, 192, 1024}) {
           SCOPED_TRACE(fmt::format("{} ranks, chunks of {}", ranks, chunk));
-          const auto reads = ReadInRing(ranks, geometry, text, options, chunk, kAskFrom, 2);
-          ExpectAsAlone(reads, alone, kAskFrom);
+          const auto reads = ReadInRing(ranks, geometry, text, options, chunk, kQuestionBegin, 2);
+          ExpectAsAlone(reads, alone, kQuestionBegin);
         }
       }
     }
@@ -118,13 +119,14 @@ TEST(Ring, EveryTokenGetsTheBitsOfOneHost) {
 
 TEST(Ring, ContextsOfAnyLength) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
-  for (const int64_t ask_from : {192, 193, 255, 383, 384, 385, 575, 576, 577, 767, 768, 1024, 1151,
-                                 1152, 1153, 1300, 1343, 1344}) {
-    SCOPED_TRACE(ask_from);
-    const PolicyOptions options = {.kv_type = DType::kF32, .context = ask_from + 3};
+  for (const int64_t question_begin : {192, 193, 255, 383, 384, 385, 575, 576, 577, 767, 768, 1024,
+                                       1151, 1152, 1153, 1300, 1343, 1344}) {
+    SCOPED_TRACE(question_begin);
+    const PolicyOptions options = {.kv_type = DType::kF32, .context = question_begin + 3};
     const TestText text(geometry, options.context, 7);
-    const Read alone = ReadOne(geometry, text, options, ask_from, 1);
-    ExpectAsAlone(ReadInRing(3, geometry, text, options, 128, ask_from), alone, ask_from);
+    const Read alone = ReadOne(geometry, text, options, question_begin, 1);
+    ExpectAsAlone(ReadInRing(3, geometry, text, options, 128, question_begin), alone,
+                  question_begin);
   }
 }
 
@@ -168,8 +170,8 @@ TEST(Ring, RefusesWhatItCannotDo) {
   LocalWorld world(3);
   PolicyOptions options = {.context = 600, .prefill = "ring", .ranks = world.Rank(0)};
   const auto policy = MakePolicy(geometry, options);
-  policy->AskFrom(192, 192);
-  EXPECT_THAT(ErrorOf([&] { policy->AskFrom(191, 191); }).what(),
+  policy->SetQuestion(192, 192);
+  EXPECT_THAT(ErrorOf([&] { policy->SetQuestion(191, 191); }).what(),
               HasSubstr("a context of 191 tokens is too short for 3 ranks"));
   for (const char* kv : {"blocks", "sinks:4+60"}) {
     options.spec = kv;

@@ -87,9 +87,9 @@ int64_t TextCache::GoesBackTo(int64_t length, int64_t answer) const {
   return CanTruncate(before) ? before : 0;
 }
 
-void TextCache::AskFrom(int64_t position, int64_t answer) {
+void TextCache::SetQuestion(int64_t position, int64_t answer) {
   answer_ = answer;
-  policy_->AskFrom(position, answer);
+  policy_->SetQuestion(position, answer);
   SkipOthers();
 }
 

@@ -87,9 +87,9 @@ class TextCache {
   // Whether the cache also keeps the tokens that other ranks read in that step.
   bool KeepsAllNext() const { return TakesAllNext() && policy_->ring()->kept; }
 
-  // Sets where the question and the answer begin, as AttentionPolicy::AskFrom; at first 0, and no
-  // answer.
-  void AskFrom(int64_t position, int64_t answer = INT64_MAX);
+  // Sets where the question and the answer begin, as AttentionPolicy::SetQuestion; at first 0, and
+  // no answer.
+  void SetQuestion(int64_t position, int64_t answer = INT64_MAX);
 
   // Makes a new text, which nothing else shares, go on from a chain of snapshots in a folder, as
   // far as they can be opened. The chain's text was read in the same way

@@ -106,7 +106,7 @@ std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::st
                                             .prefill = prefill,
                                             .ranks = hosts > 1 ? world.Rank(rank) : nullptr});
   try {
-    policy->AskFrom(context, context);
+    policy->SetQuestion(context, context);
   } catch (const Error& error) {
     if (hosts == 1 || error.kind() != ErrorKind::kInput) throw;
     return nullptr;

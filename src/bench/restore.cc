@@ -125,7 +125,7 @@ class Restore {
     PolicyOptions policy = options_.policy;
     policy.context = std::ssize(tokens_) + 1;
     auto text = MakeTextCache(Geometry(model_.spec()), policy, pool_);
-    text->AskFrom(std::ssize(tokens_));
+    text->SetQuestion(std::ssize(tokens_));
     return text;
   }
 

@@ -158,7 +158,7 @@ class Suite {
   // The texts of a test at its depth: a prompt is read as context, what is generated asks about it.
   Texts TextsFor(const TestCase& test) {
     const Texts texts = TextsAt(test.depth_tokens, test.texts);
-    for (const auto& text : texts) text->AskFrom(QuestionBegin(options_, test));
+    for (const auto& text : texts) text->SetQuestion(QuestionBegin(options_, test));
     return texts;
   }
 
@@ -177,7 +177,7 @@ class Suite {
       PolicyOptions options = options_.policy;
       options.context = lengths_.at(depth).front();
       text = MakeTextCache(Geometry(spec_), options, pool_);
-      if (depth > 0) text->AskFrom(depth);
+      if (depth > 0) text->SetQuestion(depth);
       Grow(i, *text, depth);
       grown_ms_ += options_.now_ms() - begin_ms;
     }

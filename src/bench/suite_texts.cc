@@ -41,7 +41,8 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
       policy_options.context = test.depth_tokens + test.tokens();
-      MakePolicy(Geometry(spec), policy_options)->AskFrom(QuestionBegin(options, test), INT64_MAX);
+      MakePolicy(Geometry(spec), policy_options)
+          ->SetQuestion(QuestionBegin(options, test), INT64_MAX);
     }
   }
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
@@ -57,7 +58,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
       const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
       int64_t bytes = layout.BytesFor(std::min(length, held));
       if (options.policy.ranks != nullptr) {
-        policy->AskFrom(SharedContext(depth, length), INT64_MAX);
+        policy->SetQuestion(SharedContext(depth, length), INT64_MAX);
         bytes = HeldBytes(*policy, layout, length) - index;
       }
       kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);

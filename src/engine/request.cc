@@ -62,11 +62,11 @@ void ForgetBehind(Sequence& sequence, size_t tokens) {
 
 }  // namespace
 
-KvReport ReportOf(const TextCache& cache, int64_t ask_from) {
+KvReport ReportOf(const TextCache& cache, int64_t question_begin) {
   const KvStats stats = cache.Stats();
   KvReport report{.policy = stats.policy,
                   .seen = stats.seen,
-                  .context_tokens = std::min(stats.seen, ask_from),
+                  .context_tokens = std::min(stats.seen, question_begin),
                   .kept = stats.kept,
                   .bytes = stats.bytes};
   if (cache.cache().pool().file() != nullptr) {
@@ -88,7 +88,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
       kind_(kind),
       limit_(plan_->limit_tokens() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
-      ask_from_(plan_->AskFrom(prompt_tokens_, options.query_tokens)),
+      question_begin_(plan_->SetQuestion(prompt_tokens_, options.query_tokens)),
       sequence_{.tokens = {},
                 .cache = nullptr,
                 .sampler = Sampler(options.sampler, vocab),
@@ -214,7 +214,7 @@ void Request::WaitOn() {
 }
 
 void Request::GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
-  cache->AskFrom(ask_from_, prompt_tokens_);
+  cache->SetQuestion(question_begin_, prompt_tokens_);
   sequence_.cache = std::move(cache);
   disk_tokens_ = disk_tokens;
 }
@@ -249,7 +249,7 @@ bool Request::Reserve(int64_t tokens) {
 bool Request::MeetsRanks(int64_t tokens) {
   const int64_t length = sequence_.cache->length();
   if (sequence_.cache->TakesAllNext()) return true;
-  if (length < ask_from_) return false;
+  if (length < question_begin_) return false;
   const int64_t pages = PagesFor(length + tokens);
   return pages > std::exchange(met_pages_, pages);
 }
@@ -389,7 +389,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
     result_.finish_reason = FinishReason::kStop;
   }
   result_.stop = output_.stop();
-  result_.kv = ReportOf(*sequence_.cache, ask_from_);
+  result_.kv = ReportOf(*sequence_.cache, question_begin_);
   if (draft_stats_ != nullptr) result_.drafts = ReportOf(*draft_stats_, steps_short_of_memory_);
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;

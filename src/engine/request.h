@@ -36,8 +36,8 @@
 
 namespace godwit {
 
-// The report of a text's cache. ask_from: Request::ask_from.
-KvReport ReportOf(const TextCache& cache, int64_t ask_from);
+// The report of a text's cache. question_begin: Request::question_begin.
+KvReport ReportOf(const TextCache& cache, int64_t question_begin);
 
 enum class RequestKind {
   kSubmitted,  // may go on from texts of other requests, and leaves its own to them
@@ -93,8 +93,8 @@ class Request {
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
-  // The position at which the question begins (TextPlan::AskFrom).
-  int64_t ask_from() const { return ask_from_; }
+  // The position at which the question begins (TextPlan::SetQuestion).
+  int64_t question_begin() const { return question_begin_; }
   int64_t prompt_tokens() const { return prompt_tokens_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
   // Whether the prompt is read in consecutive steps. A kStates request is not: its states are taken
@@ -172,7 +172,7 @@ class Request {
   Stopwatch watch_;
   int64_t limit_;  // limit of output tokens
   int64_t prompt_tokens_;
-  int64_t ask_from_;
+  int64_t question_begin_;
   bool cached_known_ = false;
   int64_t disk_tokens_ = 0;
   int64_t saved_tokens_ = 0;

@@ -22,28 +22,29 @@ SavedTexts::SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64
 SavedTexts::~SavedTexts() = default;
 
 std::unique_ptr<TextCache> SavedTexts::TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
-                                              int64_t known, int64_t ask_from, int64_t answer) {
-  const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(ask_from));
+                                              int64_t known, int64_t question_begin,
+                                              int64_t answer) {
+  const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(question_begin));
   if (most < known + kernels::kTileTokens) return nullptr;
-  return TakeUpFirst(plan, tokens.first(static_cast<size_t>(most)), known, ask_from, answer);
+  return TakeUpFirst(plan, tokens.first(static_cast<size_t>(most)), known, question_begin, answer);
 }
 
 std::unique_ptr<TextCache> SavedTexts::TakeUpAll(const TextPlan& plan,
                                                  std::span<const int32_t> tokens,
-                                                 int64_t ask_from) {
-  return TakeUpFirst(plan, tokens, /*known=*/0, ask_from, /*answer=*/std::ssize(tokens));
+                                                 int64_t question_begin) {
+  return TakeUpFirst(plan, tokens, /*known=*/0, question_begin, /*answer=*/std::ssize(tokens));
 }
 
 std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
                                                    std::span<const int32_t> tokens, int64_t known,
-                                                   int64_t ask_from, int64_t answer) {
+                                                   int64_t question_begin, int64_t answer) {
   const auto pieces = folder_.Longest(plan.facts(), tokens);
   SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
   std::unique_ptr<TextCache> cache;
   int64_t taken = 0;
   if (!pieces.empty() && pieces.back().end > known) {
     cache = plan.NewText();
-    cache->AskFrom(ask_from, answer);
+    cache->SetQuestion(question_begin, answer);
     taken = cache->TakeUp(folder_, pieces, answer);
   }
   SayProblems();
@@ -64,10 +65,10 @@ bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
 }
 
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
-                      const TextCache& cache, int64_t ask_from, const std::string& keep_as) {
+                      const TextCache& cache, int64_t question_begin, const std::string& keep_as) {
   if (!cache.policy().keys_suffice()) return;
   const int64_t length =
-      std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(ask_from)});
+      std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(question_begin)});
   if (length < kernels::kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},

@@ -238,7 +238,7 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
     try {
       const Sequence& text = request->sequence();
       const int64_t known = text.cache->length();
-      auto cache = saved_->TakeUp(request->plan(), text.tokens, known, request->ask_from(),
+      auto cache = saved_->TakeUp(request->plan(), text.tokens, known, request->question_begin(),
                                   request->prompt_tokens());
       if (cache == nullptr) return;
       const int64_t tokens = cache->length();
@@ -269,7 +269,7 @@ bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
 
 void Scheduler::Save(Request& request, bool done) {
   saved_->Save(request.shared_plan(), request.sequence().tokens, *request.sequence().cache,
-               request.ask_from(), done ? request.options().keep_as : "");
+               request.question_begin(), done ? request.options().keep_as : "");
 }
 
 void Scheduler::Forget(const DamagedSnapshot& damage) {
@@ -322,7 +322,7 @@ void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   parked_.Park({.plan = request->shared_plan(),
                 .tokens = request->TakeTokens(),
                 .cache = request->TakeCache(),
-                .ask_from = request->ask_from(),
+                .question_begin = request->question_begin(),
                 .keep_as = request->options().keep_as});
 }
 

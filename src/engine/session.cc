@@ -55,7 +55,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->GoesBackTo(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                plan_->ReadAlike(request.ask_from(), ask_from_)}),
+                plan_->ReadAlike(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
@@ -79,7 +79,7 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   }
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
-  ask_from_ = request->ask_from();
+  question_begin_ = request->question_begin();
   if (request->kind() == RequestKind::kOfSession) LeaveToOthers(*request);
   if (error) std::rethrow_exception(error);
 }
@@ -87,18 +87,18 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
 void Session::Impl::LeaveToOthers(const Request& request) {
   if (engine_->saved == nullptr || cache_->length() == 0) return;
   const std::string& keep_as = request.options().keep_as;
-  engine_->saved->Save(request.shared_plan(), text_, *cache_, ask_from_, keep_as);
+  engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);
   engine_->scheduler->Leave({.plan = request.shared_plan(),
                              .tokens = text_,
                              .cache = cache_->Fork(),
-                             .ask_from = ask_from_,
+                             .question_begin = question_begin_,
                              .keep_as = keep_as});
 }
 
 int64_t Session::Impl::Save() {
   const std::lock_guard lock(mutex_);
   SavedTexts& saved = engine_->RequireSavedTexts();
-  saved.Save(plan_, text_, *cache_, ask_from_, "");
+  saved.Save(plan_, text_, *cache_, question_begin_, "");
   saved.Wait();
   const auto pieces = saved.folder().Longest(plan_->facts(), text_);
   return pieces.empty() ? 0 : pieces.back().end;
@@ -114,13 +114,13 @@ int64_t Session::Impl::Load(const std::string& name) {
   }
   plan_->CheckPrompt(*tokens);
   // The question of a loaded text counts as if it began behind its end.
-  const int64_t ask_from = plan_->AskFrom(std::ssize(*tokens), 0);
-  auto cache = saved.TakeUpAll(*plan_, *tokens, ask_from);
+  const int64_t question_begin = plan_->SetQuestion(std::ssize(*tokens), 0);
+  auto cache = saved.TakeUpAll(*plan_, *tokens, question_begin);
   if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
   cache_ = std::move(cache);
   text_ = std::move(*tokens);
   text_.resize(static_cast<size_t>(cache_->length()));
-  ask_from_ = ask_from;
+  question_begin_ = question_begin;
   return cache_->length();
 }
 
@@ -189,7 +189,7 @@ std::unique_ptr<Session::Impl> Session::Impl::Fork() const {
   auto fork = std::make_unique<Impl>(engine_, plan_);
   fork->text_ = text_;
   fork->cache_ = cache_->Fork();
-  fork->ask_from_ = ask_from_;
+  fork->question_begin_ = question_begin_;
   return fork;
 }
 
@@ -200,7 +200,7 @@ std::span<const int32_t> Session::Impl::tokens() const {
 
 KvReport Session::Impl::kv() const {
   const std::lock_guard lock(mutex_);
-  return ReportOf(*cache_, ask_from_);
+  return ReportOf(*cache_, question_begin_);
 }
 
 int64_t Session::Impl::limit_tokens() const {

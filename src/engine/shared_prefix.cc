@@ -9,7 +9,7 @@ namespace {
 
 // Whether every text that can go on from `other` can also go on from `text`.
 bool BeginsWith(const ReadText& text, const ReadText& other) {
-  return text.plan->SharesWith(*other.plan) && text.ask_from == other.ask_from &&
+  return text.plan->SharesWith(*other.plan) && text.question_begin == other.question_begin &&
          text.cache->length() >= other.cache->length() &&
          text.cache->CanTruncate(other.cache->length()) &&
          std::ranges::mismatch(other.tokens, text.tokens).in1 == other.tokens.end();
@@ -78,10 +78,10 @@ SharedPrefix FindSharedPrefix(const Request& request,
   const auto& mine = request.sequence().tokens;
   SharedPrefix best{.tokens = request.sequence().cache->length()};
   const auto look = [&](const TextPlan& plan, std::span<const int32_t> theirs,
-                        const TextCache& cache, int64_t ask_from, bool reads_on) {
+                        const TextCache& cache, int64_t question_begin, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;
-    const int64_t most = std::min(
-        {std::ssize(mine) - 1, std::ssize(theirs), plan.ReadAlike(request.ask_from(), ask_from)});
+    const int64_t most = std::min({std::ssize(mine) - 1, std::ssize(theirs),
+                                   plan.ReadAlike(request.question_begin(), question_begin)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());
@@ -92,11 +92,11 @@ SharedPrefix FindSharedPrefix(const Request& request,
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {
-    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->ask_from(),
+    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->question_begin(),
          other->reads_on());
   }
   for (const ReadText& text : parked) {
-    look(*text.plan, text.tokens, *text.cache, text.ask_from, /*reads_on=*/false);
+    look(*text.plan, text.tokens, *text.cache, text.question_begin, /*reads_on=*/false);
   }
   return best;
 }

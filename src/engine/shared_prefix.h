@@ -18,7 +18,7 @@ struct ReadText {
   std::shared_ptr<const TextPlan> plan;
   std::vector<int32_t> tokens;
   std::unique_ptr<TextCache> cache;
-  int64_t ask_from;          // Request::ask_from
+  int64_t question_begin;    // Request::question_begin
   std::string keep_as = {};  // GenerateOptions::keep_as
 };
 

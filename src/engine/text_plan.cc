@@ -120,19 +120,20 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
          options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
-int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
+int64_t TextPlan::SetQuestion(int64_t tokens, int64_t query_tokens) const {
   return policy_->tells_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
-int64_t TextPlan::ReadAlike(int64_t ask_from, int64_t other) const {
-  if (ask_from == other) return INT64_MAX;
+int64_t TextPlan::ReadAlike(int64_t question_begin, int64_t other) const {
+  if (question_begin == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
-  return std::max<int64_t>(0, std::min(ask_from, other) - policy_->question_dependent_tokens());
+  return std::max<int64_t>(0,
+                           std::min(question_begin, other) - policy_->question_dependent_tokens());
 }
 
-int64_t TextPlan::SettledTokens(int64_t ask_from) const {
+int64_t TextPlan::SettledTokens(int64_t question_begin) const {
   if (!policy_->tells_question()) return INT64_MAX;
-  return std::max<int64_t>(0, ask_from - policy_->question_dependent_tokens());
+  return std::max<int64_t>(0, question_begin - policy_->question_dependent_tokens());
 }
 
 SnapshotFacts TextPlan::facts() const {
@@ -166,7 +167,7 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
   const auto policy = policy_->Fork();
-  policy->AskFrom(AskFrom(tokens, query_tokens), tokens);
+  policy->SetQuestion(SetQuestion(tokens, query_tokens), tokens);
   return HeldBytes(*policy, pool_->layout(), tokens);
 }
 

@@ -53,16 +53,16 @@ class TextPlan {
   const PolicyOptions& options() const { return options_; }
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
 
-  // The position at which the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the
-  // last `query_tokens` of them. 0 if question and context are shown the same.
-  int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
+  // The position at which the question begins (AttentionPolicy::SetQuestion) in a text of `tokens`,
+  // the last `query_tokens` of them. 0 if question and context are shown the same.
+  int64_t SetQuestion(int64_t tokens, int64_t query_tokens) const;
   // The number of first tokens for which two texts that begin alike got equal keys and values, on
-  // the same ranks. They are asked about from ask_from and from `other` on.
-  int64_t ReadAlike(int64_t ask_from, int64_t other) const;
+  // the same ranks. They are asked about from question_begin and from `other` on.
+  int64_t ReadAlike(int64_t question_begin, int64_t other) const;
 
   // The number of first tokens whose keys and values do not depend on the question, in a text that
-  // is asked about from ask_from on.
-  int64_t SettledTokens(int64_t ask_from) const;
+  // is asked about from question_begin on.
+  int64_t SettledTokens(int64_t question_begin) const;
 
   // The number of tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;

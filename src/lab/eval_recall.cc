@@ -131,7 +131,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
   TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
                   std::move(pool), policy.context, policy.int8_products);
   const int64_t asked = policy.context - options.query_tokens;
-  cache.AskFrom(asked);
+  cache.SetQuestion(asked);
   console::ProgressLine progress("reading the text", console::ProgressUnit::kTokens);
   while (cache.length() < policy.context) {
     const int64_t begin = cache.length();

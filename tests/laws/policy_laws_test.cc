@@ -30,7 +30,7 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"I8I4Products", DType::kI8I4, true},
                                        {"I4", DType::kI4}};
 
-// How the context is read, which ends at kAskFrom: as the rest of the text, or on its own.
+// How the context is read, which ends at kQuestionBegin: as the rest of the text, or on its own.
 struct Reading {
   std::string_view name;
   std::string_view tight, roomy;  // added to the examples of a policy
@@ -41,7 +41,7 @@ constexpr Reading kReadings[] = {
     {"_ReadByWindow", ", read by window:9", ", read by window:4096"},
     {"_ReadByStar", ", read by star:block=16,anchor=5,overlap=3,tail=20",
      ", read by star:block=4096,anchor=4096"}};
-constexpr int64_t kAskFrom = 101, kAnswerFrom = 160;
+constexpr int64_t kQuestionBegin = 101, kAnswerFrom = 160;
 
 void Append(const std::vector<float>& rows, std::vector<float>& to) {
   to.insert(to.end(), rows.begin(), rows.end());
@@ -75,7 +75,7 @@ class Laws : public testing::TestWithParam<Case> {
                                   std::shared_ptr<KvPool> pool = nullptr,
                                   int64_t context = kContext) const {
     auto text = NewText(geometry, Options(spec, context), std::move(pool));
-    text->AskFrom(kAskFrom, kAnswerFrom);
+    text->SetQuestion(kQuestionBegin, kAnswerFrom);
     return text;
   }
 
@@ -395,7 +395,7 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
         const auto dense = Make(geometry, "dense");
         ReadText(*dense, other, length, 50);
         auto policy = MakePolicy(geometry, Options(spec));
-        policy->AskFrom(kAskFrom, kAnswerFrom);
+        policy->SetQuestion(kQuestionBegin, kAnswerFrom);
         const auto view = dense->Fork(std::move(policy));
         EXPECT_EQ(view->Stats().policy, spec);
         EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;
@@ -511,10 +511,10 @@ TEST_P(Laws, CostsAreKnownBefore) {
       const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
       const auto policy = MakePolicy(geometry, Options(spec));
       const auto cache = Make(geometry, spec);
-      ReadText(*cache, text, kAskFrom, 50);
+      ReadText(*cache, text, kQuestionBegin, 50);
       StepRunner runner(1, table());
       int64_t shared = 0;  // tokens that went by the choice of an earlier one
-      for (int64_t length = kAskFrom + 1; length <= 210; ++length) {
+      for (int64_t length = kQuestionBegin + 1; length <= 210; ++length) {
         runner.Read(*cache, text, RowRange(length - 1, length), 1);
         const KvStats stats = cache->Stats();
         const KvCost cost = CostAt(*policy, geometry, layout, length);

@@ -38,7 +38,7 @@ class Speculation : public TestOnIsas<Case> {
                       .sampler = Sampler(sampler, vocab()),
                       .id = 0};
     for (int32_t i = 0; i < 700; ++i) sequence.tokens.push_back(3 + (i * i * 7 + i) % 300);
-    sequence.cache->AskFrom(690, 700);
+    sequence.cache->SetQuestion(690, 700);
     return sequence;
   }
   PolicyOptions Options(const std::string& kv) const {

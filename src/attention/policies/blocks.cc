@@ -46,9 +46,9 @@ class BlocksPolicy : public AttentionPolicy {
     const int64_t size = spec().block_size, end = positions.end;
     here_ = {positions.begin / size, end == INT64_MAX ? end : end / size};
   }
-  void AskFrom(int64_t position, int64_t answer) override {
-    preselection_.AskFrom(position, answer);
-    ask_from_ = position;
+  void SetQuestion(int64_t position, int64_t answer) override {
+    preselection_.SetQuestion(position, answer);
+    question_begin_ = position;
     index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
     estimate_.HoldOnly(here_);
   }
@@ -167,7 +167,7 @@ class BlocksPolicy : public AttentionPolicy {
 
   const BlocksSpec& spec() const { return geometry_->spec; }
   // The first row that chooses.
-  int64_t first_choice() const { return std::max(ask_from_, geometry_->first_sparse()); }
+  int64_t first_choice() const { return std::max(question_begin_, geometry_->first_sparse()); }
   int64_t ChooserOf(int64_t position) const { return shared_.ChooserOf(position, first_choice()); }
 
   // chosen: [choices, second_block_count], -1 behind the last. Returns the bytes read to choose.
@@ -194,7 +194,7 @@ class BlocksPolicy : public AttentionPolicy {
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   int64_t context_;
-  int64_t ask_from_ = 0;
+  int64_t question_begin_ = 0;
   BlockRange here_;
   BlocksImportance importance_;
   BlocksByIndex index_;

@@ -82,7 +82,7 @@ TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { runner.Run({&step, 1}); }), HasSubstr("are taken"));
   expect_as_before();
 
-  cache->AskFrom(1800);
+  cache->SetQuestion(1800);
   cache->Truncate(1900);
   const auto fresh = BlocksText(geometry, spec, 1800);
   ReadText(*fresh, text, 1900, 500);

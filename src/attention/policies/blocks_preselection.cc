@@ -8,9 +8,9 @@
 
 namespace godwit {
 
-void BlocksPreselection::AskFrom(int64_t position, int64_t answer) {
-  if (position != ask_from_ || answer != answer_) Keep(0, 0);
-  ask_from_ = position;
+void BlocksPreselection::SetQuestion(int64_t position, int64_t answer) {
+  if (position != question_begin_ || answer != answer_) Keep(0, 0);
+  question_begin_ = position;
   answer_ = answer;
 }
 
@@ -18,7 +18,7 @@ void BlocksPreselection::Observe(const RowRun& run, int64_t layer, MatrixView<co
   if (!geometry_->spec.preselect_block) return;
   if (!geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
   const int64_t window = geometry_->spec.observation_window;
-  const int64_t begin = std::max({run.position, ask_from_, answer_ - window});
+  const int64_t begin = std::max({run.position, question_begin_, answer_ - window});
   for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
     queries_.Put(run, layer, p, q);
   }
@@ -33,7 +33,7 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
   if (const auto* found = chosen_[leader].Find(last, row)) return found;
   const int64_t local = geometry_->FirstLocal(last);
   if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
-  const int64_t begin = std::max({ask_from_, answer_ - spec.observation_window, int64_t{0}});
+  const int64_t begin = std::max({question_begin_, answer_ - spec.observation_window, int64_t{0}});
   const auto queries = queries_.Find(run, layer, begin, answer_);
   if (queries.empty()) return nullptr;  // the question was read elsewhere
   Workspace::Scope scope(exec.workspace);

@@ -21,7 +21,7 @@ class BlocksPreselection {
       : geometry_(std::move(geometry)), queries_(geometry_), chosen_(geometry_->leaders.size()) {}
 
   // Another question chooses anew.
-  void AskFrom(int64_t position, int64_t answer);
+  void SetQuestion(int64_t position, int64_t answer);
   // Remembers the queries of the end of the question, of a layer that chooses for itself.
   void Observe(const RowRun& run, int64_t layer, MatrixView<const float> q);
 
@@ -48,7 +48,7 @@ class BlocksPreselection {
                                 int64_t& read_bytes);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  int64_t ask_from_ = 0, answer_ = INT64_MAX;
+  int64_t question_begin_ = 0, answer_ = INT64_MAX;
   ObserverQueries queries_;                        // of the end of the question
   std::vector<PathHistory<ChosenBlocks>> chosen_;  // of each leader, at the question's last token
 };

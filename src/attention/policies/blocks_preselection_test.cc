@@ -83,12 +83,12 @@ TEST(BlocksPolicyPreselect, AnotherQuestionChoosesAnew) {
   EXPECT_EQ(cache->GoesBackTo(440, 420), 440) << "the same question";
   EXPECT_EQ(cache->GoesBackTo(440, 600), 420);
   EXPECT_EQ(cache->GoesBackTo(440, 410), 390);
-  for (const auto& [length, ask_from, answer] :
+  for (const auto& [length, question_begin, answer] :
        {std::tuple{440, 300, 420}, {420, 300, 600}, {390, 300, 410}, {300, 350, 500}}) {
     const auto fork = cache->Fork();
     fork->Truncate(length);
-    fork->AskFrom(ask_from, answer);
-    const auto fresh = BlocksText(geometry, spec, ask_from, nullptr, answer);
+    fork->SetQuestion(question_begin, answer);
+    const auto fresh = BlocksText(geometry, spec, question_begin, nullptr, answer);
     ReadText(*fresh, text, length, 64);
     EXPECT_EQ(ReadText(*fork, text, kTokens, 9), ReadText(*fresh, text, kTokens, 64)) << answer;
   }

@@ -37,9 +37,9 @@ struct Budget {
   int64_t PageTokens() const { return block / 64; }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
   // The token that chooses for the token at t.
-  int64_t ChooserOf(int64_t t, int64_t ask_from) const {
+  int64_t ChooserOf(int64_t t, int64_t question_begin) const {
     int64_t chooser = t;
-    while (chooser % token_step != 0 && chooser > ask_from && Chooses(chooser - 1)) --chooser;
+    while (chooser % token_step != 0 && chooser > question_begin && Chooses(chooser - 1)) --chooser;
     return chooser;
   }
 };
@@ -90,12 +90,12 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
 class BlocksPolicyTest : public testing::TestWithParam<Budget> {};
 
 // The keys that a head of the token at t sees. Empty if int8 rounding might have decided.
-std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t ask_from, int64_t t,
-                            int64_t layer, int64_t head) {
+std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t question_begin,
+                            int64_t t, int64_t layer, int64_t head) {
   if (layer == 2) return KeysIn(std::max<int64_t>(0, t + 1 - kWindow), t + 1);
-  if (layer == 0 || t < ask_from || !budget.Chooses(t)) return KeysIn(0, t + 1);
+  if (layer == 0 || t < question_begin || !budget.Chooses(t)) return KeysIn(0, t + 1);
   const int64_t begin = budget.separate ? head / 2 * 2 : 0;
-  const int64_t chooser = budget.ChooserOf(t, ask_from);
+  const int64_t chooser = budget.ChooserOf(t, question_begin);
   const Choice choice = BestBlocks(text, budget, chooser, budget.layer_step == 2 ? kChooses : layer,
                                    begin, begin + (budget.separate ? 2 : kHeads));
   // Rounding to int8 moves scores by 0.003.
@@ -127,19 +127,21 @@ std::vector<std::vector<SeenKey>> OthersThan(const std::vector<SeenKey>& keys, c
   return others;
 }
 
-void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int64_t ask_from) {
+void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget,
+                   int64_t question_begin) {
   const TestText text(geometry, kTokens, 1);
   int chosen = 0, unsure = 0;
   for (const int64_t chunk : {1, 40, 640}) {
-    const auto out = ReadText(*BlocksText(geometry, budget.Spec(), ask_from), text, kTokens, chunk);
+    const auto out =
+        ReadText(*BlocksText(geometry, budget.Spec(), question_begin), text, kTokens, chunk);
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       const bool turns = t > 0 && budget.Chooses(t) != budget.Chooses(t - 1);
-      const bool looked_at = t % 37 == 0 || t % 64 == 63 || turns || t == ask_from;
+      const bool looked_at = t % 37 == 0 || t % 64 == 63 || turns || t == question_begin;
       for (int64_t layer = 0; layer < geometry.layers; ++layer) {
         for (int64_t head = 0; head < kHeads; ++head, index += 12) {
           if (!looked_at) continue;
-          const auto keys = SeenBy(text, budget, ask_from, t, layer, head);
+          const auto keys = SeenBy(text, budget, question_begin, t, layer, head);
           chosen += layer % 2 == 1 && std::ssize(keys) < t + 1 ? 1 : 0;
           unsure += keys.empty() ? 1 : 0;
           if (keys.empty()) continue;
@@ -158,7 +160,7 @@ void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int6
 }
 
 TEST_P(BlocksPolicyTest, TheQuestionSeesItsBlocksAndTheContextAll) {
-  for (const int64_t ask_from : {0, 500}) ExpectRowsSee(Model(), GetParam(), ask_from);
+  for (const int64_t question_begin : {0, 500}) ExpectRowsSee(Model(), GetParam(), question_begin);
 }
 
 TEST_P(BlocksPolicyTest, WithAlibi) {
@@ -188,7 +190,7 @@ TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
   const auto read = NewText(
       geometry,
       {.spec = spec, .kv_type = DType::kF32, .context = kBlocksContext, .prefill = "window:4096"});
-  read->AskFrom(500);
+  read->SetQuestion(500);
   EXPECT_EQ(ReadText(*read, text, kTokens, 64), ReadText(*alone, text, kTokens, 64));
   EXPECT_EQ(read->Stats().bytes, alone->Stats().bytes);
   EXPECT_EQ(read->Stats().read_bytes, alone->Stats().read_bytes);

@@ -14,12 +14,12 @@ namespace godwit {
 constexpr int64_t kBlocksContext = 4096;
 
 inline std::unique_ptr<TextCache> BlocksText(const AttentionGeometry& geometry,
-                                             const std::string& spec, int64_t ask_from = 0,
+                                             const std::string& spec, int64_t question_begin = 0,
                                              std::shared_ptr<KvPool> pool = nullptr,
                                              int64_t answer = INT64_MAX) {
   auto text = NewText(geometry, {.spec = spec, .kv_type = DType::kF32, .context = kBlocksContext},
                       std::move(pool));
-  text->AskFrom(ask_from, answer);
+  text->SetQuestion(question_begin, answer);
   return text;
 }
 

@@ -63,9 +63,9 @@ class PrefillPolicy : public AttentionPolicy {
     return asked_->IndexAt(layout, position);
   }
 
-  void AskFrom(int64_t position, int64_t answer) override {
+  void SetQuestion(int64_t position, int64_t answer) override {
     tail_from_ = std::max<int64_t>(0, position - spec_.tail);
-    asked_->AskFrom(position, answer);
+    asked_->SetQuestion(position, answer);
   }
 
   void ShowOnly(ops::KvRange positions) override { asked_->ShowOnly(positions); }

@@ -13,7 +13,7 @@
 
 namespace godwit {
 
-// Makes the policy. spec: as ParsePrefill takes it. `asked` shows the rows from AskFrom on what
+// Makes the policy. spec: as ParsePrefill takes it. `asked` shows the rows from SetQuestion on what
 // they see. No position moves while the context is read, so this serves every model.
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
                                                    std::string_view spec,

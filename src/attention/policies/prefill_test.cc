@@ -10,13 +10,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kTokens = 150, kAskFrom = 90, kWindow = 13;
+constexpr int64_t kTokens = 150, kQuestionBegin = 90, kWindow = 13;
 const std::vector<int64_t> kModelWindows = {0, 5, 14, 100};
 
 std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, const PolicyOptions& options,
-                                int64_t ask_from = kAskFrom) {
+                                int64_t question_begin = kQuestionBegin) {
   auto text = NewText(geometry, options);
-  text->AskFrom(ask_from);
+  text->SetQuestion(question_begin);
   return text;
 }
 
@@ -42,7 +42,7 @@ void ExpectContextSeesItsWindow(const AttentionGeometry& geometry, const std::st
         const int64_t of_model = window == 0 ? INT64_MAX : window;
         std::vector<SeenKey> keys;
         int64_t place = t;
-        if (t < kAskFrom) {
+        if (t < kQuestionBegin) {
           for (int64_t key = 0; key <= t; ++key) {
             if (t - key <= kWindow && t - key < of_model) keys.push_back({key, key});
           }
@@ -136,7 +136,7 @@ TEST(PrefillPolicyTest, ATextThatWasAskedAboutBecomesTheContextOfAnother) {
     ReadText(*cache, text, 180, 50);
     ASSERT_TRUE(cache->CanTruncate(150)) << kv;
     cache->Truncate(150);
-    cache->AskFrom(390);
+    cache->SetQuestion(390);
     const auto fresh = Make(geometry, ReadByWindow(kv, 400), 390);
     ReadText(*fresh, text, 150, 50);
     EXPECT_EQ(ReadText(*cache, text, 400, 50), ReadText(*fresh, text, 400, 60)) << kv;
@@ -165,7 +165,7 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
                                                                {0, 5, 0},
                                                                {7, 0, 1},
                                                                {30, 9, 31},
-                                                               {0, 0, kAskFrom + 1}}) {
+                                                               {0, 0, kQuestionBegin + 1}}) {
     for (const AttentionGeometry& geometry :
          {rotary, WithAlibi(rotary, /*in_bf16=*/false), InChunks(WithTemperatures(rotary))}) {
       const TestText text(geometry, kTokens, 6);
@@ -180,7 +180,7 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
         for (int64_t t = 0; t < kTokens; ++t) {
           for (int64_t layer = 0; layer < geometry.layers; ++layer) {
             const int64_t of_model = geometry.windows[static_cast<size_t>(layer)];
-            const bool star = t < kAskFrom - tail && of_model == 0;
+            const bool star = t < kQuestionBegin - tail && of_model == 0;
             std::vector<SeenKey> keys;
             for (int64_t key = 0; key <= t; ++key) {
               const bool seen = star ? key < anchor || key >= t / kBlock * kBlock - overlap

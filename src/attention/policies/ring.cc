@@ -35,7 +35,7 @@ class RingPolicy : public AttentionPolicy {
   }
   bool tells_question() const override { return true; }
 
-  void AskFrom(int64_t position, int64_t answer) override {
+  void SetQuestion(int64_t position, int64_t answer) override {
     if (position < layout_.ranks * kTileTokens) {
       Throw(ErrorKind::kInput,
             "a context of {} tokens is too short for {} ranks, of which each reads {} at least: "
@@ -52,7 +52,7 @@ class RingPolicy : public AttentionPolicy {
                          .end = static_cast<int32_t>(std::min(kTileTokens, end - p))});
       }
     }
-    alone_->AskFrom(position, answer);
+    alone_->SetQuestion(position, answer);
   }
 
   ops::KvRange Reads(int64_t length) const override {

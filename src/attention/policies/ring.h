@@ -17,8 +17,8 @@
 namespace godwit {
 
 // Makes the policy. alone: how the text would be read and asked on one host, "dense"; throws
-// Error(kUnsupported) for another. The policy's AskFrom throws Error(kInput) for fewer tiles than
-// ranks.
+// Error(kUnsupported) for another. The policy's SetQuestion throws Error(kInput) for fewer tiles
+// than ranks.
 std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
                                                 const PrefillSpec& spec,
                                                 std::unique_ptr<AttentionPolicy> alone);

@@ -61,8 +61,8 @@ class ShardPolicy : public AttentionPolicy {
   bool tells_question() const override { return true; }
   int64_t alone_from(int64_t layer) const override { return alone_->alone_from(layer); }
 
-  void AskFrom(int64_t position, int64_t answer) override {
-    ask_from_ = position;
+  void SetQuestion(int64_t position, int64_t answer) override {
+    question_begin_ = position;
     const int64_t blocks = (position + spec_.block - 1) / spec_.block;
     if (blocks < ranks_) {
       Throw(ErrorKind::kInput,
@@ -78,7 +78,7 @@ class ShardPolicy : public AttentionPolicy {
     const int64_t first = std::accumulate(counts.begin(), mine, int64_t{0});
     mine_ = {first * spec_.block, std::min((first + *mine) * spec_.block, position)};
     alone_->ShowOnly(Shown());
-    alone_->AskFrom(position, answer);
+    alone_->SetQuestion(position, answer);
   }
 
   // First the anchor, then the rank's blocks, then the question.
@@ -86,18 +86,18 @@ class ShardPolicy : public AttentionPolicy {
     const ops::KvRange chunk = anchor_.Next(length, rank_);
     if (chunk.begin < chunk.end) return chunk;
     const std::array<ops::KvRange, 3> parts = {
-        {{0, rank_ == 0 ? 0 : spec_.anchor}, mine_, {ask_from_, INT64_MAX}}};
+        {{0, rank_ == 0 ? 0 : spec_.anchor}, mine_, {question_begin_, INT64_MAX}}};
     const int64_t from = std::max(length, anchor_.context);
     const auto next = std::ranges::upper_bound(parts, from, {}, &ops::KvRange::end);
     return {std::max(from, next->begin), next->end};
   }
   const RingLayout* ring() const override { return &anchor_; }
-  int64_t merged_from() const override { return ask_from_; }
+  int64_t merged_from() const override { return question_begin_; }
 
   void Plan(const RowRun& run) override { alone_->Plan(run); }
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     const Looks all = alone_->Select(run, layer, queries);
-    if (run.position < ask_from_) return all;
+    if (run.position < question_begin_) return all;
     Looks here;
     here.AddRead(all.read_bytes());
     here.SetBefore(all.before());
@@ -117,14 +117,14 @@ class ShardPolicy : public AttentionPolicy {
   // Never back into the context, because other ranks have read parts of it.
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
     const int64_t before = alone_->GoesBackTo(length, answer);
-    return before < ask_from_ ? 0 : before;
+    return before < question_begin_ ? 0 : before;
   }
   int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
     auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, speeds_, block_bytes_, unit_,
                                               alone_->Fork());
-    fork->ask_from_ = ask_from_;
+    fork->question_begin_ = question_begin_;
     fork->mine_ = mine_;
     return fork;
   }
@@ -141,7 +141,7 @@ class ShardPolicy : public AttentionPolicy {
   int64_t unit_;         // tokens of a block that question and answer choose; 1 without a choice
   std::unique_ptr<AttentionPolicy> alone_;
   RingLayout anchor_;
-  int64_t ask_from_ = 0;
+  int64_t question_begin_ = 0;
   ops::KvRange mine_{0, 0};  // in the context
 };
 

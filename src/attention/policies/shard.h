@@ -20,8 +20,8 @@ namespace godwit {
 
 // Makes the policy. alone: how the text would be read and asked on one host. Throws Error(kInput)
 // unless options.prefill is a star. Throws Error(kUnsupported) for a model or a policy that needs
-// keys of other ranks in another way. The policy's AskFrom throws Error(kInput) for fewer blocks
-// than ranks.
+// keys of other ranks in another way. The policy's SetQuestion throws Error(kInput) for fewer
+// blocks than ranks.
 std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geometry,
                                                  const PolicyOptions& options,
                                                  std::unique_ptr<AttentionPolicy> alone);

@@ -111,11 +111,11 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
                              "estimate={}",
                              kCount, estimate ? "True" : "False")),
           16, 1);
-      const auto out = From(reads[0], kAskFrom);
-      for (const Read& read : reads) EXPECT_EQ(From(read, kAskFrom), out);
+      const auto out = From(reads[0], kQuestionBegin);
+      for (const Read& read : reads) EXPECT_EQ(From(read, kQuestionBegin), out);
       size_t next = 0;
       int checked = 0;
-      for (int64_t t = kAskFrom; t < kTokens; ++t) {
+      for (int64_t t = kQuestionBegin; t < kTokens; ++t) {
         ASSERT_LE(t + 1 - kLocal, (kLocalBlock + 1) * kBlock - 1);
         for (int64_t layer = 0; layer < geometry.layers; ++layer) {
           for (int64_t head = 0; head < kHeads; ++head, next += kHeadDim) {
@@ -149,7 +149,7 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
           }
         }
       }
-      EXPECT_GT(checked, (kTokens - kAskFrom) * geometry.layers * kHeads / 2);
+      EXPECT_GT(checked, (kTokens - kQuestionBegin) * geometry.layers * kHeads / 2);
     }
   }
 }
@@ -170,7 +170,8 @@ TEST(ShardBlocksTest, ChunksAndThreadsDoNotShow) {
           const auto reads = ReadWithRanks(3, Model(), text, options, chunk, threads);
           for (size_t rank = 0; rank < reads.size(); ++rank) {
             EXPECT_EQ(reads[rank].out, expected[rank].out) << settings;
-            EXPECT_EQ(From(reads[rank], kAskFrom), From(expected[0], kAskFrom)) << settings;
+            EXPECT_EQ(From(reads[rank], kQuestionBegin), From(expected[0], kQuestionBegin))
+                << settings;
           }
         }
       }

@@ -30,15 +30,15 @@ TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
     for (const int64_t anchor : {int64_t{0}, int64_t{70}, kBlock}) {
       const PolicyOptions options = Star(DType::kF32, anchor);
       const Read alone = ReadAll(geometry, text, options, 64, 1);
-      const auto expected = From(alone, kAskFrom);
+      const auto expected = From(alone, kQuestionBegin);
       for (const int ranks : {1, 2, 3, 7}) {
         const auto reads = ReadWithRanks(ranks, geometry, text, options, 64, 1);
-        const auto answer = From(reads[0], kAskFrom);
+        const auto answer = From(reads[0], kQuestionBegin);
         ASSERT_EQ(answer.size(), expected.size());
         for (size_t i = 0; i < answer.size(); ++i) {
           ASSERT_NEAR(answer[i], expected[i], 2e-6) << ranks << " ranks, " << i;
         }
-        for (const Read& read : reads) EXPECT_EQ(From(read, kAskFrom), answer);
+        for (const Read& read : reads) EXPECT_EQ(From(read, kQuestionBegin), answer);
         if (ranks == 1) {
           EXPECT_EQ(reads[0].out, alone.out);
         }
@@ -83,7 +83,7 @@ TEST(ShardPolicyTest, BlocksAreSpread) {
     }
     EXPECT_EQ(reads[rank].positions, positions);
     EXPECT_EQ(reads[rank].bytes, std::ranges::count(tiles, true) * page);
-    for (size_t i = 0; i < positions.size() && positions[i] < kAskFrom; ++i) {
+    for (size_t i = 0; i < positions.size() && positions[i] < kQuestionBegin; ++i) {
       const auto mine = reads[rank].out.begin() + static_cast<int64_t>(i) * cols;
       EXPECT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + positions[i] * cols))
           << "token " << positions[i];
@@ -106,30 +106,30 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
        {Case{2, 330, 256}, Case{2, 200, 128}, Case{3, 200, 192}, Case{2, 127, 0}}) {
     const PolicyOptions options = StarOf(ranks == 2 ? 330 : 220, anchor, DType::kI8);
     const Read alone = ReadAll(geometry, text, options, 64, 1);
-    const auto answer = From(alone, kAskFrom);
+    const auto answer = From(alone, kQuestionBegin);
     for (const int threads : {1, 3}) {
       const auto reads = ReadWithRanks(ranks, geometry, text, options, 50, threads);
-      std::vector<int> readers(kAskFrom);
+      std::vector<int> readers(kQuestionBegin);
       for (size_t rank = 0; rank < reads.size(); ++rank) {
         const Read& read = reads[rank];
-        for (size_t i = 0; read.positions[i] < kAskFrom; ++i) {
+        for (size_t i = 0; read.positions[i] < kQuestionBegin; ++i) {
           const int64_t p = read.positions[i];
           ++readers[static_cast<size_t>(p)];
           const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
           ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << p;
         }
-        EXPECT_EQ(From(read, kAskFrom), From(reads[0], kAskFrom));
+        EXPECT_EQ(From(read, kQuestionBegin), From(reads[0], kQuestionBegin));
         LocalWorld world(ranks);
         PolicyOptions planned = options;
         planned.ranks = world.Rank(static_cast<int>(rank));
         const auto policy = MakePolicy(geometry, planned);
-        policy->AskFrom(kAskFrom, kAskFrom);
+        policy->SetQuestion(kQuestionBegin, kQuestionBegin);
         EXPECT_EQ(read.bytes, HeldBytes(*policy, layout, kTokens)) << rank;
       }
       for (int64_t p = 0; p < anchor; ++p) {
         ASSERT_EQ(readers[static_cast<size_t>(p)], p < together ? 1 : ranks) << p;
       }
-      const auto asked = From(reads[0], kAskFrom);
+      const auto asked = From(reads[0], kQuestionBegin);
       ASSERT_EQ(asked.size(), answer.size());
       for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(asked[i], answer[i], 2e-6);
     }
@@ -140,7 +140,7 @@ TEST(ShardPolicyTest, BlocksAreSpreadBySpeed) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const TestText text(geometry, kTokens, 8);
   PolicyOptions options = Star(DType::kF32, 50);
-  const auto even = From(ReadWithRanks(3, geometry, text, options, 64, 1)[0], kAskFrom);
+  const auto even = From(ReadWithRanks(3, geometry, text, options, 64, 1)[0], kQuestionBegin);
   options.prefill += ",by-speed";
   const auto speed = [](double key_seconds) {
     return RankSpeed{
@@ -152,10 +152,10 @@ TEST(ShardPolicyTest, BlocksAreSpreadBySpeed) {
   for (size_t rank = 0; rank < blocks.size(); ++rank) {
     std::vector<int64_t> own;
     for (const int64_t p : reads[rank].positions) {
-      if (p < kAskFrom && (rank == 0 || p >= 50)) own.push_back(p);
+      if (p < kQuestionBegin && (rank == 0 || p >= 50)) own.push_back(p);
     }
     EXPECT_EQ(own, RowRange(blocks[rank].begin, blocks[rank].end)) << rank;
-    const auto answer = From(reads[rank], kAskFrom);
+    const auto answer = From(reads[rank], kQuestionBegin);
     ASSERT_EQ(answer.size(), even.size());
     for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(answer[i], even[i], 2e-6);
   }
@@ -169,14 +169,15 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   };
   PolicyOptions options = Star(DType::kF32, 50, world.Rank(1));
   const auto policy = MakePolicy(geometry, options);
-  policy->AskFrom(301, 301);
-  EXPECT_THAT(ErrorOf([&] { policy->AskFrom(300, 300); }).what(),
+  policy->SetQuestion(301, 301);
+  EXPECT_THAT(ErrorOf([&] { policy->SetQuestion(300, 300); }).what(),
               HasSubstr("300 tokens has 3 blocks of 100, too few for 4 ranks"));
-  EXPECT_THAT(ErrorOf([&] { policy->AskFrom(50, 50); }).what(), HasSubstr("has 1 block of 100"));
+  EXPECT_THAT(ErrorOf([&] { policy->SetQuestion(50, 50); }).what(),
+              HasSubstr("has 1 block of 100"));
   PolicyOptions choosing = Star(DType::kF32, 50, world.Rank(1));
   choosing.prefill = "star:block=128,anchor=50";
   choosing.spec = "blocks";
-  EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->AskFrom(300, 300); }).what(),
+  EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->SetQuestion(300, 300); }).what(),
               HasSubstr("too few for 4 ranks: let there be fewer ranks, or star:block=64 at most"))
       << "75 tokens would be refused";
   AttentionGeometry windows = geometry;

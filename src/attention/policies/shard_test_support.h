@@ -13,7 +13,7 @@
 
 namespace godwit {
 
-constexpr int64_t kTokens = 700, kAskFrom = 660;
+constexpr int64_t kTokens = 700, kQuestionBegin = 660;
 
 inline PolicyOptions StarOf(int64_t block, int64_t anchor, DType kv_type,
                             std::shared_ptr<Communicator> ranks = nullptr) {
@@ -35,7 +35,7 @@ struct Read {
 inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
                     const PolicyOptions& options, int64_t chunk, int threads) {
   const auto cache = NewText(geometry, options);
-  cache->AskFrom(kAskFrom, kAskFrom);
+  cache->SetQuestion(kQuestionBegin, kQuestionBegin);
   StepRunner runner(threads);
   Read read;
   while (cache->length() < kTokens) {

@@ -136,7 +136,7 @@ class AttentionPolicy {
   virtual void ShowOnly(ops::KvRange /*positions*/) {}
 
   // Whether the question is shown other keys than the context is.
-  virtual bool tells_question() const { return false; }
+  virtual bool separates_question() const { return false; }
   // The number of last context tokens that are shown other keys than those before them. With
   // another question they would see other keys.
   virtual int64_t question_dependent_tokens() const { return 0; }

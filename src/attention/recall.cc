@@ -58,7 +58,7 @@ class RecallPolicy : public AttentionPolicy {
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return dense_->SeenKeys(layer, position);
   }
-  bool tells_question() const override { return true; }
+  bool separates_question() const override { return true; }
   int64_t alone_from(int64_t /*layer*/) const override { return question_begin_; }
 
   void SetQuestion(int64_t position, int64_t answer) override {

@@ -121,7 +121,7 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
 }
 
 int64_t TextPlan::SetQuestion(int64_t tokens, int64_t query_tokens) const {
-  return policy_->tells_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
+  return policy_->separates_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
 int64_t TextPlan::ReadAlike(int64_t question_begin, int64_t other) const {
@@ -132,7 +132,7 @@ int64_t TextPlan::ReadAlike(int64_t question_begin, int64_t other) const {
 }
 
 int64_t TextPlan::SettledTokens(int64_t question_begin) const {
-  if (!policy_->tells_question()) return INT64_MAX;
+  if (!policy_->separates_question()) return INT64_MAX;
   return std::max<int64_t>(0, question_begin - policy_->question_dependent_tokens());
 }
 

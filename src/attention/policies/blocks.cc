@@ -40,7 +40,7 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t limit_tokens() const override { return context_; }
   int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
-  bool tells_question() const override { return true; }
+  bool separates_question() const override { return true; }
   // Rounds to whole blocks.
   void ShowOnly(ops::KvRange positions) override {
     const int64_t size = spec().block_size, end = positions.end;

@@ -70,7 +70,7 @@ class PrefillPolicy : public AttentionPolicy {
 
   void ShowOnly(ops::KvRange positions) override { asked_->ShowOnly(positions); }
 
-  bool tells_question() const override { return true; }
+  bool separates_question() const override { return true; }
   int64_t question_dependent_tokens() const override { return spec_.tail; }
   int64_t alone_from(int64_t layer) const override {
     return std::max(tail_from_, asked_->alone_from(layer));

@@ -33,7 +33,7 @@ class RingPolicy : public AttentionPolicy {
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return alone_->SeenKeys(layer, position);
   }
-  bool tells_question() const override { return true; }
+  bool separates_question() const override { return true; }
 
   void SetQuestion(int64_t position, int64_t answer) override {
     if (position < layout_.ranks * kTileTokens) {

@@ -58,7 +58,7 @@ class ShardPolicy : public AttentionPolicy {
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
     return alone_->IndexAt(layout, position);
   }
-  bool tells_question() const override { return true; }
+  bool separates_question() const override { return true; }
   int64_t alone_from(int64_t layer) const override { return alone_->alone_from(layer); }
 
   void SetQuestion(int64_t position, int64_t answer) override {

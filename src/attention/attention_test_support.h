@@ -38,7 +38,7 @@ inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t h
 inline AttentionGeometry WithOtherRotary(AttentionGeometry geometry, double theta) {
   geometry.other_rotary = {.rotary_dim = theta == 0 ? 0 : geometry.rotary.rotary_dim,
                            .theta = theta == 0 ? 1 : theta};
-  for (int64_t i = 0; i < geometry.layers; ++i) geometry.turns_otherwise.push_back(i % 2 == 1);
+  for (int64_t i = 0; i < geometry.layers; ++i) geometry.uses_other_rotary.push_back(i % 2 == 1);
   return geometry;
 }
 

@@ -15,10 +15,10 @@ struct AttentionGeometry {
   // The encoding of positions: rotated into queries and keys, or a bias on their scores, or
   // neither.
   RotarySpec rotary;
-  // The rotation of the layers in turns_otherwise: with a base of their own (Gemma 3), or none
+  // The rotation of the layers in uses_other_rotary: with a base of their own (Gemma 3), or none
   // (SmolLM3), where its rotary_dim is 0.
   RotarySpec other_rotary;
-  std::vector<bool> turns_otherwise;  // [layers], or empty: none does
+  std::vector<bool> uses_other_rotary;  // [layers], or empty: none does
   ops::Alibi alibi;
   // Whether the model tells the mean of its keys (AttentionInput::key_means).
   bool key_means = false;
@@ -41,7 +41,7 @@ struct AttentionGeometry {
 
   // The rotation of a layer. 0: `rotary`, 1: `other_rotary`.
   size_t RotaryOf(int64_t layer) const {
-    return !turns_otherwise.empty() && turns_otherwise[static_cast<size_t>(layer)] ? 1 : 0;
+    return !uses_other_rotary.empty() && uses_other_rotary[static_cast<size_t>(layer)] ? 1 : 0;
   }
   // Whether keys are rotated by frequencies that depend on how long the sequence will be.
   bool RotatesByContext() const {

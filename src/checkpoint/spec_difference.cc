@@ -129,8 +129,8 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c)
   c.Number("the cap of scores", a.score_cap, b.score_cap);
   c.Kind("sinks of attention", a.attention_sink, b.attention_sink);
   CompareRotary(a.rotary, b.rotary, c);
-  c.List("layers that turn otherwise", a.turns_otherwise, b.turns_otherwise);
-  if (!a.turns_otherwise.empty()) CompareRotary(a.other_rotary, b.other_rotary, c);
+  c.List("layers that turn otherwise", a.uses_other_rotary, b.uses_other_rotary);
+  if (!a.uses_other_rotary.empty()) CompareRotary(a.other_rotary, b.other_rotary, c);
   c.List("slopes of ALiBi", a.alibi.slopes, b.alibi.slopes);
   c.Number("the scale of ALiBi", a.alibi.scale, b.alibi.scale);
   c.Kind("ALiBi in bf16", a.alibi.in_bf16, b.alibi.in_bf16);

@@ -158,7 +158,7 @@ std::string DescribeSpec(const DecoderSpec& spec) {
                         spec.mlp.experts_per_token);
     if (spec.shared_mlp.intermediate > 0) line += " and a shared one";
   }
-  if (const auto otherwise = std::ranges::count(spec.turns_otherwise, true);
+  if (const auto otherwise = std::ranges::count(spec.uses_other_rotary, true);
       otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
     line += fmt::format(", no positions in {}", console::Plural(otherwise, "layer"));
   }

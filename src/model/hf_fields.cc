@@ -187,7 +187,7 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
                      "frequencies that do not depend on the context, behind a window",
                      ErrorKind::kUnsupported);
   }
-  for (const int64_t window : spec.windows) spec.turns_otherwise.push_back(window != 0);
+  for (const int64_t window : spec.windows) spec.uses_other_rotary.push_back(window != 0);
 }
 
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,

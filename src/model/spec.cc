@@ -13,14 +13,14 @@ const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer) {
 
 const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer) {
   const bool other =
-      !spec.turns_otherwise.empty() && spec.turns_otherwise[static_cast<size_t>(layer)];
+      !spec.uses_other_rotary.empty() && spec.uses_other_rotary[static_cast<size_t>(layer)];
   return other ? spec.other_rotary : spec.rotary;
 }
 
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
   spec.windows.resize(static_cast<size_t>(layers));
-  for (std::vector<bool>* list : {&spec.turns_otherwise, &spec.dense_layers}) {
+  for (std::vector<bool>* list : {&spec.uses_other_rotary, &spec.dense_layers}) {
     if (!list->empty()) list->resize(static_cast<size_t>(layers));
   }
   return spec;
@@ -43,7 +43,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
                     .values_from = values_from},
           .rotary = spec.rotary,
           .other_rotary = spec.other_rotary,
-          .turns_otherwise = spec.turns_otherwise,
+          .uses_other_rotary = spec.uses_other_rotary,
           .alibi = spec.alibi,
           .key_means = BiasIsKeyMean(spec),
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,

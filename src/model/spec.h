@@ -188,7 +188,7 @@ struct DecoderSpec {
 
   RotarySpec rotary;  // with other_rotary: see AttentionGeometry
   RotarySpec other_rotary;
-  std::vector<bool> turns_otherwise;
+  std::vector<bool> uses_other_rotary;
   // Whether the checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k
   // into the engine's order, (i, i + rotary_dim / 2), which changes no score.
   bool interleaved_rotary = false;

@@ -69,7 +69,7 @@ void Describe(const HfConfig& config) {
           "a head holds its rotation");
   Require(spec.other_rotary.rotary_dim <= spec.head_dim, "a head holds its other rotation");
   Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
-  for (const auto& list : {spec.turns_otherwise, spec.dense_layers}) {
+  for (const auto& list : {spec.uses_other_rotary, spec.dense_layers}) {
     Require(list.empty() || std::ssize(list) == spec.layers, "a choice for every layer");
   }
   Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,

@@ -161,8 +161,8 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
   EXPECT_EQ(specs["RefinedWebModel"].topology, Topology::kParallelSharedNorm);
   EXPECT_EQ(specs["RefinedWeb"].topology, Topology::kParallel);
   EXPECT_THAT(specs["qwen3_moe"].dense_layers, ElementsAre(false, true, false));
-  EXPECT_THAT(specs["smollm3"].turns_otherwise, ElementsAre(false, false, false, true));
-  EXPECT_THAT(specs["cohere2"].turns_otherwise, ElementsAre(false, false, false, true));
+  EXPECT_THAT(specs["smollm3"].uses_other_rotary, ElementsAre(false, false, false, true));
+  EXPECT_THAT(specs["cohere2"].uses_other_rotary, ElementsAre(false, false, false, true));
   EXPECT_THAT(specs["olmo3"].windows, ElementsAre(4096, 4096, 4096, 0));
   EXPECT_THAT(specs["llama4"].windows, ElementsAre(8192, 8192, 8192, 0));
   EXPECT_EQ(specs["llama4"].other_rotary.temperature.growth, 0.1);

@@ -74,7 +74,7 @@ TEST(Gemma3Test, ASilentConfig) {
   EXPECT_EQ(spec.qk_norm, QkNorm::kHeads);
   EXPECT_EQ(Geometry(spec).shape.scale, 0.0625f);
   EXPECT_THAT(spec.windows, ElementsAre(4096, 4096));
-  EXPECT_THAT(spec.turns_otherwise, ElementsAre(true, true));
+  EXPECT_THAT(spec.uses_other_rotary, ElementsAre(true, true));
   EXPECT_EQ(spec.rotary.theta, 1e6);
   EXPECT_EQ(spec.other_rotary.theta, 1e4);
   EXPECT_EQ(spec.other_rotary.rotary_dim, 256);

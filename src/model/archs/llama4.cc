@@ -15,7 +15,7 @@ void ReadChunks(const HfConfig& config, DecoderSpec& spec) {
   constexpr std::string_view kKey = "attention_chunk_size";
   if (config.IsNull(kKey)) config.Refuse(kKey, "a number of tokens");
   const int64_t chunk = config.IntOr(kKey, 8192, kContextRange);
-  std::vector<bool> rotates = spec.turns_otherwise;
+  std::vector<bool> rotates = spec.uses_other_rotary;
   rotates.flip();
   const std::vector<bool> chunked = ReadLayersOfType(config, "chunked_attention", rotates);
   for (size_t layer = 0; layer < chunked.size(); ++layer) {
@@ -72,7 +72,7 @@ DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/500000);
   spec.interleaved_rotary = true;
-  spec.turns_otherwise = ReadLayersWithoutPositions(config, spec.layers);
+  spec.uses_other_rotary = ReadLayersWithoutPositions(config, spec.layers);
   ReadChunks(config, spec);
   ReadTemperature(config, spec);
   ReadQkNorm(config, spec);

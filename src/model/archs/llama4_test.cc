@@ -20,7 +20,7 @@ TEST(Llama4Test, ASilentConfig) {
   EXPECT_EQ(spec.qk_norm, QkNorm::kTurnedHeads);
   EXPECT_TRUE(spec.chunked);
   EXPECT_THAT(spec.windows, Each(8192));
-  EXPECT_THAT(spec.turns_otherwise, Each(false)) << "every fourth does";
+  EXPECT_THAT(spec.uses_other_rotary, Each(false)) << "every fourth does";
   EXPECT_EQ(spec.rotary.temperature.growth, 0);
   EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
   EXPECT_EQ(spec.other_rotary.temperature.growth, 0.1);
@@ -37,12 +37,12 @@ TEST(Llama4Test, ASilentConfig) {
 TEST(Llama4Test, LayersWithoutPositionsSeeAllUnlessTold) {
   const std::string two = R"("attention_chunk_size":9,"no_rope_layer_interval":2)";
   EXPECT_THAT(Text(two).windows, ElementsAre(9, 0));
-  EXPECT_THAT(Text(two).turns_otherwise, ElementsAre(false, true));
+  EXPECT_THAT(Text(two).uses_other_rotary, ElementsAre(false, true));
   EXPECT_THAT(Text(two + R"(,"no_rope_layers":[])").windows, ElementsAre(9, 0));
   EXPECT_THAT(Text(two + R"(,"no_rope_layers":[0,1])").windows, ElementsAre(0, 9));
   const DecoderSpec told = Text(two + R"(,"layer_types":["full_attention","chunked_attention"])");
   EXPECT_THAT(told.windows, ElementsAre(0, 9));
-  EXPECT_THAT(told.turns_otherwise, ElementsAre(false, true));
+  EXPECT_THAT(told.uses_other_rotary, ElementsAre(false, true));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Text(R"("attention_chunk_size":null)"); }),
               HasSubstr("attention_chunk_size: expected a number of tokens"));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat,

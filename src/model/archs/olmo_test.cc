@@ -33,7 +33,7 @@ TEST(OlmoTest, TheThirdStretchesLayersWithoutAWindow) {
                R"("rope_scaling":{"rope_type":"yarn","factor":8,)"
                R"("original_max_position_embeddings":8})");
   EXPECT_THAT(spec.windows, ElementsAre(9, 0));
-  EXPECT_THAT(spec.turns_otherwise, ElementsAre(true, false));
+  EXPECT_THAT(spec.uses_other_rotary, ElementsAre(true, false));
   EXPECT_EQ(spec.rotary.scaling.kind, RotaryScaling::Kind::kYarn);
   EXPECT_EQ(spec.other_rotary.scaling.kind, RotaryScaling::Kind::kNone);
   EXPECT_EQ(spec.other_rotary.theta, 5e5);

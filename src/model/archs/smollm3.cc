@@ -7,11 +7,11 @@ namespace godwit {
 DecoderSpec DescribeSmolLm3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.tied_unless_told = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/2e6);
-  spec.turns_otherwise = ReadLayersWithoutPositions(config, spec.layers);
+  spec.uses_other_rotary = ReadLayersWithoutPositions(config, spec.layers);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   spec.mlp.bias = config.BoolOr("mlp_bias", false);
   if (config.BoolOr("use_sliding_window", false) && config.Has("sliding_window")) {
-    ReadWindows(config, spec.turns_otherwise, spec);
+    ReadWindows(config, spec.uses_other_rotary, spec);
   } else {
     config.Disregard("sliding_window");
   }

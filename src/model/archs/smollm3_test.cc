@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 TEST(SmolLm3Test, LayersWithoutPositions) {
   const auto without = [](const std::string& fields) {
-    return SmallSpecOf("smollm3", fields).turns_otherwise;
+    return SmallSpecOf("smollm3", fields).uses_other_rotary;
   };
   EXPECT_THAT(without(""), ElementsAre(false, false)) << "every fourth";
   EXPECT_THAT(without(R"("no_rope_layer_interval":2)"), ElementsAre(false, true));

@@ -142,7 +142,7 @@ class AttentionPolicy {
   virtual int64_t question_dependent_tokens() const { return 0; }
   // The position from which rows come to Select one at a time, in a layer whose rows select by
   // their queries.
-  virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }
+  virtual int64_t row_by_row_from(int64_t /*layer*/) const { return INT64_MAX; }
 
   // The positions that this host reads next in a text of `length` tokens. Positions before `begin`
   // are skipped, because other hosts read them. No step goes beyond `end`.

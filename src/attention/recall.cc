@@ -59,7 +59,7 @@ class RecallPolicy : public AttentionPolicy {
     return dense_->SeenKeys(layer, position);
   }
   bool separates_question() const override { return true; }
-  int64_t alone_from(int64_t /*layer*/) const override { return question_begin_; }
+  int64_t row_by_row_from(int64_t /*layer*/) const override { return question_begin_; }
 
   void SetQuestion(int64_t position, int64_t answer) override {
     question_begin_ = position;

@@ -261,7 +261,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
 
 // The number of first rows of the run that select together.
 int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
-  const int64_t rows = run.text->policy_->alone_from(layer) - run.rows.position;
+  const int64_t rows = run.text->policy_->row_by_row_from(layer) - run.rows.position;
   return std::clamp<int64_t>(rows, 0, run.rows.rows);
 }
 

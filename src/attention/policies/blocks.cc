@@ -76,7 +76,7 @@ class BlocksPolicy : public AttentionPolicy {
     size.read_bytes += estimate.read_bytes * size.read_every_tokens;
     return size;
   }
-  int64_t alone_from(int64_t layer) const override {
+  int64_t row_by_row_from(int64_t layer) const override {
     return geometry_->Chooses(layer) ? first_choice() : INT64_MAX;
   }
 

@@ -72,8 +72,8 @@ class PrefillPolicy : public AttentionPolicy {
 
   bool separates_question() const override { return true; }
   int64_t question_dependent_tokens() const override { return spec_.tail; }
-  int64_t alone_from(int64_t layer) const override {
-    return std::max(tail_from_, asked_->alone_from(layer));
+  int64_t row_by_row_from(int64_t layer) const override {
+    return std::max(tail_from_, asked_->row_by_row_from(layer));
   }
   void Accept(int64_t length, std::span<const int64_t> path) override {
     asked_->Accept(length, path);

@@ -59,7 +59,7 @@ class ShardPolicy : public AttentionPolicy {
     return alone_->IndexAt(layout, position);
   }
   bool separates_question() const override { return true; }
-  int64_t alone_from(int64_t layer) const override { return alone_->alone_from(layer); }
+  int64_t row_by_row_from(int64_t layer) const override { return alone_->row_by_row_from(layer); }
 
   void SetQuestion(int64_t position, int64_t answer) override {
     question_begin_ = position;

@@ -176,7 +176,7 @@ class AttentionPolicy {
   // the answer will begin then; the question begins where it does now.
   virtual int64_t GoesBackTo(int64_t length, int64_t /*answer*/) const { return length; }
   // Whether all derived data comes from keys, so that a new policy can go on from the keys alone.
-  virtual bool keys_suffice() const { return true; }
+  virtual bool derived_from_keys_alone() const { return true; }
   // The derived data that is worth saving beside the keys, with its kind and its number of tokens.
   // Valid until anything changes.
   virtual TextIndex index() const { return {}; }

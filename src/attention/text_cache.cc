@@ -101,7 +101,7 @@ void TextCache::SkipOthers() {
 int64_t TextCache::TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                           int64_t answer) {
   assert(length() == 0 && ranks_ == nullptr);
-  if (!policy_->keys_suffice()) return 0;
+  if (!policy_->derived_from_keys_alone()) return 0;
   for (const auto& [name, end] : pieces) {
     const auto snapshot = folder.Open(name);
     if (snapshot == nullptr) break;

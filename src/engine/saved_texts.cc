@@ -66,7 +66,7 @@ bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
 
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
                       const TextCache& cache, int64_t question_begin, const std::string& keep_as) {
-  if (!cache.policy().keys_suffice()) return;
+  if (!cache.policy().derived_from_keys_alone()) return;
   const int64_t length =
       std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(question_begin)});
   if (length < kernels::kTileTokens) return;

@@ -52,7 +52,7 @@ class BlocksPolicy : public AttentionPolicy {
     index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
     estimate_.HoldOnly(here_);
   }
-  bool keys_suffice() const override { return !importance_.learns(); }
+  bool derived_from_keys_alone() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }
   void TakeUp(const KvCache& cache, const TextIndex& index) override {
     index_.TakeUp(cache, index);

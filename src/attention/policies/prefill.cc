@@ -82,7 +82,7 @@ class PrefillPolicy : public AttentionPolicy {
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
     return asked_->GoesBackTo(length, answer);
   }
-  bool keys_suffice() const override { return asked_->keys_suffice(); }
+  bool derived_from_keys_alone() const override { return asked_->derived_from_keys_alone(); }
   TextIndex index() const override { return asked_->index(); }
   void TakeUp(const KvCache& cache, const TextIndex& index) override {
     asked_->TakeUp(cache, index);

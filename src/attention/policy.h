@@ -174,7 +174,7 @@ class AttentionPolicy {
   // The most tokens, up to `length`, from which the text can go on as if no others had come. It is
   // less than `length` where data derived from those tokens is no longer remembered. answer: where
   // the answer will begin then; the question begins where it does now.
-  virtual int64_t GoesBackTo(int64_t length, int64_t /*answer*/) const { return length; }
+  virtual int64_t RestartPoint(int64_t length, int64_t /*answer*/) const { return length; }
   // Whether all derived data comes from keys, so that a new policy can go on from the keys alone.
   virtual bool derived_from_keys_alone() const { return true; }
   // The derived data that is worth saving beside the keys, with its kind and its number of tokens.

@@ -79,11 +79,11 @@ void TextCache::Reserve(int64_t tokens) {
 bool TextCache::CanTruncate(int64_t length) const {
   if (length == this->length()) return true;
   return 0 <= length && length < this->length() && HoldsWhatIsSeen(*policy_, length) &&
-         policy_->GoesBackTo(length, answer_) == length;
+         policy_->RestartPoint(length, answer_) == length;
 }
 
-int64_t TextCache::GoesBackTo(int64_t length, int64_t answer) const {
-  const int64_t before = policy_->GoesBackTo(length, answer);
+int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
+  const int64_t before = policy_->RestartPoint(length, answer);
   return CanTruncate(before) ? before : 0;
 }
 
@@ -111,7 +111,7 @@ int64_t TextCache::TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder
   if (const auto saved = folder.OpenIndex(pieces, policy_->index().kind)) {
     policy_->TakeUp(cache_, saved->index());
   }
-  const int64_t kept = GoesBackTo(length(), answer);
+  const int64_t kept = RestartPoint(length(), answer);
   if (kept == 0) {
     cache_ = KvCache(cache_.shared_pool());
     policy_->Truncate(0);

@@ -108,8 +108,8 @@ class TextCache {
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
   // The most tokens, up to `length`, to which the text can be truncated and asked for an answer
-  // from there on (AttentionPolicy::GoesBackTo). 0: to none.
-  int64_t GoesBackTo(int64_t length, int64_t answer) const;
+  // from there on (AttentionPolicy::RestartPoint). 0: to none.
+  int64_t RestartPoint(int64_t length, int64_t answer) const;
 
   // Keeps the path of the last step's tree (Segment::parents) that ends with `row`, and drops all
   // other rows. To be called before the next step; without it no row is kept.

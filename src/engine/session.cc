@@ -53,7 +53,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   if (engine_->ranks != nullptr) cache_ = request.plan().NewText();  // the others have no sessions
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
-  const int64_t shared = cache_->GoesBackTo(
+  const int64_t shared = cache_->RestartPoint(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
                 plan_->ReadAlike(request.question_begin(), question_begin_)}),
       request.prompt_tokens());

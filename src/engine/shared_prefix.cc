@@ -87,7 +87,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
     const int64_t read = std::min(alike, cache.length());
     // A beginning that another request is about to read is worth waiting for.
     const bool ready = read == alike || !reads_on;
-    const int64_t shared = ready ? cache.GoesBackTo(read, request.prompt_tokens()) : alike;
+    const int64_t shared = ready ? cache.RestartPoint(read, request.prompt_tokens()) : alike;
     if (shared < kernels::kTileTokens || shared <= best.tokens) return;
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };

@@ -108,10 +108,10 @@ class BlocksPolicy : public AttentionPolicy {
     estimate_.Truncate(length);
   }
 
-  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
+  int64_t RestartPoint(int64_t length, int64_t answer) const override {
     for (int64_t before = -1; before != length;) {
       before = length;
-      length = importance_.GoesBackTo(preselection_.GoesBackTo(length, answer));
+      length = importance_.RestartPoint(preselection_.RestartPoint(length, answer));
       if (length <= first_choice() || geometry_->leaders.empty()) continue;
       const int64_t chooser = ChooserOf(length);
       if (!shared_.Remembers(chooser, length)) length = chooser;

@@ -69,7 +69,7 @@ void BlocksImportance::Accept(int64_t length, std::span<const int64_t> path) {
   for (auto& found : found_) found.Accept(length, path);
 }
 
-int64_t BlocksImportance::GoesBackTo(int64_t length) const {
+int64_t BlocksImportance::RestartPoint(int64_t length) const {
   if (!dynamic()) return length;
   const int64_t first = FirstObserver(length);
   for (int64_t p = first; p < length; ++p) {

@@ -104,7 +104,7 @@ TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
   const auto cache = BlocksText(geometry, kSpec, 400);
   ReadText(*cache, text, 900, 100);
   for (const int64_t length : {890, 850, 765, 640, 639, 500, 300}) {
-    const int64_t back = cache->GoesBackTo(length, INT64_MAX);
+    const int64_t back = cache->RestartPoint(length, INT64_MAX);
     EXPECT_GT(back, length - kObservers);
     const auto fork = cache->Fork();
     fork->Truncate(back);
@@ -112,9 +112,9 @@ TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
     ReadText(*alone, text, back, 64);
     EXPECT_EQ(ReadText(*fork, other, kTokens, 9), ReadText(*alone, other, kTokens, 64)) << length;
   }
-  EXPECT_EQ(cache->GoesBackTo(890, INT64_MAX), 890) << "is remembered";
-  EXPECT_EQ(cache->GoesBackTo(639, INT64_MAX), 620) << "its first observer";
-  EXPECT_EQ(cache->GoesBackTo(700, INT64_MAX), 700) << "observed by nobody yet";
+  EXPECT_EQ(cache->RestartPoint(890, INT64_MAX), 890) << "is remembered";
+  EXPECT_EQ(cache->RestartPoint(639, INT64_MAX), 620) << "its first observer";
+  EXPECT_EQ(cache->RestartPoint(700, INT64_MAX), 700) << "observed by nobody yet";
 }
 
 TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {

@@ -62,7 +62,7 @@ MatrixView<const int32_t> BlocksPreselection::BlocksFor(const RowRun& run, int64
   return blocks;
 }
 
-int64_t BlocksPreselection::GoesBackTo(int64_t length, int64_t answer) const {
+int64_t BlocksPreselection::RestartPoint(int64_t length, int64_t answer) const {
   if (!geometry_->spec.preselect_block || answer == answer_) return length;
   return std::min(
       {length, answer_, std::max<int64_t>(0, answer - geometry_->spec.observation_window)});

@@ -31,8 +31,8 @@ class BlocksPreselection {
   MatrixView<const int32_t> BlocksFor(const RowRun& run, int64_t layer, const Exec& exec,
                                       int64_t& read_bytes);
 
-  // As AttentionPolicy::GoesBackTo.
-  int64_t GoesBackTo(int64_t length, int64_t answer) const;
+  // As AttentionPolicy::RestartPoint.
+  int64_t RestartPoint(int64_t length, int64_t answer) const;
   void Keep(int64_t begin, int64_t end) {
     queries_.Keep(begin, end);
     for (auto& chosen : chosen_) chosen.Keep(begin, end);

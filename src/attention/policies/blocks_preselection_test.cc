@@ -80,9 +80,9 @@ TEST(BlocksPolicyPreselect, AnotherQuestionChoosesAnew) {
       "observation_window=20,preselect_block=True";
   const auto cache = BlocksText(geometry, spec, 300, nullptr, 420);
   ReadText(*cache, text, 450, 50);
-  EXPECT_EQ(cache->GoesBackTo(440, 420), 440) << "the same question";
-  EXPECT_EQ(cache->GoesBackTo(440, 600), 420);
-  EXPECT_EQ(cache->GoesBackTo(440, 410), 390);
+  EXPECT_EQ(cache->RestartPoint(440, 420), 440) << "the same question";
+  EXPECT_EQ(cache->RestartPoint(440, 600), 420);
+  EXPECT_EQ(cache->RestartPoint(440, 410), 390);
   for (const auto& [length, question_begin, answer] :
        {std::tuple{440, 300, 420}, {420, 300, 600}, {390, 300, 410}, {300, 350, 500}}) {
     const auto fork = cache->Fork();

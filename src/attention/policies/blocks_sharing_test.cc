@@ -29,7 +29,7 @@ TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
                                                  {449, 400}, {299, 250}, {249, 210}, {210, 210},
                                                  {209, 209}, {3, 3}};
   for (const auto& [length, back] : lengths) {
-    EXPECT_EQ(cache->GoesBackTo(length, INT64_MAX), back) << length;
+    EXPECT_EQ(cache->RestartPoint(length, INT64_MAX), back) << length;
     EXPECT_EQ(cache->CanTruncate(length), back == length) << length;
     const auto fork = cache->Fork(), fresh = BlocksText(geometry, spec, 210);
     fork->Truncate(back);

@@ -79,8 +79,8 @@ class PrefillPolicy : public AttentionPolicy {
     asked_->Accept(length, path);
   }
   void Truncate(int64_t length) override { asked_->Truncate(length); }
-  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
-    return asked_->GoesBackTo(length, answer);
+  int64_t RestartPoint(int64_t length, int64_t answer) const override {
+    return asked_->RestartPoint(length, answer);
   }
   bool derived_from_keys_alone() const override { return asked_->derived_from_keys_alone(); }
   TextIndex index() const override { return asked_->index(); }

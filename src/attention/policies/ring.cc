@@ -90,8 +90,8 @@ class RingPolicy : public AttentionPolicy {
   }
   void Truncate(int64_t length) override { alone_->Truncate(length); }
   // Never back into the context, because other ranks have read parts of it.
-  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
-    const int64_t before = alone_->GoesBackTo(length, answer);
+  int64_t RestartPoint(int64_t length, int64_t answer) const override {
+    const int64_t before = alone_->RestartPoint(length, answer);
     return before < layout_.context ? 0 : before;
   }
   int64_t bytes() const override { return alone_->bytes(); }

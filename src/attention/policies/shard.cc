@@ -115,8 +115,8 @@ class ShardPolicy : public AttentionPolicy {
   }
   void Truncate(int64_t length) override { alone_->Truncate(length); }
   // Never back into the context, because other ranks have read parts of it.
-  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
-    const int64_t before = alone_->GoesBackTo(length, answer);
+  int64_t RestartPoint(int64_t length, int64_t answer) const override {
+    const int64_t before = alone_->RestartPoint(length, answer);
     return before < question_begin_ ? 0 : before;
   }
   int64_t bytes() const override { return alone_->bytes(); }

@@ -133,7 +133,7 @@ class AttentionPolicy {
   // Limits the keys that a row may see to these positions, because other hosts hold the rest of the
   // text. To be called on a new text, before SetQuestion. A policy whose looks are ranges of
   // positions ignores it: the caller cuts the looks off.
-  virtual void ShowOnly(ops::KvRange /*positions*/) {}
+  virtual void LimitKeysTo(ops::KvRange /*positions*/) {}
 
   // Whether the question is shown other keys than the context is.
   virtual bool separates_question() const { return false; }

@@ -42,7 +42,7 @@ class BlocksPolicy : public AttentionPolicy {
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool separates_question() const override { return true; }
   // Rounds to whole blocks.
-  void ShowOnly(ops::KvRange positions) override {
+  void LimitKeysTo(ops::KvRange positions) override {
     const int64_t size = spec().block_size, end = positions.end;
     here_ = {positions.begin / size, end == INT64_MAX ? end : end / size};
   }

@@ -68,7 +68,7 @@ class PrefillPolicy : public AttentionPolicy {
     asked_->SetQuestion(position, answer);
   }
 
-  void ShowOnly(ops::KvRange positions) override { asked_->ShowOnly(positions); }
+  void LimitKeysTo(ops::KvRange positions) override { asked_->LimitKeysTo(positions); }
 
   bool separates_question() const override { return true; }
   int64_t question_dependent_tokens() const override { return spec_.tail; }

@@ -77,7 +77,7 @@ class ShardPolicy : public AttentionPolicy {
     const auto mine = counts.begin() + rank_;
     const int64_t first = std::accumulate(counts.begin(), mine, int64_t{0});
     mine_ = {first * spec_.block, std::min((first + *mine) * spec_.block, position)};
-    alone_->ShowOnly(Shown());
+    alone_->LimitKeysTo(Shown());
     alone_->SetQuestion(position, answer);
   }
 

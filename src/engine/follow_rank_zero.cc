@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
+#include "engine/request_message.h"
 #include "engine/shared_tokens.h"
-#include "engine/told_request.h"
 
 namespace godwit {
 namespace {
@@ -29,7 +29,7 @@ Engine::Impl::~Impl() {
   if (ranks == nullptr || ranks->rank() != 0) return;
   if (std::uncaught_exceptions() > 0) ranks->Leave("an error of its own");
   try {
-    TellEnd(*ranks);
+    BroadcastEnd(*ranks);
   } catch (const std::exception&) {  // they have ended
   }
 }
@@ -45,7 +45,7 @@ void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests of all, and follows nobody");
   }
   OrLeave(ranks.get(), [&] {
-    while (auto told = HearRequest(*ranks)) {
+    while (auto told = ReceiveRequest(*ranks)) {
       const auto request = NewRequest(std::make_shared<const TextPlan>(*this, told->session),
                                       std::move(told->tokens), told->generate,
                                       std::make_shared<Interrupt>(), told->kind);

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/next_look.h"
 #include "base/numa.h"
+#include "engine/request_message.h"
 #include "engine/shared_tokens.h"
-#include "engine/told_request.h"
 
 namespace godwit {
 namespace {
@@ -286,7 +286,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
   std::exception_ptr error;  // once it is told, only the waiting caller owns it
   bool all_know = false;
   try {
-    if (ranks.rank() == 0) TellRequest(ranks, *request);
+    if (ranks.rank() == 0) BroadcastRequest(ranks, *request);
     const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
                                           request->options().query_tokens);
     if (const auto lack = CompareRoom(ranks, request->plan().pool().budget(), mine).lack) {

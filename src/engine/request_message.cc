@@ -1,4 +1,4 @@
-#include "engine/told_request.h"
+#include "engine/request_message.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +10,7 @@ namespace godwit {
 
 using Json = nlohmann::json;
 
-void TellRequest(Communicator& ranks, const Request& request) {
+void BroadcastRequest(Communicator& ranks, const Request& request) {
   const PolicyOptions& text = request.plan().options();
   const GenerateOptions& asked = request.options();
   // Choosing tokens stays with rank 0 (LedStrategy), and so does the time limit. Other ranks need
@@ -33,14 +33,14 @@ void TellRequest(Communicator& ranks, const Request& request) {
   TokensOfRankZero(ranks, request.sequence().tokens);
 }
 
-void TellEnd(Communicator& ranks) { NumberOfRankZero(ranks, 0); }
+void BroadcastEnd(Communicator& ranks) { NumberOfRankZero(ranks, 0); }
 
-std::optional<ToldRequest> HearRequest(Communicator& ranks) {
+std::optional<RequestMessage> ReceiveRequest(Communicator& ranks) {
   std::vector<uint8_t> bytes(static_cast<size_t>(NumberOfRankZero(ranks, 0)));
   if (bytes.empty()) return std::nullopt;
   ranks.Broadcast(std::as_writable_bytes(std::span(bytes)), 0, nullptr);
   const Json told = Json::from_cbor(bytes);
-  ToldRequest request{.kind = static_cast<RequestKind>(told["kind"].get<int>())};
+  RequestMessage request{.kind = static_cast<RequestKind>(told["kind"].get<int>())};
   SessionOptions& session = request.session;
   session.kv = told["kv"];
   session.prefill = told["prefill"];

@@ -1,4 +1,4 @@
-// ToldRequest: a request as rank 0 tells the others. They need nothing else to go through it, so
+// RequestMessage: a request as rank 0 tells the others. They need nothing else to go through it, so
 // that nothing they were told themselves matters.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace godwit {
 
-struct ToldRequest {
+struct RequestMessage {
   RequestKind kind;
   SessionOptions session;
   GenerateOptions generate;
@@ -20,9 +20,9 @@ struct ToldRequest {
 };
 
 // Calls of rank 0. All throw as Communicator does.
-void TellRequest(Communicator& ranks, const Request& request);
-void TellEnd(Communicator& ranks);
+void BroadcastRequest(Communicator& ranks, const Request& request);
+void BroadcastEnd(Communicator& ranks);
 // The call of the other ranks. Nothing: there will be no more requests.
-std::optional<ToldRequest> HearRequest(Communicator& ranks);
+std::optional<RequestMessage> ReceiveRequest(Communicator& ranks);
 
 }  // namespace godwit

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/next_look.h"
 #include "engine/held_to_schema.h"
-#include "engine/led_strategy.h"
+#include "engine/rank_strategy.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
@@ -114,7 +114,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
     strategy_ = std::make_unique<Autoregressive>();
   }
   if (plan_->ranks() != nullptr) {
-    strategy_ = std::make_unique<LedStrategy>(plan_->ranks(), std::move(strategy_));
+    strategy_ = std::make_unique<RankStrategy>(plan_->ranks(), std::move(strategy_));
   }
   if (options_.top_logprobs >= 0) {
     on_choice_ = [this](std::span<const float> logits) {

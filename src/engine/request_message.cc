@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 void BroadcastRequest(Communicator& ranks, const Request& request) {
   const PolicyOptions& text = request.plan().options();
   const GenerateOptions& asked = request.options();
-  // Choosing tokens stays with rank 0 (LedStrategy), and so does the time limit. Other ranks need
+  // Choosing tokens stays with rank 0 (RankStrategy), and so does the time limit. Other ranks need
   // to know only that there may be draft tokens, so they hear the cheapest draft source.
   auto told = Json::to_cbor({{"kind", static_cast<int>(request.kind())},
                              {"kv", text.spec},

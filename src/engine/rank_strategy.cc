@@ -1,10 +1,10 @@
-#include "engine/led_strategy.h"
+#include "engine/rank_strategy.h"
 
 #include "engine/shared_tokens.h"
 
 namespace godwit {
 
-Proposal LedStrategy::Propose(const Sequence& sequence, int64_t max_tokens) {
+Proposal RankStrategy::Propose(const Sequence& sequence, int64_t max_tokens) {
   tokens_.clear();
   if (leader_->MostRows() == 1 || sequence.pending() > 1) {
     return leader_->Propose(sequence, max_tokens);
@@ -25,7 +25,7 @@ Proposal LedStrategy::Propose(const Sequence& sequence, int64_t max_tokens) {
           .logit_rows = std::ssize(tokens_)};
 }
 
-std::span<const int32_t> LedStrategy::Accept(Sequence& sequence, const Outcome& outcome) {
+std::span<const int32_t> RankStrategy::Accept(Sequence& sequence, const Outcome& outcome) {
   if (outcome.logits.rows == 0) return {};
   if (ranks_->rank() == 0) {
     const auto chosen = leader_->Accept(sequence, outcome);
@@ -38,8 +38,8 @@ std::span<const int32_t> LedStrategy::Accept(Sequence& sequence, const Outcome& 
   return std::span<const int32_t>(sequence.tokens).last(chosen.size());
 }
 
-void LedStrategy::Follow(Sequence& sequence, const Outcome& outcome,
-                         std::span<const int32_t> chosen) {
+void RankStrategy::Follow(Sequence& sequence, const Outcome& outcome,
+                          std::span<const int32_t> chosen) {
   int32_t row = 0;
   for (const int32_t token : chosen) {
     if (outcome.on_choice != nullptr) (*outcome.on_choice)(outcome.logits.RowSpan(row));

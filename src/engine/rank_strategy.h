@@ -1,4 +1,4 @@
-// LedStrategy: ranks continue one text with the tokens that rank 0 chooses.
+// RankStrategy: ranks continue one text with the tokens that rank 0 chooses.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace godwit {
 
 // Encloses the strategy of rank 0. The other ranks know its tokens and its draft tokens alone, so
 // neither their instruction sets nor their samplers nor their clocks change the result.
-class LedStrategy : public Strategy {
+class RankStrategy : public Strategy {
  public:
-  LedStrategy(std::shared_ptr<Communicator> ranks, std::unique_ptr<Strategy> leader)
+  RankStrategy(std::shared_ptr<Communicator> ranks, std::unique_ptr<Strategy> leader)
       : ranks_(std::move(ranks)), leader_(std::move(leader)) {}
 
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;

@@ -2,7 +2,7 @@
 
 #include "base/split_text.h"
 #include "chat/codec.h"
-#include "text/text_frame.h"
+#include "text/leading_tokens.h"
 
 namespace godwit::chat {
 namespace {
@@ -25,7 +25,7 @@ std::string Write(std::span<const Message> messages, bool open) {
 
 ChatCodec PlainDialogue(const Engine& engine) {
   ChatCodec codec = CodecOf(engine);
-  const auto frame = TextFrame([&engine](std::string_view text, bool add_special) {
+  const auto frame = LeadingTokens([&engine](std::string_view text, bool add_special) {
     return engine.Tokenize(text, add_special);
   });
   codec.render = [begin = engine.Detokenize(frame)](std::span<const Message> messages, bool open) {

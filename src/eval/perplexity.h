@@ -16,8 +16,8 @@
 namespace godwit::eval {
 
 struct PerplexityOptions {
-  // The tokens in front of every text and every window (TextFrame); never scored. Without them, the
-  // first token of each is not scored either: nothing predicts it.
+  // The tokens in front of every text and every window (LeadingTokens); never scored. Without them,
+  // the first token of each is not scored either: nothing predicts it.
   std::vector<int32_t> frame;
   int64_t window_tokens = 0;  // without the frame; 0: a text is one piece, of any length
   int64_t stride_tokens = 0;  // from window to window; 0: side by side

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 #include "tests/fake_model.h"
 #include "tests/session_of.h"
 
@@ -248,7 +248,7 @@ TEST(PerplexityOfAModel, IsTheMeanOverItsLogits) {
     });
     const Texts texts = {engine.Tokenize(story, /*add_special=*/false)};
     Session session = engine.NewSession({.kv = kv, .chunk_tokens = 7});
-    const auto result = MeasurePerplexity(session, texts, {.frame = TextFrame(engine)});
+    const auto result = MeasurePerplexity(session, texts, {.frame = ScoredLeadingTokens(engine)});
     EXPECT_EQ(result.tokens, std::ssize(framed) - 1);
     EXPECT_NEAR(result.nll, nats / static_cast<double>(result.tokens), 1e-9) << kv;
     EXPECT_EQ(result.kv.policy, kv);
@@ -260,7 +260,7 @@ TEST(PerplexityOfAModel, WindowsAreTextsOfTheirOwn) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", {.threads = 1});
   const auto text = engine.Tokenize("Once upon a time there was a bird, once upon a time.", false);
   ASSERT_GT(text.size(), 16u);
-  const auto frame = TextFrame(engine);
+  const auto frame = ScoredLeadingTokens(engine);
   Texts pieces;
   for (size_t i = 0; i < text.size(); i += 8) {
     pieces.emplace_back(text.begin() + static_cast<ptrdiff_t>(i),
@@ -287,8 +287,8 @@ TEST(PerplexityOfAModel, IsThatOfTheReference) {
   const std::string text = ReadTextFile(file, 1 << 24).substr(0, 60000);
   const Texts texts = {engine.Tokenize(text, /*add_special=*/false)};
   Session session = engine.NewSession({.kv_type = "f32"});
-  const auto result =
-      MeasurePerplexity(session, texts, {.frame = TextFrame(engine), .window_tokens = 511});
+  const auto result = MeasurePerplexity(
+      session, texts, {.frame = ScoredLeadingTokens(engine), .window_tokens = 511});
   EXPECT_NEAR(result.nll, 1.7513, 5e-5);  // the reference figure has four digits
   EXPECT_EQ(result.tokens, std::ssize(texts[0]));
 }

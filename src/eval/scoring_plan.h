@@ -28,7 +28,7 @@ class ScoringPlan {
   using OnToken = std::function<void(const ScoredToken& scored, std::span<const float> logits)>;
 
   // texts: token ids without frame; each begins a new sequence. frame: the tokens in front of every
-  // window (TextFrame), never scored. Both must outlive the plan; windows.framed is set here.
+  // window (LeadingTokens), never scored. Both must outlive the plan; windows.framed is set here.
   // Throws Error(kInput) if nothing is to be scored or options make no sense.
   ScoringPlan(Texts texts, std::span<const int32_t> frame, WindowOptions windows);
 

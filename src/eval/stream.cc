@@ -6,13 +6,13 @@
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/fnv.h"
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 
 namespace godwit::eval {
 
 StreamCoder CoderOf(const Engine& engine) {
   return {
-      .frame = TextFrame(engine),
+      .frame = ScoredLeadingTokens(engine),
       .encode =
           [&engine](std::string_view text) { return engine.Tokenize(text, /*add_special=*/false); },
       .decode =

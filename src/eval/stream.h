@@ -27,7 +27,7 @@ enum class Feed {
 
 // Turns text into tokens, and tokens into text.
 struct StreamCoder {
-  std::vector<int32_t> frame;  // in front of the text (TextFrame)
+  std::vector<int32_t> frame;  // in front of the text (LeadingTokens)
   Encoder encode;              // without a frame, unlike EncodePair's
   std::function<std::string(std::span<const int32_t> tokens)> decode;  // without special tokens
 };

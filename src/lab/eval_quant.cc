@@ -22,7 +22,7 @@
 #include "console/terminal/progress_line.h"
 #include "eval/comparison.h"
 #include "eval/evaluate.h"
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 #include "lab/commands.h"
 #include "lab/reports/quant_report.h"
 #include "lab/scored_files.h"
@@ -156,7 +156,7 @@ std::vector<std::vector<int32_t>> TokensOf(const Text& text, const Engine& engin
 
 void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
                      const Model& reference) {
-  if (eval::TextFrame(engine) == text.frame && TokensOf(text, engine) == text.tokens) {
+  if (eval::ScoredLeadingTokens(engine) == text.frame && TokensOf(text, engine) == text.tokens) {
     return;
   }
   Throw(ErrorKind::kInput,
@@ -220,7 +220,7 @@ class Quant {
       text = Text{.contents = std::move(contents),
                   .reset = options_.text.reset,
                   .scored_tokens = options_.scored_tokens,
-                  .frame = eval::TextFrame(engine)};
+                  .frame = eval::ScoredLeadingTokens(engine)};
       text->tokens = TokensOf(*text, engine);
       plan.emplace(text->tokens, text->frame,
                    eval::WindowOptions{.size = options_.window_tokens,

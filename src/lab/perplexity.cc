@@ -21,7 +21,7 @@
 #include "console/terminal/result_files.h"
 #include "dist/mpi.h"
 #include "eval/recompute.h"
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 #include "lab/commands.h"
 #include "lab/reports/perplexity_report.h"
 #include "lab/scored_files.h"
@@ -216,7 +216,7 @@ int Perplexity(std::span<const std::string> arguments) {
   auto files = ReadFiles(options.text);
 
   const Engine engine = cli::LoadEngine(options.model, options.session, options.compare);
-  options.eval.frame = eval::TextFrame(engine);
+  options.eval.frame = eval::ScoredLeadingTokens(engine);
   const auto texts = TokenizeFiles(engine, std::move(files), options.text.reset,
                                    options.eval.query_tokens > 0 ? -1 : options.eval.max_tokens);
   std::vector<eval::PerplexityResult> results;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/text_frame.h"
+#include "text/leading_tokens.h"
 
 namespace godwit::quant {
 
@@ -43,7 +43,7 @@ CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tok
     Throw(ErrorKind::kInput, "pieces of {} tokens, and the model was made for up to {}",
           options.seq_len, spec.max_context);
   }
-  auto frame = TextFrame([&](std::string_view part, bool add_special_tokens) {
+  auto frame = LeadingTokens([&](std::string_view part, bool add_special_tokens) {
     return tokenizer.Encode(part, add_special_tokens);
   });
   if (spec.sink_token && (frame.empty() || frame.front() != *spec.sink_token)) {

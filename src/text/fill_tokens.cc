@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "text/text_frame.h"
+#include "text/leading_tokens.h"
 
 namespace godwit {
 namespace {
@@ -136,7 +136,7 @@ std::optional<FillTokens> FindFillTokens(const std::map<std::string, int32_t>& s
 
 std::vector<int32_t> EncodeFillIn(const FillIn& fill, const FillTokens& tokens,
                                   const Tokenizer& tokenizer, int64_t max_ids) {
-  std::vector<int32_t> ids = TextFrame([&](std::string_view text, bool add_special_tokens) {
+  std::vector<int32_t> ids = LeadingTokens([&](std::string_view text, bool add_special_tokens) {
     return tokenizer.Encode(text, add_special_tokens);
   });
   const PlainEncoder encoder(tokens, tokenizer);

@@ -1,4 +1,4 @@
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -8,21 +8,21 @@
 
 #include "base/file.h"
 
-namespace godwit::eval::text_frame_test {
+namespace godwit::eval::leading_tokens_test {
 namespace {
 
 const std::filesystem::path kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
 
-TEST(TextFrame, IsWhatTheTokenizerPutsInFront) {
+TEST(ScoredLeadingTokens, IsWhatTheTokenizerPutsInFront) {
   const Engine engine(kTiny, {.threads = 1});
-  const auto frame = TextFrame(engine);
+  const auto frame = ScoredLeadingTokens(engine);
   auto expected = frame;
   for (const int32_t token : engine.Tokenize("The sea", false)) expected.push_back(token);
   EXPECT_EQ(engine.Tokenize("The sea"), expected);
   EXPECT_EQ(frame, std::vector<int32_t>{1});  // its BOS
 }
 
-TEST(TextFrame, LeavesTheSinkTokenToTheSession) {
+TEST(ScoredLeadingTokens, LeavesTheSinkTokenToTheSession) {
   const std::filesystem::path folder = testing::TempDir() + "frame_test_model";
   std::filesystem::remove_all(folder);
   std::filesystem::copy(kTiny, folder);
@@ -31,9 +31,9 @@ TEST(TextFrame, LeavesTheSinkTokenToTheSession) {
   std::filesystem::remove(folder / "config.json");
   std::ofstream(folder / "config.json") << config;
   const Engine engine(folder, {.threads = 1});
-  EXPECT_EQ(TextFrame(engine), std::vector<int32_t>{});
+  EXPECT_EQ(ScoredLeadingTokens(engine), std::vector<int32_t>{});
   std::filesystem::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace godwit::eval::text_frame_test
+}  // namespace godwit::eval::leading_tokens_test

@@ -13,6 +13,6 @@ using EncodeText =
     FunctionRef<std::vector<int32_t>(std::string_view text, bool add_special_tokens)>;
 
 // The tokens that a tokenizer puts in front of every text: a BOS, for most.
-std::vector<int32_t> TextFrame(EncodeText encode);
+std::vector<int32_t> LeadingTokens(EncodeText encode);
 
 }  // namespace godwit

@@ -1,13 +1,13 @@
-#include "eval/text_frame.h"
+#include "eval/scored_leading_tokens.h"
 
 #include <vector>
 
-#include "text/text_frame.h"
+#include "text/leading_tokens.h"
 
 namespace godwit::eval {
 
-std::vector<int32_t> TextFrame(const Engine& engine) {
-  auto frame = godwit::TextFrame(
+std::vector<int32_t> ScoredLeadingTokens(const Engine& engine) {
+  auto frame = godwit::LeadingTokens(
       [&](std::string_view text, bool add_special) { return engine.Tokenize(text, add_special); });
   if (const auto sink = engine.sink_token()) std::erase(frame, *sink);
   return frame;

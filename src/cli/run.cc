@@ -14,6 +14,7 @@
 #include "chat/files_in_message.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
+#include "cli/answer_splitter.h"
 #include "cli/commands.h"
 #include "cli/file_tokens.h"
 #include "cli/generate.h"
@@ -22,7 +23,6 @@
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/summary.h"
-#include "cli/told_answer.h"
 #include "console/exit_code.h"
 #include "console/options/help.h"
 #include "console/options/text_input.h"
@@ -260,9 +260,9 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
                                             const chat::Prompt& prompt,
                                             const GenerateOptions& generate) {
   console::AnswerTexts texts(options.samples);
-  std::deque<ToldAnswer> told;
+  std::deque<AnswerSplitter> told;
   for (int i = 0; i < options.samples; ++i) {
-    told.emplace_back(prompt.form, ToldAnswer::Listener{.on_text = [&texts, i](auto piece) {
+    told.emplace_back(prompt.form, AnswerSplitter::Listener{.on_text = [&texts, i](auto piece) {
                         texts.Take(i, piece, /*done=*/false);
                       }});
   }
@@ -270,7 +270,7 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
                                    options.samples, /*presses_to_exit=*/2,
                                    [&](int answer, const Event& event) {
                                      if (options.json) return;
-                                     ToldAnswer& one = told[static_cast<size_t>(answer)];
+                                     AnswerSplitter& one = told[static_cast<size_t>(answer)];
                                      one.Take(event);
                                      if (!event.done) return;
                                      one.Finish();
@@ -282,9 +282,10 @@ GenerateResult GenerateOne(const RunOptions& options, const chat::Prompt& prompt
                            GenerateOptions generate, Session& session) {
   console::AnswerText answer;
   ThoughtText thought(options.thoughts);
-  ToldAnswer told(prompt.form, {.on_text = [&](std::string_view piece) { answer.Write(piece); },
-                                .on_thought = [&](std::string_view piece) { thought.Write(piece); },
-                                .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  AnswerSplitter told(prompt.form,
+                      {.on_text = [&](std::string_view piece) { answer.Write(piece); },
+                       .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                       .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
   if (!options.json) generate.on_event = [&](const Event& event) { told.Take(event); };
   GenerateResult result =
       GenerateAtTerminal(session, prompt.tokens, generate, /*presses_to_exit=*/2);

@@ -318,9 +318,9 @@ void ChatLoop::Answer(int64_t tokens_before) {
   console::AnswerText text;
   ThoughtText thought(setup_.thoughts);
   const chat::AnswerForm form = conversation_.form();
-  ToldAnswer told(form, {.on_text = [&](std::string_view piece) { text.Write(piece); },
-                         .on_thought = [&](std::string_view piece) { thought.Write(piece); },
-                         .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  AnswerSplitter told(form, {.on_text = [&](std::string_view piece) { text.Write(piece); },
+                             .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                             .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
   GenerateOptions options = setup_.generate;
   options.on_event = [&told](const Event& event) { told.Take(event); };
   GenerateResult result;

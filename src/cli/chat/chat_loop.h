@@ -11,10 +11,10 @@
 
 #include "base/function_ref.h"
 #include "chat/conversation.h"
+#include "cli/answer_splitter.h"
 #include "cli/chat/context_room.h"
 #include "cli/chat/waiting_files.h"
 #include "cli/options/sampling_options.h"
-#include "cli/told_answer.h"
 #include "console/options/input_files.h"
 #include "console/terminal/line_source.h"
 #include "model/spec.h"

@@ -1,9 +1,9 @@
-#include "cli/told_answer.h"
+#include "cli/answer_splitter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace godwit::cli::told_answer_test {
+namespace godwit::cli::answer_splitter_test {
 namespace {
 
 using testing::ElementsAre;
@@ -19,7 +19,7 @@ Told Tell(std::string_view text, int64_t thought_tokens, size_t bytes, bool open
   const auto note = [&](const std::string& what) {
     if (told.order.empty() || told.order.back() != what) told.order.push_back(what);
   };
-  ToldAnswer answer(
+  AnswerSplitter answer(
       chat::FormOf(open ? "a:<think>\n" : "a:", /*bracketed=*/false),
       {.on_text = [&](std::string_view) { note("text"); },
        .on_thought = [&](std::string_view) { note("thought"); },
@@ -34,7 +34,7 @@ Told Tell(std::string_view text, int64_t thought_tokens, size_t bytes, bool open
   return told;
 }
 
-TEST(ToldAnswer, ThoughtsEndBeforeTheAnswer) {
+TEST(AnswerSplitter, ThoughtsEndBeforeTheAnswer) {
   for (const size_t bytes : {1, 3, 100}) {
     const Told told = Tell("<think>\nHm, 2.\n</think>\n\nTwo.", 7, bytes);
     EXPECT_EQ(told.thought, "Hm, 2.");
@@ -43,14 +43,14 @@ TEST(ToldAnswer, ThoughtsEndBeforeTheAnswer) {
   }
 }
 
-TEST(ToldAnswer, OneThatIsCutOffInItsThoughtHasNoAnswer) {
+TEST(AnswerSplitter, OneThatIsCutOffInItsThoughtHasNoAnswer) {
   const Told told = Tell("Hm, two or", 4, 3, /*open=*/true);
   EXPECT_EQ(told.thought, "Hm, two or");
   EXPECT_EQ(told.text, "");
   EXPECT_THAT(told.order, ElementsAre("thought", "end 4"));
 }
 
-TEST(ToldAnswer, WithoutAThoughtAllIsTheAnswer) {
+TEST(AnswerSplitter, WithoutAThoughtAllIsTheAnswer) {
   const Told told = Tell("  <b>Two.</b>\n", 0, 2);
   EXPECT_EQ(told.thought, "");
   EXPECT_EQ(told.text, "  <b>Two.</b>\n");
@@ -58,4 +58,4 @@ TEST(ToldAnswer, WithoutAThoughtAllIsTheAnswer) {
 }
 
 }  // namespace
-}  // namespace godwit::cli::told_answer_test
+}  // namespace godwit::cli::answer_splitter_test

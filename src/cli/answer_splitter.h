@@ -1,4 +1,4 @@
-// ToldAnswer: an answer as it arrives, apart from the thought before it.
+// AnswerSplitter: an answer as it arrives, apart from the thought before it.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace godwit::cli {
 
-class ToldAnswer {
+class AnswerSplitter {
  public:
   struct Listener {
     std::function<void(std::string_view text)> on_text;  // text of the answer
     std::function<void(std::string_view text)> on_thought;
     std::function<void(int64_t tokens)> on_thought_end;
   };
-  ToldAnswer(const chat::AnswerForm& form, Listener listener);
-  ToldAnswer(const ToldAnswer&) = delete;  // reader_ refers to this object
-  ToldAnswer& operator=(const ToldAnswer&) = delete;
+  AnswerSplitter(const chat::AnswerForm& form, Listener listener);
+  AnswerSplitter(const AnswerSplitter&) = delete;  // reader_ refers to this object
+  AnswerSplitter& operator=(const AnswerSplitter&) = delete;
 
   // Takes more of the answer. Throws as the listener does.
   void Take(const Event& event);

@@ -1,4 +1,4 @@
-#include "cli/told_answer.h"
+#include "cli/answer_splitter.h"
 
 #include <fmt/format.h>
 
@@ -13,20 +13,20 @@
 
 namespace godwit::cli {
 
-ToldAnswer::ToldAnswer(const chat::AnswerForm& form, Listener listener)
+AnswerSplitter::AnswerSplitter(const chat::AnswerForm& form, Listener listener)
     : listener_(std::move(listener)), reader_(request_, form) {}
 
-void ToldAnswer::Take(const Event& event) {
+void AnswerSplitter::Take(const Event& event) {
   thought_tokens_ = std::max(thought_tokens_, event.thought_tokens);
   if (!event.text.empty()) Tell(reader_.Push(event.text));
 }
 
-void ToldAnswer::Finish() {
+void AnswerSplitter::Finish() {
   Tell(reader_.Finish());
   EndThought();
 }
 
-void ToldAnswer::Tell(const chat::AnswerPieces& pieces) {
+void AnswerSplitter::Tell(const chat::AnswerPieces& pieces) {
   for (const auto& [kind, text] : pieces) {
     if (kind == chat::AnswerPiece::Kind::kThought) {
       thinks_ = true;
@@ -40,7 +40,7 @@ void ToldAnswer::Tell(const chat::AnswerPieces& pieces) {
   }
 }
 
-void ToldAnswer::EndThought() {
+void AnswerSplitter::EndThought() {
   if (std::exchange(thinks_, false) && listener_.on_thought_end) {
     listener_.on_thought_end(thought_tokens_);
   }

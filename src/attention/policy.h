@@ -182,7 +182,7 @@ class AttentionPolicy {
   virtual TextIndex index() const { return {}; }
   // Gives a new policy the saved index of a text that was taken up: data of the kind of index(),
   // from the same first tokens. Throws Error(kMemory).
-  virtual void TakeUp(const KvCache& /*cache*/, const TextIndex& /*index*/) {}
+  virtual void Restore(const KvCache& /*cache*/, const TextIndex& /*index*/) {}
   // The bytes of memory that derived data holds.
   virtual int64_t bytes() const { return 0; }
 

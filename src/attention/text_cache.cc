@@ -98,18 +98,18 @@ void TextCache::SkipOthers() {
   if (next > length()) cache_.Skip(next);
 }
 
-int64_t TextCache::TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
-                          int64_t answer) {
+int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
+                           int64_t answer) {
   assert(length() == 0 && ranks_ == nullptr);
   if (!policy_->derived_from_keys_alone()) return 0;
   for (const auto& [name, end] : pieces) {
     const auto snapshot = folder.Open(name);
     if (snapshot == nullptr) break;
-    cache_.TakeUp(snapshot, end);
+    cache_.Restore(snapshot, end);
   }
   if (length() == 0) return 0;
   if (const auto saved = folder.OpenIndex(pieces, policy_->index().kind)) {
-    policy_->TakeUp(cache_, saved->index());
+    policy_->Restore(cache_, saved->index());
   }
   const int64_t kept = RestartPoint(length(), answer);
   if (kept == 0) {

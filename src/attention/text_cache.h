@@ -95,8 +95,8 @@ class TextCache {
   // far as they can be opened. The chain's text was read in the same way
   // (AttentionPolicy::reading). Returns the position reached: less than the chain's end, or 0,
   // where the policy needs to have seen more than keys. Throws Error(kMemory).
-  int64_t TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
-                 int64_t answer);
+  int64_t Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
+                  int64_t answer);
 
   // Reserves memory for a step of `tokens`, which a step otherwise does itself. Throws
   // Error(kMemory) with everything as it was.

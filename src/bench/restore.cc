@@ -141,7 +141,7 @@ class Restore {
 
   std::unique_ptr<TextCache> RestoredText() {
     auto text = NewText();
-    text->TakeUp(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX);
+    text->Restore(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX);
     return text;
   }
 

@@ -21,23 +21,23 @@ SavedTexts::SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64
 
 SavedTexts::~SavedTexts() = default;
 
-std::unique_ptr<TextCache> SavedTexts::TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
-                                              int64_t known, int64_t question_begin,
-                                              int64_t answer) {
+std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
+                                               std::span<const int32_t> tokens, int64_t known,
+                                               int64_t question_begin, int64_t answer) {
   const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(question_begin));
   if (most < known + kernels::kTileTokens) return nullptr;
-  return TakeUpFirst(plan, tokens.first(static_cast<size_t>(most)), known, question_begin, answer);
+  return RestoreFirst(plan, tokens.first(static_cast<size_t>(most)), known, question_begin, answer);
 }
 
-std::unique_ptr<TextCache> SavedTexts::TakeUpAll(const TextPlan& plan,
-                                                 std::span<const int32_t> tokens,
-                                                 int64_t question_begin) {
-  return TakeUpFirst(plan, tokens, /*known=*/0, question_begin, /*answer=*/std::ssize(tokens));
+std::unique_ptr<TextCache> SavedTexts::RestoreAll(const TextPlan& plan,
+                                                  std::span<const int32_t> tokens,
+                                                  int64_t question_begin) {
+  return RestoreFirst(plan, tokens, /*known=*/0, question_begin, /*answer=*/std::ssize(tokens));
 }
 
-std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
-                                                   std::span<const int32_t> tokens, int64_t known,
-                                                   int64_t question_begin, int64_t answer) {
+std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
+                                                    std::span<const int32_t> tokens, int64_t known,
+                                                    int64_t question_begin, int64_t answer) {
   const auto pieces = folder_.Longest(plan.facts(), tokens);
   SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
   std::unique_ptr<TextCache> cache;
@@ -45,7 +45,7 @@ std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
   if (!pieces.empty() && pieces.back().end > known) {
     cache = plan.NewText();
     cache->SetQuestion(question_begin, answer);
-    taken = cache->TakeUp(folder_, pieces, answer);
+    taken = cache->Restore(folder_, pieces, answer);
   }
   SayProblems();
   return taken > known ? std::move(cache) : nullptr;

@@ -45,12 +45,12 @@ class SavedTexts {
   // Makes a cache that holds the most of the first tokens of a text, if more than `known`. Null:
   // there is none. question_begin, answer: as TextCache::SetQuestion has them. Throws
   // Error(kMemory).
-  std::unique_ptr<TextCache> TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
-                                    int64_t known, int64_t question_begin, int64_t answer);
+  std::unique_ptr<TextCache> Restore(const TextPlan& plan, std::span<const int32_t> tokens,
+                                     int64_t known, int64_t question_begin, int64_t answer);
 
   // Makes a cache that holds all tokens, whole tiles. Null: the saved text is damaged.
-  std::unique_ptr<TextCache> TakeUpAll(const TextPlan& plan, std::span<const int32_t> tokens,
-                                       int64_t question_begin);
+  std::unique_ptr<TextCache> RestoreAll(const TextPlan& plan, std::span<const int32_t> tokens,
+                                        int64_t question_begin);
 
   // Queues the part of a text that `cache` has and that is not saved yet. keep_as: as
   // GenerateOptions has it, or empty. A text that still waits gives way to one that goes on from it
@@ -75,8 +75,8 @@ class SavedTexts {
 
   static bool GivesWayTo(const Text& text, const Text& other);
   // Makes a cache of at most these first tokens of a text, more than `known`.
-  std::unique_ptr<TextCache> TakeUpFirst(const TextPlan& plan, std::span<const int32_t> tokens,
-                                         int64_t known, int64_t question_begin, int64_t answer);
+  std::unique_ptr<TextCache> RestoreFirst(const TextPlan& plan, std::span<const int32_t> tokens,
+                                          int64_t known, int64_t question_begin, int64_t answer);
   void Work(std::stop_token stop);
   void SaveOne(const Text& text);
   // Tells a cause once, until it is over.

@@ -238,8 +238,8 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
     try {
       const Sequence& text = request->sequence();
       const int64_t known = text.cache->length();
-      auto cache = saved_->TakeUp(request->plan(), text.tokens, known, request->question_begin(),
-                                  request->prompt_tokens());
+      auto cache = saved_->Restore(request->plan(), text.tokens, known, request->question_begin(),
+                                   request->prompt_tokens());
       if (cache == nullptr) return;
       const int64_t tokens = cache->length();
       return request->GoOnFrom(std::move(cache), tokens);

@@ -156,7 +156,7 @@ KvCache::KvCache(KvCache&& other) noexcept
       ids_(std::exchange(other.ids_, {})),
       data_(std::exchange(other.data_, {})),
       file_read_bytes_(std::exchange(other.file_read_bytes_, 0)),
-      taken_up_tiles_(std::exchange(other.taken_up_tiles_, 0)),
+      restored_tiles_(std::exchange(other.restored_tiles_, 0)),
       proved_tiles_(std::exchange(other.proved_tiles_, {})) {}
 
 KvCache& KvCache::operator=(KvCache other) noexcept {
@@ -167,7 +167,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(ids_, other.ids_);
   std::swap(data_, other.data_);
   std::swap(file_read_bytes_, other.file_read_bytes_);
-  std::swap(taken_up_tiles_, other.taken_up_tiles_);
+  std::swap(restored_tiles_, other.restored_tiles_);
   std::swap(proved_tiles_, other.proved_tiles_);
   return *this;
 }
@@ -178,7 +178,7 @@ KvCache KvCache::Fork() const {
   fork.dropped_ = dropped_;
   fork.skipped_tiles_ = skipped_tiles_;
   fork.file_read_bytes_ = file_read_bytes_;
-  fork.taken_up_tiles_ = taken_up_tiles_;
+  fork.restored_tiles_ = restored_tiles_;
   fork.proved_tiles_ = proved_tiles_;
   // Pages that a step reserved and did not use stay out, because both texts would write there.
   const auto entries =
@@ -209,7 +209,7 @@ int64_t KvCache::GoOnAs(const KvCache& other) {
   data_.insert(data_.end(), other.data_.begin() + first, other.data_.begin() + last);
   pool_->Share(std::span(ids_).subspan(static_cast<size_t>(held)));
   length_ = other.length_;
-  taken_up_tiles_ = other.taken_up_tiles_;
+  restored_tiles_ = other.restored_tiles_;
   proved_tiles_ = other.proved_tiles_;
   return had;
 }
@@ -271,7 +271,7 @@ void KvCache::OwnTail() {
   const auto layers = static_cast<size_t>(layout().layers);
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;
   if (!pool_->IsShared(ids_[first])) return;
-  for (int64_t layer = 0; taken_up_tiles_ > 0 && layer < layout().layers; ++layer) {
+  for (int64_t layer = 0; restored_tiles_ > 0 && layer < layout().layers; ++layer) {
     WillRead(layer, {length_ - 1, length_});  // a copy would make damage look sound
   }
   std::vector<KvPool::PageId> ids(layers);
@@ -305,7 +305,7 @@ void KvCache::Skip(int64_t position) {
   CountSkipped();
 }
 
-void KvCache::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t end) {
+void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t end) {
   const SnapshotInfo& info = snapshot->info();
   assert(length_ % kTileTokens == 0 && end % kTileTokens == 0 && skipped_tiles_ == 0);
   assert(info.begin <= length_ && length_ < end && end <= info.end());
@@ -318,9 +318,9 @@ void KvCache::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t en
   ids_.resize(static_cast<size_t>(before + tiles * layout().layers));
   data_.resize(ids_.size());
   try {
-    pool_->TakeUp(snapshot, first, first + tiles,
-                  std::span(ids_).subspan(static_cast<size_t>(before)),
-                  std::span(data_).subspan(static_cast<size_t>(before)));
+    pool_->Restore(snapshot, first, first + tiles,
+                   std::span(ids_).subspan(static_cast<size_t>(before)),
+                   std::span(data_).subspan(static_cast<size_t>(before)));
   } catch (...) {
     ids_.resize(static_cast<size_t>(before));
     data_.resize(static_cast<size_t>(before));
@@ -328,7 +328,7 @@ void KvCache::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t en
   }
   if (forgets) dropped_ = info.dropped;
   length_ = end;
-  taken_up_tiles_ = end / kTileTokens;
+  restored_tiles_ = end / kTileTokens;
   proved_tiles_.resize(static_cast<size_t>(layout().layers));
 }
 
@@ -439,7 +439,7 @@ ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
   ops::KvRange tiles{positions.begin / kTileTokens, PagesFor(positions.end)};
   tiles.end = std::min(tiles.end, this->tiles() + (dropped_.end - dropped_.begin) / kTileTokens);
   if (pool_->file() != nullptr) return tiles;
-  tiles.end = std::min(tiles.end, taken_up_tiles_);
+  tiles.end = std::min(tiles.end, restored_tiles_);
   if (tiles.begin < tiles.end) {
     tiles.begin = std::max(tiles.begin, proved_tiles_[static_cast<size_t>(layer)]);
   }
@@ -455,14 +455,14 @@ void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
     if (view.Holds(tile)) ids.push_back(PageOf(layer, tile));
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
-  if (taken_up_tiles_ == 0) return;
+  if (restored_tiles_ == 0) return;
   int64_t& proved = proved_tiles_[static_cast<size_t>(layer)];
-  if (begin <= proved) proved = std::max(proved, std::min(end, taken_up_tiles_));
+  if (begin <= proved) proved = std::max(proved, std::min(end, restored_tiles_));
 }
 
 void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
                        int64_t last_head) const {
-  if (pool_->file() == nullptr && taken_up_tiles_ == 0) return;
+  if (pool_->file() == nullptr && restored_tiles_ == 0) return;
   std::vector<KvPool::PageId> ids;
   for (const ops::TilePart& part : parts) ids.push_back(PageOf(layer, part.tile));
   file_read_bytes_ +=

@@ -83,7 +83,7 @@ class KvCache {
   // with a whole tile of its own before. All caches that take up a snapshot share its pages. They
   // may be looked at only once WillRead has proved them. Throws Error(kMemory) with everything as
   // it was.
-  void TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t end);
+  void Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t end);
   // Forgets the positions >= length, which does not lie within dropped().
   void Truncate(int64_t length);
   // Gives back the whole tiles in `range`, which joins or continues dropped().
@@ -126,9 +126,9 @@ class KvCache {
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;
-  // The state of pages in snapshots. Tiles before taken_up_tiles_ may lie in some; proved_tiles_
+  // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; proved_tiles_
   // counts, for each layer, the first tiles that are proved.
-  int64_t taken_up_tiles_ = 0;
+  int64_t restored_tiles_ = 0;
   mutable std::vector<int64_t> proved_tiles_;
 };
 

@@ -65,8 +65,8 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
   in_use_ += std::ssize(ids);
 }
 
-void KvPool::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
-                    std::span<PageId> ids, std::span<std::byte*> data) {
+void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
+                     std::span<PageId> ids, std::span<std::byte*> data) {
   const int64_t layers = layout_.layers, pages = (end - begin) * layers;
   assert(std::ssize(ids) == pages && ids.size() == data.size());
   const int64_t bytes = pages * layout_.page_bytes();
@@ -86,7 +86,7 @@ void KvPool::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t beg
       slab.references[slot] = 1;
     }
   }
-  taken_up_ += pages;
+  restored_ += pages;
 }
 
 // The index of a slab that has no memory yet, or no longer.
@@ -190,7 +190,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
 // Gives up a page of a snapshot's slab. The slab goes with its last page.
 void KvPool::GiveUp(size_t index) noexcept {
   Slab& slab = slabs_[index];
-  --taken_up_;
+  --restored_;
   if (std::ranges::any_of(slab.references, [](uint32_t count) { return count > 0; })) return;
   slab.snapshot = nullptr;
   slab.free.resize(pages_per_slab_);  // has capacity for all
@@ -246,7 +246,7 @@ int64_t KvPool::BytesInMemory(std::span<const PageId> ids) const {
 
 int64_t KvPool::pages_in_use() const {
   const std::lock_guard lock(mutex_);
-  return in_use_ + taken_up_;
+  return in_use_ + restored_;
 }
 
 }  // namespace godwit

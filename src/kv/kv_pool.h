@@ -52,8 +52,8 @@ class KvPool {
   void Take(std::span<PageId> ids, std::span<std::byte*> data);
   // Takes pages that lie in a snapshot, and stay there: its tiles [begin, end), of all layers,
   // [tiles, layers]. They must not be written (IsShared). Throws as Take does.
-  void TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
-              std::span<PageId> ids, std::span<std::byte*> data);
+  void Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
+               std::span<PageId> ids, std::span<std::byte*> data);
   // Throws what Take would throw now for so many pages.
   void Require(int64_t pages) const;
   // Adds a reference to each page.
@@ -116,7 +116,7 @@ class KvPool {
   size_t first_with_room_ = 0;  // no slab before it has a free page
   size_t empty_slabs_ = 0;      // slabs that hold memory and no page in use
   int64_t in_use_ = 0;          // pages in use, except those in snapshots
-  int64_t taken_up_ = 0;        // pages in use in snapshots
+  int64_t restored_ = 0;        // pages in use in snapshots
 };
 
 }  // namespace godwit

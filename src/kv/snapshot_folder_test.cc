@@ -61,7 +61,7 @@ int64_t Found(SnapshotFolder& folder, const Tokens& tokens, const SnapshotFacts&
 void ExpectFound(SnapshotFolder& folder, const Tokens& tokens, int64_t text, int64_t length) {
   KvCache again = NewCache(Layout(2, 2, 16, DType::kBF16));
   for (const auto& [name, end] : folder.Longest(kFacts, tokens)) {
-    again.TakeUp(folder.Open(name), end);
+    again.Restore(folder.Open(name), end);
   }
   ASSERT_EQ(again.length(), length);
   for (int64_t layer = 0; layer < 2; ++layer) again.WillRead(layer, {0, length});
@@ -114,7 +114,7 @@ TEST(SnapshotFolderTest, TextsShareTheirBeginning) {
     EXPECT_EQ(Found(folder, other), (same + 200) / 64 * 64);
     KvCache again = NewCache(cache.layout());
     for (const auto& [name, end] : folder.Longest(kFacts, other)) {
-      again.TakeUp(folder.Open(name), end);
+      again.Restore(folder.Open(name), end);
     }
     for (int64_t layer = 0; layer < 2; ++layer) again.WillRead(layer, {0, again.length()});
     ExpectHeld(again, 0, 0, same);

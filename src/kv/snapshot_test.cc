@@ -67,8 +67,8 @@ TEST(SnapshotTest, ATextGoesOnFromIt) {
       const auto first = Open(Write(folder, cache, 0, 128));
       const auto second = Open(Write(folder, cache, 64, 256));
       KvCache again = NewCache(cache.layout());
-      again.TakeUp(first, 64);  // a part of it
-      again.TakeUp(second, 256);
+      again.Restore(first, 64);  // a part of it
+      again.Restore(second, 256);
       EXPECT_EQ(again.length(), 256);
       EXPECT_EQ(again.bytes(), cache.layout().BytesFor(256));
       LookAtAll(again);
@@ -89,13 +89,13 @@ TEST(SnapshotTest, HoldsPagesOfAFileAndOfAnotherSnapshot) {
   Read(in_file, 0, 128);
   const auto first = Open(Write(folder, in_file, 0, 128));
   KvCache again(in_file.shared_pool());
-  again.TakeUp(first, 128);
+  again.Restore(first, 128);
   LookAtAll(again);
   ExpectHeld(again, 0, 0, 128);
   const TempFolder other;
   const auto copy = Open(Write(other, again, 0, 128));
   KvCache in_memory = NewCache(layout);
-  in_memory.TakeUp(copy, 128);
+  in_memory.Restore(copy, 128);
   LookAtAll(in_memory);
   ExpectHeld(in_memory, 0, 0, 128);
 }
@@ -108,7 +108,7 @@ TEST(SnapshotTest, StaysAsItIs) {
   Read(cache, 0, 192);
   const auto snapshot = Open(Write(folder, cache, 0, 192));
   KvCache again = NewCache(cache.layout());
-  again.TakeUp(snapshot, 192);
+  again.Restore(snapshot, 192);
   KvCache fork = again.Fork();
   again.Truncate(100);
   Read(again, 1, 60);
@@ -121,7 +121,7 @@ TEST(SnapshotTest, StaysAsItIs) {
   ExpectHeld(fork, 0, 0, 64);
   ExpectHeld(fork, 2, 64, 128);
   KvCache third = NewCache(cache.layout());
-  third.TakeUp(snapshot, 192);
+  third.Restore(snapshot, 192);
   LookAtAll(third);
   ExpectHeld(third, 0, 0, 192);
 }
@@ -134,7 +134,7 @@ TEST(SnapshotTest, ATextThatForgotGoesOnWithoutWhatItForgot) {
   const auto snapshot = Open(Write(folder, cache, 0, 384));
   EXPECT_EQ(snapshot->info().held_tiles(), 3);
   KvCache again = NewCache(cache.layout());
-  again.TakeUp(snapshot, 384);
+  again.Restore(snapshot, 384);
   LookAtAll(again);
   EXPECT_EQ(again.dropped().begin, 64);
   EXPECT_EQ(again.dropped().end, 256);
@@ -157,9 +157,9 @@ TEST(SnapshotTest, TakesFromTheBudgetAndGivesBack) {
       std::make_shared<KvPool>(cache.layout(), std::make_shared<KvBudget>(bytes * 3 / 2));
   {
     KvCache one(pool), two(pool);
-    one.TakeUp(snapshot, 256);
+    one.Restore(snapshot, 256);
     EXPECT_EQ(pool->budget().used(), bytes);
-    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { two.TakeUp(snapshot, 256); }),
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { two.Restore(snapshot, 256); }),
                 HasSubstr("the KV cache needs another"));
     EXPECT_EQ(two.length(), 0);
     KvCache fork = one.Fork();
@@ -194,7 +194,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
       const auto damaged = Open(path);
       EXPECT_NO_THROW(damaged->Prove(pages));
       KvCache again = NewCache(cache.layout());
-      again.TakeUp(damaged, 256);
+      again.Restore(damaged, 256);
       try {
         LookAtAll(again);
         ADD_FAILURE() << "nothing was found";
@@ -222,7 +222,7 @@ TEST(SnapshotTest, WhatCannotBeReadIsDamage) {
   Read(cache, 0, 640);
   const auto path = Write(folder, cache, 0, 640);
   KvCache again = NewCache(cache.layout());
-  again.TakeUp(Open(path), 640);
+  again.Restore(Open(path), 640);
   const auto begin = ParseSnapshotHeader(MappedFile(path).Span(), "f").data_begin;
   std::filesystem::resize_file(path, static_cast<uintmax_t>(begin));
   try {
@@ -240,7 +240,7 @@ TEST(SnapshotTest, WhatIsCopiedIsProvedBefore) {
   const auto path = Write(folder, cache, 0, 128);
   FlipBit(path, ParseSnapshotHeader(MappedFile(path).Span(), "f").OffsetOf(0, 1));
   KvCache again = NewCache(cache.layout());
-  again.TakeUp(Open(path), 128);
+  again.Restore(Open(path), 128);
   again.Truncate(100);
   EXPECT_THROW(again.Reserve(1), DamagedSnapshot);
   again.Truncate(64);
@@ -253,7 +253,7 @@ TEST(SnapshotTest, SurvivesTheEndOfItsFile) {
   Read(cache, 0, 128);
   const auto path = Write(folder, cache, 0, 128);
   KvCache again = NewCache(cache.layout());
-  again.TakeUp(Open(path), 128);
+  again.Restore(Open(path), 128);
   std::filesystem::remove(path);
   LookAtAll(again);
   ExpectHeld(again, 0, 0, 128);

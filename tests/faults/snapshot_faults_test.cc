@@ -43,7 +43,7 @@ int64_t Look(SnapshotFolder& folder, int text, int64_t length) {
   for (const auto& [name, end] : pieces) {
     const auto snapshot = folder.Open(name);
     if (snapshot == nullptr) return cache.length();
-    cache.TakeUp(snapshot, end);
+    cache.Restore(snapshot, end);
   }
   for (int64_t layer = 0; layer < 2; ++layer) cache.WillRead(layer, {0, cache.length()});
   ExpectHeld(cache, text, 0, cache.length());

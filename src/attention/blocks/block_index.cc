@@ -159,15 +159,15 @@ BlockIndex::Parts BlockIndex::MeansOf(Parts parts) {
   return parts.subspan(static_cast<size_t>(first - parts.begin()));
 }
 
-bool BlockIndex::TakeUp(Parts parts, int64_t blocks) {
+bool BlockIndex::Restore(Parts parts, int64_t blocks) {
   assert(ids_.empty());
-  if (!CanTakeUp(parts, blocks)) return false;
+  if (!CanRestore(parts, blocks)) return false;
   Reserve(blocks);
   CopyParts(parts, blocks);
   return true;
 }
 
-bool BlockIndex::CanTakeUp(Parts parts, int64_t blocks) const {
+bool BlockIndex::CanRestore(Parts parts, int64_t blocks) const {
   const Parts of_means = means_ ? MeansOf(parts) : Parts{};
   const Parts own = parts.first(parts.size() - of_means.size());
   const size_t entries = EntriesFor(blocks);
@@ -178,7 +178,7 @@ bool BlockIndex::CanTakeUp(Parts parts, int64_t blocks) const {
   }
   const auto is_page = [&](auto page) { return page.size() == page_bytes; };
   return std::ranges::all_of(own.subspan(1, entries), is_page) &&
-         (!means_ || means_->CanTakeUp(of_means, blocks * tiles()));
+         (!means_ || means_->CanRestore(of_means, blocks * tiles()));
 }
 
 void BlockIndex::CopyParts(Parts parts, int64_t blocks) {

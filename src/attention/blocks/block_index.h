@@ -94,13 +94,13 @@ class BlockIndex {
   void FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer, int64_t groups,
                   int64_t lasting);
 
-  // The number of blocks that need not be computed again in any layer, and their data. TakeUp takes
-  // this data in an index of the same shape, pages and layers.
+  // The number of blocks that need not be computed again in any layer, and their data. Restore
+  // takes this data in an index of the same shape, pages and layers.
   int64_t lasting() const;
   std::vector<std::span<const std::byte>> parts() const;
   // Fills an empty index with the first `blocks`, all of which `parts` must have. False, with the
   // index as it was: the parts have another size or too few blocks. Throws Error(kMemory).
-  bool TakeUp(std::span<const std::span<const std::byte>> parts, int64_t blocks);
+  bool Restore(std::span<const std::span<const std::byte>> parts, int64_t blocks);
 
   // The tile of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
@@ -123,7 +123,7 @@ class BlockIndex {
   using Parts = std::span<const std::span<const std::byte>>;
   // The last parts of parts(), which belong to the means.
   static Parts MeansOf(Parts parts);
-  bool CanTakeUp(Parts parts, int64_t blocks) const;
+  bool CanRestore(Parts parts, int64_t blocks) const;
   void CopyParts(Parts parts, int64_t blocks);
 
   int64_t tiles() const { return shape_.tokens / kernels::kTileTokens; }  // of a block

@@ -318,10 +318,10 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
 }
 
 // Another index takes up the first `blocks`, and then fills all of them.
-void ExpectToTakeUp(const BlockIndex& index, const std::shared_ptr<KvPool>& pool,
-                    const KvCache& cache, int64_t blocks, int64_t all) {
+void ExpectToRestore(const BlockIndex& index, const std::shared_ptr<KvPool>& pool,
+                     const KvCache& cache, int64_t blocks, int64_t all) {
   BlockIndex again(index.shape(), pool, kAllLayers);
-  ASSERT_TRUE(again.TakeUp(index.parts(), blocks));
+  ASSERT_TRUE(again.Restore(index.parts(), blocks));
   EXPECT_EQ(again.lasting(), blocks);
   EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
   Fill(again, cache, all);
@@ -341,15 +341,15 @@ TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   const auto parts = index.parts();
   ASSERT_EQ(parts.size(), 1u + 3 * kLayers);
   for (const int64_t blocks : {int64_t{1}, kBlocksOfPage, kBlocksOfPage + 1, kBlocks}) {
-    ExpectToTakeUp(index, pool, cache, blocks, kBlocks);
+    ExpectToRestore(index, pool, cache, blocks, kBlocks);
   }
   BlockIndex none(kFine, pool, kAllLayers);
-  EXPECT_FALSE(none.TakeUp(parts, 0));
-  EXPECT_FALSE(none.TakeUp(parts, 3 * kBlocksOfPage + 1)) << "more than there are";
-  EXPECT_FALSE(none.TakeUp(std::span(parts).subspan(1), 1)) << "others";
+  EXPECT_FALSE(none.Restore(parts, 0));
+  EXPECT_FALSE(none.Restore(parts, 3 * kBlocksOfPage + 1)) << "more than there are";
+  EXPECT_FALSE(none.Restore(std::span(parts).subspan(1), 1)) << "others";
   auto shorter = parts;
   shorter[1] = shorter[1].first(1);
-  EXPECT_FALSE(none.TakeUp(shorter, 1));
+  EXPECT_FALSE(none.Restore(shorter, 1));
   EXPECT_EQ(none.bytes(), 0);
 }
 
@@ -363,16 +363,16 @@ TEST(BlockIndexTest, TakesUpSignsWithTheirMeans) {
   const auto parts = index.parts();
   ASSERT_EQ(parts.size(), 1u + 3 * kLayers + 1u + kLayers);
   for (const int64_t blocks : {int64_t{1}, kSignsOfPage, kSignsOfPage + 1, kBlocks}) {
-    ExpectToTakeUp(index, pool, cache, blocks, kBlocks);
+    ExpectToRestore(index, pool, cache, blocks, kBlocks);
   }
   BlockIndex none(kSigns, pool, kAllLayers);
-  EXPECT_FALSE(none.TakeUp(parts, 0));
-  EXPECT_FALSE(none.TakeUp(parts, 3 * kSignsOfPage + 1)) << "more than there are";
-  EXPECT_FALSE(none.TakeUp(std::span(parts).first(1 + 3 * kLayers), 1)) << "no means";
-  EXPECT_FALSE(none.TakeUp(std::span(parts).first(parts.size() - 1), 1)) << "of one layer";
+  EXPECT_FALSE(none.Restore(parts, 0));
+  EXPECT_FALSE(none.Restore(parts, 3 * kSignsOfPage + 1)) << "more than there are";
+  EXPECT_FALSE(none.Restore(std::span(parts).first(1 + 3 * kLayers), 1)) << "no means";
+  EXPECT_FALSE(none.Restore(std::span(parts).first(parts.size() - 1), 1)) << "of one layer";
   auto shorter = parts;
   shorter.back() = shorter.back().first(1);
-  EXPECT_FALSE(none.TakeUp(shorter, 1));
+  EXPECT_FALSE(none.Restore(shorter, 1));
   EXPECT_EQ(none.bytes(), 0);
 }
 

@@ -54,8 +54,8 @@ class BlocksPolicy : public AttentionPolicy {
   }
   bool derived_from_keys_alone() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }
-  void TakeUp(const KvCache& cache, const TextIndex& index) override {
-    index_.TakeUp(cache, index);
+  void Restore(const KvCache& cache, const TextIndex& index) override {
+    index_.Restore(cache, index);
   }
   int64_t bytes() const override {
     return index_.bytes() + estimate_.bytes() + importance_.bytes();

@@ -61,10 +61,10 @@ TextIndex BlocksByIndex::index() const {
 
 // Representatives of groups come from those of blocks. They take little time, so they are made
 // anew.
-void BlocksByIndex::TakeUp(const KvCache& cache, const TextIndex& index) {
+void BlocksByIndex::Restore(const KvCache& cache, const TextIndex& index) {
   if (index.kind != this->index().kind) return;
   index_.emplace(Shape(), cache.pool_in_memory(), geometry_->leaders);
-  index_->TakeUp(index.parts, index.tokens / spec().block_size);
+  index_->Restore(index.parts, index.tokens / spec().block_size);
 }
 
 void BlocksByIndex::Reserve(const RowRun& run) {

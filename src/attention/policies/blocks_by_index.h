@@ -37,7 +37,7 @@ class BlocksByIndex {
 
   // Save and restore the index as AttentionPolicy does, for a text that is held whole.
   TextIndex index() const;
-  void TakeUp(const KvCache& cache, const TextIndex& index);
+  void Restore(const KvCache& cache, const TextIndex& index);
 
   // Chooses for the row of the run, after Reserve. chosen [choices, second_block_count] gets the
   // row's share (BlocksGeometry::ShareOf) of held blocks between the beginning and its window, and

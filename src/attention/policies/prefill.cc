@@ -84,8 +84,8 @@ class PrefillPolicy : public AttentionPolicy {
   }
   bool derived_from_keys_alone() const override { return asked_->derived_from_keys_alone(); }
   TextIndex index() const override { return asked_->index(); }
-  void TakeUp(const KvCache& cache, const TextIndex& index) override {
-    asked_->TakeUp(cache, index);
+  void Restore(const KvCache& cache, const TextIndex& index) override {
+    asked_->Restore(cache, index);
   }
   int64_t bytes() const override { return asked_->bytes(); }
 

@@ -101,8 +101,8 @@ class Restore {
       // sides of what it measures.
       read_in_order();
       forget();
-      time(cold, [&] { Prove(*RestoredText()); });
-      time(warm, [&] { Prove(*RestoredText()); });
+      time(cold, [&] { Verify(*RestoredText()); });
+      time(warm, [&] { Verify(*RestoredText()); });
       read_in_order();
       on_round();
     }
@@ -145,7 +145,7 @@ class Restore {
     return text;
   }
 
-  void Prove(const TextCache& text) const {
+  void Verify(const TextCache& text) const {
     for (int64_t layer = 0; layer < pool_->layout().layers; ++layer) {
       text.cache().WillRead(layer, {0, text.length()});
     }

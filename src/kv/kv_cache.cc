@@ -157,7 +157,7 @@ KvCache::KvCache(KvCache&& other) noexcept
       data_(std::exchange(other.data_, {})),
       file_read_bytes_(std::exchange(other.file_read_bytes_, 0)),
       restored_tiles_(std::exchange(other.restored_tiles_, 0)),
-      proved_tiles_(std::exchange(other.proved_tiles_, {})) {}
+      verified_tiles_(std::exchange(other.verified_tiles_, {})) {}
 
 KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(pool_, other.pool_);
@@ -168,7 +168,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(data_, other.data_);
   std::swap(file_read_bytes_, other.file_read_bytes_);
   std::swap(restored_tiles_, other.restored_tiles_);
-  std::swap(proved_tiles_, other.proved_tiles_);
+  std::swap(verified_tiles_, other.verified_tiles_);
   return *this;
 }
 
@@ -179,7 +179,7 @@ KvCache KvCache::Fork() const {
   fork.skipped_tiles_ = skipped_tiles_;
   fork.file_read_bytes_ = file_read_bytes_;
   fork.restored_tiles_ = restored_tiles_;
-  fork.proved_tiles_ = proved_tiles_;
+  fork.verified_tiles_ = verified_tiles_;
   // Pages that a step reserved and did not use stay out, because both texts would write there.
   const auto entries =
       static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().layers);
@@ -210,7 +210,7 @@ int64_t KvCache::GoOnAs(const KvCache& other) {
   pool_->Share(std::span(ids_).subspan(static_cast<size_t>(held)));
   length_ = other.length_;
   restored_tiles_ = other.restored_tiles_;
-  proved_tiles_ = other.proved_tiles_;
+  verified_tiles_ = other.verified_tiles_;
   return had;
 }
 
@@ -329,7 +329,7 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
   if (forgets) dropped_ = info.dropped;
   length_ = end;
   restored_tiles_ = end / kTileTokens;
-  proved_tiles_.resize(static_cast<size_t>(layout().layers));
+  verified_tiles_.resize(static_cast<size_t>(layout().layers));
 }
 
 void KvCache::ReserveSkipped(int64_t begin) {
@@ -441,7 +441,7 @@ ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
   if (pool_->file() != nullptr) return tiles;
   tiles.end = std::min(tiles.end, restored_tiles_);
   if (tiles.begin < tiles.end) {
-    tiles.begin = std::max(tiles.begin, proved_tiles_[static_cast<size_t>(layer)]);
+    tiles.begin = std::max(tiles.begin, verified_tiles_[static_cast<size_t>(layer)]);
   }
   return tiles;
 }
@@ -456,8 +456,8 @@ void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
   if (restored_tiles_ == 0) return;
-  int64_t& proved = proved_tiles_[static_cast<size_t>(layer)];
-  if (begin <= proved) proved = std::max(proved, std::min(end, restored_tiles_));
+  int64_t& verified = verified_tiles_[static_cast<size_t>(layer)];
+  if (begin <= verified) verified = std::max(verified, std::min(end, restored_tiles_));
 }
 
 void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,

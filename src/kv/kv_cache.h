@@ -126,10 +126,10 @@ class KvCache {
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;
-  // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; proved_tiles_
+  // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; verified_tiles_
   // counts, for each layer, the first tiles that are proved.
   int64_t restored_tiles_ = 0;
-  mutable std::vector<int64_t> proved_tiles_;
+  mutable std::vector<int64_t> verified_tiles_;
 };
 
 }  // namespace godwit

@@ -232,7 +232,7 @@ int64_t KvPool::WillRead(std::span<const PageId> ids, int64_t begin, int64_t end
   const auto in_snapshots = SnapshotPagesOf(ids);
   const auto in_file = FilePagesOf(ids);
   lock.unlock();
-  for (const auto& [snapshot, pages] : in_snapshots) snapshot->Prove(pages);
+  for (const auto& [snapshot, pages] : in_snapshots) snapshot->Verify(pages);
   return file_ ? file_->WillRead(in_file, begin, end) : 0;
 }
 

@@ -23,7 +23,7 @@ using kernels::kTileTokens;
 Snapshot::Snapshot(const std::filesystem::path& path)
     : file_(path),
       header_(ParseSnapshotHeader(file_.Span(), QuoteUnlessPlain(path.native()))),
-      proved_(header_.checksums.size()) {}
+      verified_(header_.checksums.size()) {}
 
 std::byte* Snapshot::Page(int64_t layer, int64_t tile) const {
   return const_cast<std::byte*>(file_.Span().data()) + header_.OffsetOf(layer, tile);
@@ -76,20 +76,20 @@ void Snapshot::Check(std::span<const int64_t> pages) const {
   for (const int64_t page : pages) {
     const auto at = static_cast<size_t>(page);
     if (Checksum(BytesOf(page)) != header_.checksums[at]) Refuse(page, "has another checksum");
-    proved_[at].store(true, std::memory_order_relaxed);
+    verified_[at].store(true, std::memory_order_relaxed);
   }
 }
 
 // One system call brings pages in as fast as an ordered read of the file. Several calls at once, or
 // announced pages, reach half of that. Meanwhile a thread verifies earlier pages.
-void Snapshot::Prove(std::span<const int64_t> pages) const {
-  std::vector<int64_t> unproved;
-  std::ranges::copy_if(pages, std::back_inserter(unproved),
-                       [&](int64_t page) { return !IsProved(page); });
-  Announce(unproved);
+void Snapshot::Verify(std::span<const int64_t> pages) const {
+  std::vector<int64_t> unverified;
+  std::ranges::copy_if(pages, std::back_inserter(unverified),
+                       [&](int64_t page) { return !IsVerified(page); });
+  Announce(unverified);
   const auto most = std::max<size_t>(1, kBatchBytes / static_cast<size_t>(info().page_bytes()));
   std::future<void> checked;
-  for (std::span<const int64_t> rest = unproved; !rest.empty();) {
+  for (std::span<const int64_t> rest = unverified; !rest.empty();) {
     const auto batch = rest.first(std::min(most, rest.size()));
     rest = rest.subspan(batch.size());
     BringIn(batch);
@@ -99,13 +99,13 @@ void Snapshot::Prove(std::span<const int64_t> pages) const {
   }
 }
 
-void Snapshot::ProveAll() const {
+void Snapshot::VerifyAll() const {
   const int64_t layers = info().layout.layers, tiles = info().held_tiles();
   std::vector<int64_t> pages;
   for (int64_t layer = 0; layer < layers; ++layer) {  // in the file's order
     for (int64_t tile = 0; tile < tiles; ++tile) pages.push_back(tile * layers + layer);
   }
-  Prove(pages);
+  Verify(pages);
 }
 
 void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache) {

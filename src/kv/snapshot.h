@@ -49,12 +49,12 @@ class Snapshot {
 
   // Reads those of pages [held_tiles, layers] that were not proved yet, best in the order of the
   // file. Throws DamagedSnapshot for a page that is not what was written.
-  void Prove(std::span<const int64_t> pages) const;
-  void ProveAll() const;
+  void Verify(std::span<const int64_t> pages) const;
+  void VerifyAll() const;
 
  private:
-  bool IsProved(int64_t page) const {
-    return proved_[static_cast<size_t>(page)].load(std::memory_order_relaxed);
+  bool IsVerified(int64_t page) const {
+    return verified_[static_cast<size_t>(page)].load(std::memory_order_relaxed);
   }
   std::span<const std::byte> BytesOf(int64_t page) const;
   size_t RunOf(std::span<const int64_t> pages) const;
@@ -68,7 +68,7 @@ class Snapshot {
 
   MappedFile file_;
   SnapshotHeader header_;
-  mutable std::vector<std::atomic<bool>> proved_;  // [held_tiles, layers]
+  mutable std::vector<std::atomic<bool>> verified_;  // [held_tiles, layers]
 };
 
 // Writes the part of `cache` that `info` describes. Throws Error(kIo), and DamagedSnapshot if pages

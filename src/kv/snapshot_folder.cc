@@ -436,7 +436,7 @@ std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
     }
   };
   for (const Entry& entry : Entries()) {
-    prove(FileOf(entry.name), [](const fs::path& file) { Snapshot(file).ProveAll(); });
+    prove(FileOf(entry.name), [](const fs::path& file) { Snapshot(file).VerifyAll(); });
     for (const auto& [tag, bytes] : entry.indexes) {
       prove(IndexOf(entry.name, tag), [](const fs::path& file) { SavedIndex{file}; });
     }

@@ -192,7 +192,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
           ParseSnapshotHeader(MappedFile(path).Span(), "f").OffsetOf(layer, tile);
       FlipBit(path, offset + page / 2);
       const auto damaged = Open(path);
-      EXPECT_NO_THROW(damaged->Prove(pages));
+      EXPECT_NO_THROW(damaged->Verify(pages));
       KvCache again = NewCache(cache.layout());
       again.Restore(damaged, 256);
       try {
@@ -204,7 +204,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
                     HasSubstr(fmt::format("damaged: page {} of layer {} has another checksum", tile,
                                           layer)));
       }
-      EXPECT_THROW(damaged->ProveAll(), DamagedSnapshot);
+      EXPECT_THROW(damaged->VerifyAll(), DamagedSnapshot);
       EXPECT_THROW(WriteSnapshot(*std::make_unique<NewFile>(folder.path() / "copy.kv"),
                                  InfoOf(again, 0, 256), again),
                    DamagedSnapshot)
@@ -212,7 +212,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
       FlipBit(path, offset + page / 2);
     }
   }
-  EXPECT_NO_THROW(Open(path)->ProveAll());
+  EXPECT_NO_THROW(Open(path)->VerifyAll());
 }
 
 // Another process shortens the file while it is mapped. The result is an error, not a signal.

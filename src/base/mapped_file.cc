@@ -66,7 +66,7 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
   }
 }
 
-bool MappedFile::BringIn(size_t offset, size_t size_bytes) const noexcept {
+bool MappedFile::LoadIntoMemory(size_t offset, size_t size_bytes) const noexcept {
 #ifdef MADV_POPULATE_READ
   static const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t begin = offset / page_bytes * page_bytes;

@@ -38,7 +38,7 @@ class MappedFile {
   // Reads and maps that range now, in one call instead of a fault for every few pages. False: it
   // cannot be read, and looking at it would be a SIGBUS: the disk fails, or the file was cut. A
   // kernel that cannot do so says true.
-  bool BringIn(size_t offset, size_t size_bytes) const noexcept;
+  bool LoadIntoMemory(size_t offset, size_t size_bytes) const noexcept;
 
  private:
   std::string path_;

@@ -229,7 +229,7 @@ fs::path VerifyPackedCopy(const ModelFolder& model, ThreadPool& pool, const Load
   }
   const PackedFile file(*found);
   Check(file, model, pool, /*read_all=*/true, hooks, storage);
-  file.BringIn(pool);
+  file.LoadIntoMemory(pool);
   return *found;
 }
 

@@ -51,7 +51,7 @@ uint64_t ChecksumOf(const fs::path& path, ThreadPool& pool,
     pool.Run(static_cast<int64_t>(count), [&](int64_t piece, int /*worker*/) {
       const size_t at = first + static_cast<size_t>(piece), begin = at * kPieceBytes;
       const auto bytes = file.Span().subspan(begin, std::min(kPieceBytes, size - begin));
-      if (!file.BringIn(begin, bytes.size())) {
+      if (!file.LoadIntoMemory(begin, bytes.size())) {
         failed = true;
         return;
       }

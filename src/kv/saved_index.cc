@@ -112,7 +112,8 @@ SavedIndex::SavedIndex(const std::filesystem::path& path) : file_(path) {
   constexpr size_t kRunBytes = size_t{2} << 20;  // as much as Snapshot::Prove reads at once
   const size_t size = file_.Span().size();
   for (size_t at = 0; at < size; at += kRunBytes) {
-    if (!file_.BringIn(at, std::min(kRunBytes, size - at))) Refuse(name, "it cannot be read");
+    if (!file_.LoadIntoMemory(at, std::min(kRunBytes, size - at)))
+      Refuse(name, "it cannot be read");
   }
   index_ = ParseIndex(file_.Span(), name);
 }

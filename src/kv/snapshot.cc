@@ -66,9 +66,9 @@ void Snapshot::Announce(std::span<const int64_t> pages) const {
   });
 }
 
-void Snapshot::BringIn(std::span<const int64_t> pages) const {
+void Snapshot::LoadIntoMemory(std::span<const int64_t> pages) const {
   ForEachRun(pages, [&](auto run, size_t offset, size_t bytes) {
-    if (!file_.BringIn(offset, bytes)) Refuse(run.front(), "cannot be read");
+    if (!file_.LoadIntoMemory(offset, bytes)) Refuse(run.front(), "cannot be read");
   });
 }
 
@@ -92,7 +92,7 @@ void Snapshot::Verify(std::span<const int64_t> pages) const {
   for (std::span<const int64_t> rest = unverified; !rest.empty();) {
     const auto batch = rest.first(std::min(most, rest.size()));
     rest = rest.subspan(batch.size());
-    BringIn(batch);
+    LoadIntoMemory(batch);
     if (checked.valid()) checked.get();
     if (rest.empty()) return Check(batch);
     checked = std::async(std::launch::async, [this, batch] { Check(batch); });

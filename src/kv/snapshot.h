@@ -62,7 +62,7 @@ class Snapshot {
   template <typename Action>
   void ForEachRun(std::span<const int64_t> pages, const Action& action) const;
   void Announce(std::span<const int64_t> pages) const;
-  void BringIn(std::span<const int64_t> pages) const;
+  void LoadIntoMemory(std::span<const int64_t> pages) const;
   void Check(std::span<const int64_t> pages) const;
   [[noreturn]] void Refuse(int64_t page, const char* what) const;
 

@@ -543,7 +543,7 @@ std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const Weight
   PackedReader reader(file);
   auto decoder = Load(spec, source, pool, /*hooks=*/{}, storage, &reader);
   reader.Finish();
-  file.BringIn(pool);
+  file.LoadIntoMemory(pool);
   return decoder;
 }
 

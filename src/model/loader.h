@@ -81,7 +81,8 @@ void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool
 
 // Makes the decoder that LoadDecoder would make, to the bit, with weights that stay in the copy.
 // The caller must know that the copy has the same source in the same storage. Every number is
-// checked to have its place: throws Error(kFormat), and as LoadDecoder and PackedFile::BringIn do.
+// checked to have its place: throws Error(kFormat), and as LoadDecoder and
+// PackedFile::LoadIntoMemory do.
 std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,
                                            ThreadPool& pool, std::optional<DType> storage,
                                            const PackedFile& file);

@@ -88,7 +88,7 @@ Buffer PackedFile::Part(const PackedPart& part) const {
           file_->Span().subspan(static_cast<size_t>(part.offset), static_cast<size_t>(part.bytes))};
 }
 
-void PackedFile::BringIn(ThreadPool& pool) const {
+void PackedFile::LoadIntoMemory(ThreadPool& pool) const {
   file_->Advise(0, file_->Span().size(), MappedFile::Advice::kLargePages);
   std::atomic<bool> failed = false;
   std::mutex mutex;
@@ -96,7 +96,7 @@ void PackedFile::BringIn(ThreadPool& pool) const {
   pool.Run(std::ssize(header_.parts), [&](int64_t i, int /*worker*/) {
     const PackedPart& part = header_.parts[static_cast<size_t>(i)];
     const auto offset = static_cast<size_t>(part.offset), bytes = static_cast<size_t>(part.bytes);
-    if (!file_->BringIn(offset, bytes)) {
+    if (!file_->LoadIntoMemory(offset, bytes)) {
       failed = true;
       return;
     }

@@ -56,7 +56,7 @@ class PackedFile {
   // Reads and maps all of it, on large pages where the file system has them: a token would, but
   // page by page. Throws Error(kIo) where the disk fails, which later ends the process. Throws
   // Error(kFormat) that names the first part whose checksum differs.
-  void BringIn(ThreadPool& pool) const;
+  void LoadIntoMemory(ThreadPool& pool) const;
 
  private:
   std::shared_ptr<const MappedFile> file_;

@@ -166,14 +166,15 @@ TEST(PackedWeights, AFlippedBitInAnyPartIsFound) {
   const DecoderSpec spec = SmallLlama();
   const fs::path path = Pack(folder, spec, FakeWeights(spec), DType::kGrouped);
   ThreadPool pool(2);
-  PackedFile(path).BringIn(pool);
+  PackedFile(path).LoadIntoMemory(pool);
   const std::string content = ReadTextFile(path, 1 << 20);
   const PackedFile file(path);
   for (const PackedPart& part : file.parts()) {
     std::string damaged = content;
     damaged[static_cast<size_t>(part.offset + part.bytes - 1)] ^= 1;
     const TempFolder other({{"copy", damaged}});
-    EXPECT_EQ(ErrorOf(ErrorKind::kFormat, [&] { PackedFile(other.path() / "copy").BringIn(pool); }),
+    EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
+                      [&] { PackedFile(other.path() / "copy").LoadIntoMemory(pool); }),
               fmt::format("{}: damaged: \"{}\" has another checksum",
                           (other.path() / "copy").native(), part.name));
   }

@@ -64,7 +64,7 @@ void ExpectTheSame(const Model& model, std::optional<DType> storage) {
   const TempFolder folder;
   const PackedFile file(Pack(model, storage, folder.path() / "packed"));
   ThreadPool pool(2);
-  file.BringIn(pool);
+  file.LoadIntoMemory(pool);
   const ModelRunner direct(model.spec, *model.source, storage);
   const ModelRunner mapped(LoadPackedDecoder(model.spec, *model.source, pool, storage, file));
   EXPECT_EQ(direct.decoder().mapped_bytes(), 0);

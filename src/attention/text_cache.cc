@@ -34,7 +34,7 @@ std::unique_ptr<TextCache> TextCache::Fork() const {
 }
 
 std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> policy) const {
-  if (!HoldsWhatIsSeen(*policy, length())) {
+  if (!HoldsSeenKeys(*policy, length())) {
     Throw(
         ErrorKind::kUnsupported,
         "the KV policy {} cannot go on with a text of {} tokens: {} has dropped what it would see",
@@ -51,7 +51,7 @@ void TextCache::GoOnAs(const TextCache& text) {
   Append(0);
 }
 
-bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const {
+bool TextCache::HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) const {
   const ops::KvRange dropped = cache_.dropped();
   if (dropped.begin >= std::min(dropped.end, length)) return true;
   const ops::KvRange forgotten = policy.Forgotten(length);
@@ -78,7 +78,7 @@ void TextCache::Reserve(int64_t tokens) {
 
 bool TextCache::CanTruncate(int64_t length) const {
   if (length == this->length()) return true;
-  return 0 <= length && length < this->length() && HoldsWhatIsSeen(*policy_, length) &&
+  return 0 <= length && length < this->length() && HoldsSeenKeys(*policy_, length) &&
          policy_->RestartPoint(length, answer_) == length;
 }
 

@@ -121,7 +121,7 @@ class TextCache {
   friend class AttentionStep;
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
   // Whether the dropped positions are also forgotten by `policy` at that length.
-  bool HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const;
+  bool HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) const;
 
   // A path of a tree: where its own rows begin, and a cache of its own. The first path writes where
   // the text itself would go on, so that a single path costs no fork.

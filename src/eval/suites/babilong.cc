@@ -200,7 +200,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     std::ranges::sort(parts.depths);
     Sample sample{
         .question = asked.question, .expected = {asked.answer}, .max_new_tokens = max_new_tokens};
-    Bury(pieces, hay, parts, place.length_tokens, sample);
+    HideIn(pieces, hay, parts, place.length_tokens, sample);
     std::vector<TokenSpan> supporting;
     for (const size_t fact : asked.supporting) supporting.push_back(sample.needles[fact]);
     sample.needles = std::move(supporting);

@@ -148,8 +148,8 @@ std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial
 
 }  // namespace
 
-void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
-          int64_t length_tokens, Sample& sample) {
+void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
+            int64_t length_tokens, Sample& sample) {
   Burial burial{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
   int64_t taken = burial.ends.tokens + parts.max_new_tokens;
   for (const std::string& needle : parts.needles) {

@@ -55,8 +55,8 @@ struct HaystackSample {
 
 // Makes the sample's prompt and needles, with as much hay as fits into `length_tokens` beside the
 // parts. A needle stands behind the last piece that ends at its depth or before.
-void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
-          int64_t length_tokens, Sample& sample);
+void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
+            int64_t length_tokens, Sample& sample);
 
 // The sentences of a text, with one blank for any blanks and line ends. A sentence that goes on for
 // long is cut between words.

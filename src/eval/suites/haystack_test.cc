@@ -17,12 +17,12 @@ class HaystackTest : public ::testing::Test {
   Sample Buried(Haystack hay, std::vector<std::string> needles, std::vector<double> depths,
                 int64_t length) {
     Sample sample;
-    Bury(pieces_, hay,
-         {.words = {.before = "Before.\n", .question = "\nAft", .answer = "er"},
-          .needles = std::move(needles),
-          .depths = std::move(depths),
-          .max_new_tokens = 2},
-         length, sample);
+    HideIn(pieces_, hay,
+           {.words = {.before = "Before.\n", .question = "\nAft", .answer = "er"},
+            .needles = std::move(needles),
+            .depths = std::move(depths),
+            .max_new_tokens = 2},
+           length, sample);
     return sample;
   }
   Haystack Words() const {

@@ -23,17 +23,17 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const std::string city = DrawCity(draws);
     const std::string number = DrawNumber(draws);
     Sample sample{.expected = {number}, .max_new_tokens = max_new_tokens, .stop = {"\n"}};
-    Bury(pieces, hay,
-         {.words = {.before = "",
-                    .question = fmt::format(
-                        "\n\nWhat is the special magic {} number? Don't give information "
-                        "outside the document or repeat your findings.",
-                        city),
-                    .answer = fmt::format("\n\nThe special magic {} number is:", city)},
-          .needles = {fmt::format("The special magic {} number is: {}.", city, number)},
-          .depths = {*place.depth},
-          .max_new_tokens = max_new_tokens},
-         place.length_tokens, sample);
+    HideIn(pieces, hay,
+           {.words = {.before = "",
+                      .question = fmt::format(
+                          "\n\nWhat is the special magic {} number? Don't give information "
+                          "outside the document or repeat your findings.",
+                          city),
+                      .answer = fmt::format("\n\nThe special magic {} number is:", city)},
+            .needles = {fmt::format("The special magic {} number is: {}.", city, number)},
+            .depths = {*place.depth},
+            .max_new_tokens = max_new_tokens},
+           place.length_tokens, sample);
     return sample;
   };
 }

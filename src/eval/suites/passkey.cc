@@ -47,14 +47,15 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     Draws draws(inputs.seed, place.index, kKind.name);
     const std::string key = kKind.draw(draws);
     Sample sample{.expected = {key}, .max_new_tokens = inputs.max_new_tokens};
-    Bury(pieces, hay,
-         {.words = {.before = kKind.before,
-                    .question = fmt::format("\n\nWhat is the {}?", kKind.name),
-                    .answer = fmt::format("\n\nThe {} is", kKind.name)},
-          .needles = {fmt::format("The {0} is {1}. Remember it. {1} is the {0}.", kKind.name, key)},
-          .depths = {*place.depth},
-          .max_new_tokens = inputs.max_new_tokens},
-         place.length_tokens, sample);
+    HideIn(
+        pieces, hay,
+        {.words = {.before = kKind.before,
+                   .question = fmt::format("\n\nWhat is the {}?", kKind.name),
+                   .answer = fmt::format("\n\nThe {} is", kKind.name)},
+         .needles = {fmt::format("The {0} is {1}. Remember it. {1} is the {0}.", kKind.name, key)},
+         .depths = {*place.depth},
+         .max_new_tokens = inputs.max_new_tokens},
+        place.length_tokens, sample);
     return sample;
   };
 }

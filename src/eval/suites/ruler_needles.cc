@@ -113,7 +113,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
                          .depths = DrawDepths(draws, std::ssize(needles)),
                          .max_new_tokens = max_new_tokens};
     for (const auto& needle : needles) parts.needles.push_back(needle.first);
-    Bury(pieces, hay, parts, place.length_tokens, sample);
+    HideIn(pieces, hay, parts, place.length_tokens, sample);
     auto span = sample.needles.begin();
     std::vector<TokenSpan> spans;
     for (const auto& needle : needles) {

@@ -98,7 +98,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     std::ranges::sort(parts.depths);
     parts.words.before = Example(pieces, draws) + "\n" + parts.words.before;
     Sample sample{.expected = chain.names, .max_new_tokens = max_new_tokens};
-    Bury(pieces, hay, parts, place.length_tokens, sample);
+    HideIn(pieces, hay, parts, place.length_tokens, sample);
     return sample;
   };
 }

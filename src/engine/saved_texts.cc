@@ -54,7 +54,7 @@ std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
 // Whether `other` makes `text` unnecessary. A policy that forgets keeps fewer of the same tiles
 // later, and an earlier question goes on from the earlier state. The folder keeps only the last of
 // texts that forget.
-bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
+bool SavedTexts::IsEvictedBefore(const Text& text, const Text& other) {
   const auto tiles = [](const Text& of) { return WholeTiles(std::ssize(of.tokens)); };
   const auto kept_from = [](const Text& of) { return of.cache->cache().dropped().end; };
   return (text.keep_as.empty() || text.keep_as == other.keep_as) &&
@@ -76,7 +76,7 @@ void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int3
             .keep_as = keep_as};
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(waiting_, [&](const Text& other) { return GivesWayTo(other, text); });
+    std::erase_if(waiting_, [&](const Text& other) { return IsEvictedBefore(other, text); });
     waiting_.push_back(std::move(text));
   }
   changed_.notify_all();

@@ -73,7 +73,7 @@ class SavedTexts {
     std::string keep_as;
   };
 
-  static bool GivesWayTo(const Text& text, const Text& other);
+  static bool IsEvictedBefore(const Text& text, const Text& other);
   // Makes a cache of at most these first tokens of a text, more than `known`.
   std::unique_ptr<TextCache> RestoreFirst(const TextPlan& plan, std::span<const int32_t> tokens,
                                           int64_t known, int64_t question_begin, int64_t answer);

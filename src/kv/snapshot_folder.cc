@@ -318,7 +318,7 @@ void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
   int64_t all = tree_.bytes() + bytes;
   while (all > bytes_) {
     tree_.Link();
-    const Entry* const least = tree_.LeastWorth(fs::file_time_type::clock::now(), keep);
+    const Entry* const least = tree_.EvictionCandidate(fs::file_time_type::clock::now(), keep);
     if (least == nullptr) {
       Throw(ErrorKind::kMemory,
             "the folder {} may hold {}, and what is pinned takes too much of it",

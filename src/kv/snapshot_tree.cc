@@ -165,8 +165,8 @@ std::vector<SnapshotEntry> SnapshotTree::InOrder() const {
   return all;
 }
 
-const SnapshotEntry* SnapshotTree::LeastWorth(std::filesystem::file_time_type now,
-                                              const std::string& keep) const {
+const SnapshotEntry* SnapshotTree::EvictionCandidate(std::filesystem::file_time_type now,
+                                                     const std::string& keep) const {
   const SnapshotEntry* least = nullptr;
   double worth = 0;
   for (const auto& [name, entry] : entries) {

@@ -73,8 +73,8 @@ class SnapshotTree {
   std::vector<SnapshotEntry> InOrder() const;
   // The entry that may go first: no other goes on from it, no name keeps it, and it is not `keep`.
   // Null: there is none.
-  const SnapshotEntry* LeastWorth(std::filesystem::file_time_type now,
-                                  const std::string& keep) const;
+  const SnapshotEntry* EvictionCandidate(std::filesystem::file_time_type now,
+                                         const std::string& keep) const;
 
  private:
   std::map<std::string, std::vector<std::string>> children_;  // of a name, or of none

@@ -39,7 +39,7 @@ void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, i
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
   if (given_back_ || sequence.cache->length() < least_tokens_) return;
-  const Prospect prospect = Foresee(sequence, outcome);
+  const Prospect prospect = Predict(sequence, outcome);
   if (prospect.most < 1 || (!prospect.pays && ++idle_steps_ % kTryAgain != 0)) return;
   try {
     Draft(sequence, outcome, prospect);
@@ -67,7 +67,7 @@ void PartialDrafts::CountHits(std::span<const int32_t> text) {
   }
 }
 
-PartialDrafts::Prospect PartialDrafts::Foresee(const Sequence& sequence,
+PartialDrafts::Prospect PartialDrafts::Predict(const Sequence& sequence,
                                                const Outcome& outcome) const {
   Prospect prospect{.others = outcome.step_rows - outcome.logits.rows,
                     .most = 0,

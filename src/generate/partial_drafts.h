@@ -55,7 +55,7 @@ class PartialDrafts : public DraftSource {
   };
 
   void CountHits(std::span<const int32_t> text);
-  Prospect Foresee(const Sequence& sequence, const Outcome& outcome) const;
+  Prospect Predict(const Sequence& sequence, const Outcome& outcome) const;
   double StepMs(const Prospect& prospect, int64_t draft_tokens) const;
   bool GoesOn(const Prospect& prospect, double reach) const;
   void GoOnAs(const Sequence& sequence);

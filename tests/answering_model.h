@@ -31,7 +31,7 @@ class AnsweringModel : public FakeModel {
   void Forward(const Exec& exec, std::span<const Segment> segments,
                MatrixView<float> hidden) const override {
     const Segment& segment = segments.front();
-    text_.resize(static_cast<size_t>(segment.text->length()));
+    text_.resize(segment.text->length());
     for (const int32_t token : segment.tokens) {
       text_ += token < 256 ? static_cast<char>(token) : '\x01';  // positions are indices
     }

@@ -20,9 +20,9 @@ class ForeseenDrafts : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override {
-    const auto place = static_cast<int64_t>(text.size()) + tree[static_cast<size_t>(node)].depth;
+    const auto place = static_cast<int64_t>(text.size()) + tree[node].depth;
     if (place >= std::ssize(future_)) return;
-    const int32_t token = future_[static_cast<size_t>(place)];
+    const int32_t token = future_[place];
     const bool right = Uniform(1, static_cast<uint64_t>(node), place, 0) < right_;
     offers.push_back({(token + 1) % vocab_, 0});
     if (right) offers.push_back({token, 0});

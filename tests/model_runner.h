@@ -81,7 +81,7 @@ class ModelRunner {
     for (const Segment& segment : segments) rows += std::ssize(segment.tokens);
     const int64_t vocab = decoder_->vocab_size();
     const auto hidden = workspace.Matrix<float>(rows, decoder_->hidden_size());
-    std::vector<float> logits(static_cast<size_t>(rows * vocab));
+    std::vector<float> logits(rows * vocab);
     decoder_->Forward(exec, segments, hidden);
     decoder_->Logits(exec, hidden, {logits.data(), rows, vocab, vocab});
     return logits;
@@ -117,9 +117,8 @@ class ModelRunner {
       const auto out = Step(segments, options);
       for (int64_t row = 0; row < rows; ++row) {
         const auto values =
-            std::span(out).subspan(static_cast<size_t>(row * decoder_->vocab_size()),
-                                   static_cast<size_t>(decoder_->vocab_size()));
-        auto& text_logits = logits[owners[static_cast<size_t>(row)]];
+            std::span(out).subspan(row * decoder_->vocab_size(), decoder_->vocab_size());
+        auto& text_logits = logits[owners[row]];
         text_logits.insert(text_logits.end(), values.begin(), values.end());
       }
     }

@@ -45,7 +45,7 @@ class Tiles {
         pages_(c.streamed ? kBytes / page_bytes() : 1),
         data_(pages_ * page_bytes()) {
     // Memory that nobody has written is one page of zeros. Any small numbers do.
-    std::memset(data_.data(), 1, static_cast<size_t>(data_.bytes()));
+    std::memset(data_.data(), 1, data_.bytes());
   }
 
   int64_t tile_bytes() const { return 2 * half_bytes_; }
@@ -72,10 +72,10 @@ void Attend(benchmark::State& state, const Case& c) {
   auto* const values = reinterpret_cast<float*>(states.data());
   for (int64_t row = 0; row < c.rows; ++row)
     values[row * stride] = -std::numeric_limits<float>::infinity();
-  const std::vector<float> q(static_cast<size_t>(c.rows * c.head_dim), 0.5f);
-  const std::vector<kernels::TileSpan> spans(static_cast<size_t>(c.rows), {0, kTileTokens});
+  const std::vector<float> q(c.rows * c.head_dim, 0.5f);
+  const std::vector<kernels::TileSpan> spans(c.rows, {0, kTileTokens});
   const std::vector<float> scales(kTileTokens, 0.01f);
-  const std::vector<int32_t> sums(static_cast<size_t>(c.rows));
+  const std::vector<int32_t> sums(c.rows);
   const auto attend = kernels::SelectIsa("").table->*c.type.attend;
   int64_t i = 0;
   for (auto _ : state) {

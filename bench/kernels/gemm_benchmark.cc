@@ -69,10 +69,10 @@ void Ours(benchmark::State& state, const Product& product) {
   ThreadPool pool(1);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *TheIsa().table, .workspace = workspace};
-  std::vector<float> x(static_cast<size_t>(rows * layer.inputs));
-  std::vector<float> y(static_cast<size_t>(rows * layer.outputs));
+  std::vector<float> x(rows * layer.inputs);
+  std::vector<float> y(rows * layer.outputs);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 13) / 8;
-  const std::vector<float> row(static_cast<size_t>(layer.inputs), 0.5f);
+  const std::vector<float> row(layer.inputs, 0.5f);
   const Weight weight = ops::PackWeight(
       pool, DType::kF32, layer.outputs, layer.inputs,
       [&](int64_t) -> const void* { return row.data(); }, type.dtype);

@@ -70,7 +70,7 @@ inline AttentionGeometry WithTemperatures(AttentionGeometry geometry) {
 // Whether the layer of the model shows a query a key of a text that is all kept.
 inline bool ModelShows(const AttentionGeometry& geometry, int64_t layer, int64_t query,
                        int64_t key) {
-  const int64_t window = geometry.windows[static_cast<size_t>(layer)];
+  const int64_t window = geometry.windows[layer];
   if (key > query || window == 0) return key <= query;
   return geometry.chunked ? key / window == query / window : query - key < window;
 }
@@ -129,21 +129,20 @@ class TestText {
   }
 
   AttentionInput Input(int64_t layer, int64_t begin, int64_t end) const {
-    const MatrixView<const float> all{layers_[static_cast<size_t>(layer)].data(), tokens_, cols_,
-                                      cols_};
+    const MatrixView<const float> all{layers_[layer].data(), tokens_, cols_, cols_};
     const auto rows = all.Rows(begin, end);
     return {.q = rows.Cols(0, KeyColumn()),
             .k = rows.Cols(KeyColumn(), ValueColumn()),
             .v = shape().values_from ? MatrixView<const float>{} : rows.Cols(ValueColumn(), cols_),
-            .sink_logits = sink_logits_[static_cast<size_t>(layer)],
-            .key_means = key_means_[static_cast<size_t>(layer)]};
+            .sink_logits = sink_logits_[layer],
+            .key_means = key_means_[layer]};
   }
 
   // The scores of the keys for the head's query of `token`, standing at `position`.
   std::vector<double> Scores(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
-    std::vector<double> q(static_cast<size_t>(shape().head_dim)), k = q;
+    std::vector<double> q(shape().head_dim), k = q;
     Rotate(layer, token, head * shape().head_dim, position, q);
     std::vector<double> scores;
     scores.reserve(keys.size());
@@ -167,13 +166,13 @@ class TestText {
         (shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn()) +
         kv_head * shape().head_dim;
     const auto scores = Scores(layer, head, token, position, keys);
-    std::vector<double> out(static_cast<size_t>(shape().value_dim()));
+    std::vector<double> out(shape().value_dim());
     const auto add = [&](double weight, const SeenKey& key) {
       const float* value = At(layer, key.token, first);
       for (double& x : out) x += weight * *value++;
     };
-    const std::vector<float>& sinks = sink_logits_[static_cast<size_t>(layer)];
-    double sum = sinks.empty() ? 0 : std::exp(double{sinks[static_cast<size_t>(head)]});
+    const std::vector<float>& sinks = sink_logits_[layer];
+    double sum = sinks.empty() ? 0 : std::exp(double{sinks[head]});
     for (size_t i = 0; i < keys.size(); ++i) {
       const double weight = std::exp(scores[i]);
       sum += weight;
@@ -196,13 +195,13 @@ class TestText {
   int64_t KeyColumn() const { return shape().heads * shape().head_dim; }
   int64_t ValueColumn() const { return KeyColumn() + shape().kv_heads * shape().head_dim; }
   const float* At(int64_t layer, int64_t token, int64_t col) const {
-    return layers_[static_cast<size_t>(layer)].data() + token * cols_ + col;
+    return layers_[layer].data() + token * cols_ + col;
   }
 
   double Bias(int64_t head, int64_t position) const {
     const ops::Alibi& alibi = geometry_.alibi;
     if (alibi.slopes.empty()) return 0;
-    const float slope = alibi.slopes[static_cast<size_t>(head)];
+    const float slope = alibi.slopes[head];
     const auto place = static_cast<float>(position);
     if (!alibi.in_bf16) return double{alibi.scale} * slope * place;
     const auto rounded = [](float x) { return ToFloat(ToBF16(x)); };
@@ -268,7 +267,7 @@ struct StepRows {
 };
 
 inline std::vector<int64_t> RowRange(int64_t begin, int64_t end) {
-  std::vector<int64_t> rows(static_cast<size_t>(end - begin));
+  std::vector<int64_t> rows(end - begin);
   std::iota(rows.begin(), rows.end(), begin);
   return rows;
 }

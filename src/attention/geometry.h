@@ -34,14 +34,14 @@ struct AttentionGeometry {
 
   // The keys that the model itself shows a query in the layer.
   ops::Visible SeenIn(int64_t layer) const {
-    const int64_t window = windows[static_cast<size_t>(layer)];
+    const int64_t window = windows[layer];
     if (window == 0) return {};
     return chunked ? ops::Visible{.block = window} : ops::Visible{.window = window};
   }
 
   // The rotation of a layer. 0: `rotary`, 1: `other_rotary`.
   size_t RotaryOf(int64_t layer) const {
-    return !uses_other_rotary.empty() && uses_other_rotary[static_cast<size_t>(layer)] ? 1 : 0;
+    return !uses_other_rotary.empty() && uses_other_rotary[layer] ? 1 : 0;
   }
   // Whether keys are rotated by frequencies that depend on how long the sequence will be.
   bool RotatesByContext() const {

@@ -39,7 +39,7 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
     for (int64_t i = 0; i < count; ++i) {
       const size_t text = text_with(begin + i);
       ops::PackStates(dim, 1, texts[text].states + (begin + i - firsts[text]) * stride,
-                      &mine[static_cast<size_t>(i * packed)]);
+                      &mine[i * packed]);
     }
     ranks.AllGather(std::as_bytes(mine), std::as_writable_bytes(all), exec.cancel);
     exec.ParallelRows(count, ranks.size() * packed, [&](int64_t i, int worker) {
@@ -47,7 +47,7 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
       float* const state = total + stride;
       ops::ClearStates(dim, 1, total);
       for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-        ops::UnpackStates(dim, 1, &all[static_cast<size_t>((rank * count + i) * packed)], state);
+        ops::UnpackStates(dim, 1, &all[(rank * count + i) * packed], state);
         ops::MergeStates(exec.kernels, dim, 1, state, total);
       }
       const size_t of = text_with(begin + i);
@@ -55,9 +55,8 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
       const int64_t place = begin + i - firsts[of];  // (KV head, token, head of its group)
       const int64_t token = place / group % text.rows;
       const int64_t head = place / group / text.rows * group + place % group;
-      ops::FinishState(exec.kernels, dim,
-                       sink_logits.empty() ? nullptr : &sink_logits[static_cast<size_t>(head)],
-                       total, out.Row(text.first_row + token) + head * dim);
+      ops::FinishState(exec.kernels, dim, sink_logits.empty() ? nullptr : &sink_logits[head], total,
+                       out.Row(text.first_row + token) + head * dim);
     });
   }
 }

@@ -44,7 +44,7 @@ struct RowRun {
   // ancestors.
   int64_t RowAt(int64_t at) const {
     const int64_t place = at - cache->length();
-    return place < std::ssize(ancestors) ? ancestors[static_cast<size_t>(place)]
+    return place < std::ssize(ancestors) ? ancestors[place]
                                          : first_row + place - std::ssize(ancestors);
   }
 };

@@ -51,8 +51,7 @@ double YarnFrequency(const RotarySpec& spec, double frequency, int64_t pair) {
 double LongRopeFrequency(const RotaryScaling& scaling, double frequency, int64_t pair,
                          int64_t context) {
   const bool stretched = context > scaling.original_context;
-  return frequency /
-         (stretched ? scaling.long_factors : scaling.short_factors)[static_cast<size_t>(pair)];
+  return frequency / (stretched ? scaling.long_factors : scaling.short_factors)[pair];
 }
 
 }  // namespace
@@ -68,9 +67,7 @@ bool DependsOnContext(const RotarySpec& spec) {
 }
 
 RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
-    : inverse_frequencies_(static_cast<size_t>(spec.rotary_dim / 2)),
-      magnitude_(1),
-      temperature_(spec.temperature) {
+    : inverse_frequencies_(spec.rotary_dim / 2), magnitude_(1), temperature_(spec.temperature) {
   using Kind = RotaryScaling::Kind;
   const RotaryScaling& scaling = spec.scaling;
   const double theta = scaling.kind == Kind::kDynamic ? DynamicTheta(spec, context) : spec.theta;
@@ -83,7 +80,7 @@ RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
     if (scaling.kind == Kind::kLongRope) {
       frequency = LongRopeFrequency(scaling, frequency, pair, context);
     }
-    inverse_frequencies_[static_cast<size_t>(pair)] = frequency;
+    inverse_frequencies_[pair] = frequency;
   }
   if (scaling.kind == Kind::kYarn || scaling.kind == Kind::kLongRope) {
     magnitude_ = scaling.attention_factor;
@@ -95,7 +92,7 @@ void RotaryEncoding::Fill(int64_t first, MatrixView<float> cos, MatrixView<float
   for (int64_t row = 0; row < cos.rows; ++row) {
     const auto position = static_cast<double>(first + row);
     for (int64_t pair = 0; pair < cos.cols; ++pair) {
-      const double angle = position * inverse_frequencies_[static_cast<size_t>(pair)];
+      const double angle = position * inverse_frequencies_[pair];
       cos.Row(row)[pair] = static_cast<float>(std::cos(angle) * magnitude_);
       sin.Row(row)[pair] = static_cast<float>(std::sin(angle) * magnitude_);
     }
@@ -109,7 +106,7 @@ void RotaryEncoding::FillMeans(int64_t first, int64_t tokens, MatrixView<float> 
   for (int64_t row = 0; row < cos.rows; ++row) {
     const double middle = static_cast<double>(first + row * tokens) + (n - 1) / 2;
     for (int64_t pair = 0; pair < cos.cols; ++pair) {
-      const double turn = inverse_frequencies_[static_cast<size_t>(pair)];
+      const double turn = inverse_frequencies_[pair];
       // The mean of e^(i turn p) over n positions: its value at their middle, times the Dirichlet
       // kernel.
       const double half = std::sin(turn / 2);

@@ -19,8 +19,7 @@ struct Row {
 
 Row At(const RotaryEncoding& encoding, int64_t position) {
   const int64_t pairs = encoding.rotary_dim() / 2;
-  Row row{std::vector<float>(static_cast<size_t>(pairs)),
-          std::vector<float>(static_cast<size_t>(pairs))};
+  Row row{std::vector<float>(pairs), std::vector<float>(pairs)};
   encoding.Fill(position, {row.cos.data(), 1, pairs, pairs}, {row.sin.data(), 1, pairs, pairs});
   return row;
 }
@@ -101,8 +100,8 @@ TEST(RotaryEncodingTest, FillsRowsInTurn) {
     const Row row = At(encoding, 11 + i);
     for (int64_t pair = 0; pair < 5; ++pair) {
       const auto index = static_cast<size_t>(5 * i + pair);
-      EXPECT_EQ(cos[index], pair < 3 ? row.cos[static_cast<size_t>(pair)] : 7);
-      EXPECT_EQ(sin[index], pair < 3 ? row.sin[static_cast<size_t>(pair)] : 7);
+      EXPECT_EQ(cos[index], pair < 3 ? row.cos[pair] : 7);
+      EXPECT_EQ(sin[index], pair < 3 ? row.sin[pair] : 7);
     }
   }
 }
@@ -246,8 +245,7 @@ TEST(RotaryEncodingTest, LongRopeDividesEveryFrequencyByItsFactor) {
                   .long_factors = {1.5, 8, 64}};
   const auto divided_by = [&](const std::vector<double>& factors) {
     return [&spec, factors](int64_t pair) {
-      return Plain(spec, 10000, pair) /
-             static_cast<long double>(factors[static_cast<size_t>(pair)]);
+      return Plain(spec, 10000, pair) / static_cast<long double>(factors[pair]);
     };
   };
   for (const int64_t context : {0, 4096}) {

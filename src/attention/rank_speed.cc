@@ -26,7 +26,7 @@ void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, 
     for (int64_t row = 0; row < rows; ++row) std::ranges::fill(matrix.RowSpan(row), 0.0f);
     return matrix;
   };
-  const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+  const std::vector<int32_t> tokens(rows);
   const Segment segment{.tokens = tokens, .text = &text};
   AttentionInput input{.q = {}, .k = zeros(shape.kv_heads * shape.head_dim), .v = {}};
   if (!shape.values_from) input.v = zeros(shape.kv_heads * shape.head_dim);
@@ -76,7 +76,7 @@ std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
                        .worst_link = worst,
                        .key_seconds = KeySeconds(exec, geometry, kv_type),
                        .kv_bytes = kv_bytes};
-  std::vector<RankSpeed> all(static_cast<size_t>(ranks.size()));
+  std::vector<RankSpeed> all(ranks.size());
   ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);
   return all;

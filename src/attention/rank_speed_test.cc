@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 std::vector<std::vector<RankSpeed>> Measure(LocalWorld& world, int ranks,
                                             const AttentionGeometry& geometry) {
-  std::vector<std::vector<RankSpeed>> speeds(static_cast<size_t>(ranks));
+  std::vector<std::vector<RankSpeed>> speeds(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -24,8 +24,7 @@ std::vector<std::vector<RankSpeed>> Measure(LocalWorld& world, int ranks,
       Workspace workspace;
       const Exec exec{
           .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
-      speeds[static_cast<size_t>(rank)] =
-          MeasureRanks(*world.Rank(rank), exec, geometry, DType::kI8, 100 + rank);
+      speeds[rank] = MeasureRanks(*world.Rank(rank), exec, geometry, DType::kI8, 100 + rank);
     });
   }
   for (std::thread& thread : threads) thread.join();

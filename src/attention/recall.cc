@@ -25,19 +25,19 @@ struct HeadWeights {
 
 // For each position up to the row's own: whether the row sees it with a KV head.
 std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) {
-  std::vector<bool> seen(static_cast<size_t>(position + 1));
+  std::vector<bool> seen(position + 1);
   for (const Look& look : looks.span()) {
     const ops::KvRange visible = look.visible.At(position);
     const auto see = [&](int64_t first, int64_t last) {
       for (int64_t p = std::max(visible.begin, first); p < std::min(visible.end, last); ++p) {
-        seen[static_cast<size_t>(p)] = true;
+        seen[p] = true;
       }
     };
     if (look.parts.empty()) {
       see(visible.begin, visible.end);
       continue;
     }
-    for (const ops::TilePart& part : look.parts[static_cast<size_t>(kv_head)]) {
+    for (const ops::TilePart& part : look.parts[kv_head]) {
       see(part.tile * kTileTokens + part.begin, part.tile * kTileTokens + part.end);
     }
   }
@@ -76,7 +76,7 @@ class RecallPolicy : public AttentionPolicy {
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    if (run.position >= question_begin_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
+    if (run.position >= question_begin_ && geometry_.windows[layer] == 0) {
       Measure(run, layer, queries);
     } else {
       for (const Watched& one : watched_) {  // the policy may learn of the run
@@ -98,9 +98,9 @@ class RecallPolicy : public AttentionPolicy {
  private:
   void Measure(const RowRun& run, int64_t layer, const RunQueries& queries) {
     const ops::AttentionShape& shape = geometry_.shape;
-    std::vector<HeadWeights> heads(static_cast<size_t>(shape.heads));
+    std::vector<HeadWeights> heads(shape.heads);
     queries.exec.Parallel(shape.heads, [&](int64_t head) {
-      heads[static_cast<size_t>(head)] = WeightsOf(run, layer, queries.q.Row(head), head);
+      heads[head] = WeightsOf(run, layer, queries.q.Row(head), head);
     });
     for (const Watched& one : watched_) {
       Workspace::Scope scope(queries.exec.workspace);
@@ -110,7 +110,7 @@ class RecallPolicy : public AttentionPolicy {
         seen.push_back(SeenOf(looks, kv_head, run.position));
       }
       const auto seen_with = [&](int64_t head) -> const std::vector<bool>& {
-        return seen[static_cast<size_t>(head * shape.kv_heads / shape.heads)];
+        return seen[head * shape.kv_heads / shape.heads];
       };
       std::vector<double> errors(heads.size());
       queries.exec.Parallel(shape.heads, [&](int64_t head) {
@@ -119,11 +119,10 @@ class RecallPolicy : public AttentionPolicy {
       });
       one.recall->index_bytes += looks.read_bytes();
       one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
-      one.recall->groups.resize(static_cast<size_t>(geometry_.layers * shape.kv_heads));
+      one.recall->groups.resize(geometry_.layers * shape.kv_heads);
       for (int64_t head = 0; head < shape.heads; ++head) {
         const int64_t group = layer * shape.kv_heads + head * shape.kv_heads / shape.heads;
-        Add(heads[static_cast<size_t>(head)], seen_with(head), errors[static_cast<size_t>(head)],
-            one.recall->groups[static_cast<size_t>(group)], *one.recall);
+        Add(heads[head], seen_with(head), errors[head], one.recall->groups[group], *one.recall);
       }
     }
   }
@@ -137,7 +136,7 @@ class RecallPolicy : public AttentionPolicy {
     const ops::KvView kv = run.cache->View(layer);
     const int64_t keys = run.position + 1;
     HeadWeights result;
-    std::vector<float> tile_keys(static_cast<size_t>(shape.head_dim * kTileTokens));
+    std::vector<float> tile_keys(shape.head_dim * kTileTokens);
     for (int64_t tile = 0; tile * kTileTokens < keys; ++tile) {
       ReadKeys(kv, shape.head_dim, head * shape.kv_heads / shape.heads, tile, tile_keys.data(),
                kTileTokens);
@@ -163,11 +162,11 @@ class RecallPolicy : public AttentionPolicy {
     std::iota(result.order.begin(), result.order.end(), 0);
     const auto most = std::min<int64_t>(keys, Recall::kHeaviest.back());
     std::ranges::partial_sort(result.order, result.order.begin() + most, [&](int32_t a, int32_t b) {
-      const double of_a = result.weights[static_cast<size_t>(a)];
-      const double of_b = result.weights[static_cast<size_t>(b)];
+      const double of_a = result.weights[a];
+      const double of_b = result.weights[b];
       return of_a != of_b ? of_a > of_b : a < b;
     });
-    result.order.resize(static_cast<size_t>(most));
+    result.order.resize(most);
     return result;
   }
 
@@ -177,31 +176,31 @@ class RecallPolicy : public AttentionPolicy {
                  const std::vector<bool>& seen, const float* before) const {
     const ops::AttentionShape& shape = geometry_.shape;
     const int64_t dim = shape.value_dim(), kv_head = head * shape.kv_heads / shape.heads;
-    std::vector<double> all(static_cast<size_t>(dim)), shown(all.size());
+    std::vector<double> all(dim), shown(all.size());
     double sum = 0;
     if (before != nullptr) {
-      std::vector<float> state(static_cast<size_t>(ops::PackedState(dim)));
+      std::vector<float> state(ops::PackedState(dim));
       ops::PackStates(dim, 1, before + head * ops::StateStride(dim), state.data());
       const double unit = std::exp(double{state[0]} * std::numbers::ln2 - weights.log_sum);
       sum = unit * double{state[1]};
       for (size_t d = 0; d < shown.size(); ++d) shown[d] = unit * double{state[2 + d]};
     }
-    std::vector<float> values(static_cast<size_t>(shape.head_dim * kTileTokens));
+    std::vector<float> values(shape.head_dim * kTileTokens);
     for (int64_t p = 0; p <= run.position; ++p) {
       const int64_t slot = p % kTileTokens;
       if (slot == 0) {
         (shape.values_from ? ReadKeys : ReadValues)(run.cache->View(layer), shape.head_dim, kv_head,
                                                     p / kTileTokens, values.data(), kTileTokens);
       }
-      const double weight = weights.weights[static_cast<size_t>(p)];
-      const bool sees = seen[static_cast<size_t>(p)];
+      const double weight = weights.weights[p];
+      const bool sees = seen[p];
       sum += sees ? weight : 0;
       for (int64_t d = 0; d < dim; ++d) {
         const auto from =
             static_cast<size_t>((shape.values_from.value_or(0) + d) * kTileTokens + slot);
         const double part = weight * double{values[from]};
-        all[static_cast<size_t>(d)] += part;
-        shown[static_cast<size_t>(d)] += sees ? part : 0;
+        all[d] += part;
+        shown[d] += sees ? part : 0;
       }
     }
     double error = 0, length = 0;
@@ -226,8 +225,7 @@ class RecallPolicy : public AttentionPolicy {
     for (size_t i = 0; i < Recall::kHeaviest.size(); ++i) {
       const auto most = static_cast<size_t>(Recall::kHeaviest[i]);
       const auto heaviest = std::span(head.order).first(std::min(head.order.size(), most));
-      const auto held = std::ranges::count_if(
-          heaviest, [&](int32_t p) { return bool{seen[static_cast<size_t>(p)]}; });
+      const auto held = std::ranges::count_if(heaviest, [&](int32_t p) { return bool{seen[p]}; });
       const double share = static_cast<double>(held) / static_cast<double>(heaviest.size());
       recall.held[i] += share;
       if (i == Recall::kNamed) group.held += share;
@@ -245,7 +243,7 @@ class RecallPolicy : public AttentionPolicy {
 std::vector<Recall::Named> Recall::Groups(int64_t kv_heads) const {
   std::vector<Named> named;
   for (int64_t i = 0; i < std::ssize(groups); ++i) {
-    const Group& group = groups[static_cast<size_t>(i)];
+    const Group& group = groups[i];
     const auto heads = static_cast<double>(group.heads);
     if (group.heads == 0) continue;
     named.push_back({.layer = i / kv_heads,

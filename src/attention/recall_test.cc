@@ -54,8 +54,8 @@ Expected ExpectedOf(const TestText& text, const Sees& sees) {
       std::vector<std::pair<double, int64_t>> order;
       double sum = 0;
       for (int64_t p = 0; p <= t; ++p) {
-        order.emplace_back(-scores[static_cast<size_t>(p)], p);
-        sum += std::exp(scores[static_cast<size_t>(p)]);
+        order.emplace_back(-scores[p], p);
+        sum += std::exp(scores[p]);
       }
       std::ranges::sort(order);
       for (size_t i = 0; i < order.size(); ++i) {
@@ -116,8 +116,8 @@ TEST(RecallTest, NamesTheWorstHeads) {
   ASSERT_EQ(groups.size(), 2u);
   double weight = 0, error = 0;
   for (int64_t head = 0; head < 2; ++head) {
-    const Recall::Named& named = groups[static_cast<size_t>(head)];
-    const Recall::Group& group = recall.groups[static_cast<size_t>(head)];
+    const Recall::Named& named = groups[head];
+    const Recall::Group& group = recall.groups[head];
     EXPECT_EQ(named.layer, 0);
     EXPECT_EQ(named.kv_head, head);
     EXPECT_EQ(named.held, group.held / static_cast<double>(group.heads));
@@ -127,7 +127,7 @@ TEST(RecallTest, NamesTheWorstHeads) {
   EXPECT_NEAR(weight, recall.weight, 1e-9);
   EXPECT_NEAR(error, recall.error, 1e-9);
   for (const Recall::Named& head : worst) {
-    EXPECT_EQ(head.held, groups[static_cast<size_t>(head.kv_head)].held);
+    EXPECT_EQ(head.held, groups[head.kv_head].held);
   }
   EXPECT_NE(worst[0].kv_head, worst[1].kv_head);
   EXPECT_EQ(recall.Worst(2, 1).size(), 1u);

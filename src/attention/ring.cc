@@ -66,20 +66,21 @@ class Ring {
         }
         for (int64_t rank = 0; rank < layout_.ranks; ++rank) {
           const int64_t at = layout_.Chunk(round, rank).begin / kTileTokens + tile;
-          landing.tiles[Index(at - landing.first_tile)] = frame + (rank * count + i) * page_bytes_;
+          landing.tiles[at - landing.first_tile] = frame + (rank * count + i) * page_bytes_;
           if (rank == ranks_.rank()) {
             std::copy_n(view_.Keys(0, at), page_bytes_, landing.frame.data() + i * page_bytes_);
           }
         }
       }
-      ranks_.AllGather(landing.frame.first(Index(count * page_bytes_)),
-                       {frame, Index(layout_.ranks * count * page_bytes_)}, exec_.cancel);
+      ranks_.AllGather(landing.frame.first(count * page_bytes_),
+                       {frame, static_cast<size_t>(layout_.ranks * count * page_bytes_)},
+                       exec_.cancel);
     }
     // No rank receives the end of the last rank's last chunk.
     const ops::KvRange mine = layout_.Chunk(last, ranks_.rank());
     for (int64_t at = (mine.begin + layout_.SharedBy(last)) / kTileTokens;
          at * kTileTokens < mine.end; ++at) {
-      landing.tiles[Index(at - landing.first_tile)] = view_.Keys(0, at);
+      landing.tiles[at - landing.first_tile] = view_.Keys(0, at);
     }
   }
 
@@ -94,7 +95,6 @@ class Ring {
   }
 
  private:
-  static size_t Index(int64_t i) { return static_cast<size_t>(i); }
   int64_t FirstRound(int64_t group) const { return group * layout_.rounds_in_group(); }
   int64_t LastRound(int64_t group) const { return std::min(FirstRound(group + 1) - 1, round_); }
   // The number of the text's tiles in these rounds, and of pages that a rank sends.
@@ -134,14 +134,14 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
   part.sources = sources;
   std::array<Landing, 2> landings{ring.NewLanding(), ring.NewLanding()};
   const auto fetch = [&](int64_t group) {
-    Landing& landing = landings[static_cast<size_t>(group % 2)];
+    Landing& landing = landings[group % 2];
     return std::async(std::launch::async, [&ring, &landing, group] { ring.Fetch(group, landing); });
   };
   // A fetch that fails still ends before its memory is freed.
   std::future<void> fetched = fetch(0);
   for (int64_t group = 0; group < ring.groups(); ++group) {
     fetched.get();
-    const Landing& landing = landings[static_cast<size_t>(group % 2)];
+    const Landing& landing = landings[group % 2];
     if (group + 1 < ring.groups()) {
       fetched = fetch(group + 1);
     } else {

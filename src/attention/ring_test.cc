@@ -50,16 +50,16 @@ std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const
                              int threads = 1) {
   LocalWorld world(ranks);
   options.prefill = fmt::format("ring:chunk={}", chunk);
-  std::vector<Read> reads(static_cast<size_t>(ranks));
+  std::vector<Read> reads(ranks);
   std::vector<std::thread> members;
   for (int rank = 0; rank < ranks; ++rank) {
     members.emplace_back([&, rank] {
       PolicyOptions mine = options;
       mine.ranks = world.Rank(rank);
       try {
-        reads[static_cast<size_t>(rank)] = ReadOne(geometry, text, mine, question_begin, threads);
+        reads[rank] = ReadOne(geometry, text, mine, question_begin, threads);
       } catch (const std::exception& error) {
-        reads[static_cast<size_t>(rank)].error = error.what();
+        reads[rank].error = error.what();
       }
     });
   }
@@ -82,7 +82,7 @@ void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t qu
     ASSERT_EQ(read.error, "");
     for (size_t i = 0; i < read.positions.size(); ++i) {
       const int64_t p = read.positions[i];
-      ++readers[static_cast<size_t>(p)];
+      ++readers[p];
       const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
       if (p < question_begin) {
         ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << "token " << p;
@@ -90,7 +90,7 @@ void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t qu
     }
     EXPECT_EQ(asked(read), answer);
   }
-  for (int64_t p = 0; p < question_begin; ++p) ASSERT_EQ(readers[static_cast<size_t>(p)], 1) << p;
+  for (int64_t p = 0; p < question_begin; ++p) ASSERT_EQ(readers[p], 1) << p;
   ASSERT_EQ(answer.size(), expected.size());
   for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(answer[i], expected[i], 3e-6);
 }

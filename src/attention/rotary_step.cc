@@ -27,7 +27,7 @@ void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t rows, int64_t firs
   const int64_t n = rows_ * pairs_;
   if (!scales_queries_) return;
   for (int64_t row = 0; row < rows_; ++row) {
-    values_[static_cast<size_t>(2 * n + row)] = encoding.temperature().At(first + row);
+    values_[2 * n + row] = encoding.temperature().At(first + row);
   }
 }
 

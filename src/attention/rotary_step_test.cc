@@ -15,7 +15,7 @@ void ExpectAngles(const ops::RotaryTable& table, const RotaryEncoding& encoding,
   ASSERT_EQ(table.sin.rows, tokens);
   const int64_t pairs = encoding.rotary_dim() / 2;
   for (int64_t i = 0; i < tokens; ++i) {
-    std::vector<float> cos(static_cast<size_t>(pairs)), sin(static_cast<size_t>(pairs));
+    std::vector<float> cos(pairs), sin(static_cast<size_t>(pairs));
     encoding.Fill(position(i), {cos.data(), 1, pairs, pairs}, {sin.data(), 1, pairs, pairs});
     EXPECT_EQ(Values(table.cos.RowSpan(i)), cos) << "token " << i << " of " << tokens;
     EXPECT_EQ(Values(table.sin.RowSpan(i)), sin) << "token " << i << " of " << tokens;

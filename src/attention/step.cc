@@ -76,10 +76,10 @@ void AnnounceReading(const RowRun& rows, int64_t layer, const Looks& looks) {
     if (seen.begin >= seen.end) continue;
     if (look.parts.empty()) rows.cache->WillRead(layer, seen);
     const auto count = std::ssize(look.parts);
-    const auto list = [&](int64_t head) { return look.parts[static_cast<size_t>(head)].data(); };
+    const auto list = [&](int64_t head) { return look.parts[head].data(); };
     for (int64_t head = 0, next = 0; head < count; head = next) {  // neighbours may share a list
       while (next < count && list(next) == list(head)) ++next;
-      rows.cache->WillRead(layer, look.parts[static_cast<size_t>(head)], head, next);
+      rows.cache->WillRead(layer, look.parts[head], head, next);
     }
   }
 }
@@ -183,7 +183,7 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
 std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_t first_row,
                                                   int64_t row) {
   if (segment.parents.empty()) return {};
-  const auto parent_of = [&](int64_t r) { return segment.parents[static_cast<size_t>(r)]; };
+  const auto parent_of = [&](int64_t r) { return segment.parents[r]; };
   int64_t depth = 0;
   for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
     assert(r < row);
@@ -191,7 +191,7 @@ std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_
   }
   const auto ancestors = exec_.workspace.Matrix<int64_t>(1, depth).RowSpan(0);
   for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
-    ancestors[static_cast<size_t>(--depth)] = first_row + r;
+    ancestors[--depth] = first_row + r;
   }
   return ancestors;
 }
@@ -360,7 +360,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     if (together > 0) take(0, together);
     for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
-  texts = texts.first(static_cast<size_t>(next - texts.begin()));
+  texts = texts.first(next - texts.begin());
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
   const auto ranks_of = [&](const ops::AttentionRows& rows) {
     return rows.states == nullptr ? nullptr : RunWithRow(rows.first_row).text->ranks_.get();

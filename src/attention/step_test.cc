@@ -40,7 +40,7 @@ TEST(AttentionStepTest, KnowsWhereEveryRowStands) {
   const AttentionStep step(runner.exec(), segments);
   const std::vector<int64_t> expected = {70, 71, 72, 0, 1, 5, 6, 7, 6, 5, 6, 7};
   for (int64_t row = 0; row < std::ssize(expected); ++row) {
-    EXPECT_EQ(step.PositionOf(row), expected[static_cast<size_t>(row)]) << "row " << row;
+    EXPECT_EQ(step.PositionOf(row), expected[row]) << "row " << row;
   }
 }
 
@@ -123,7 +123,7 @@ TEST(AttentionStepTest, AcceptKeepsThePathToARow) {
   for (const int64_t length : {0, 1, 60, 62, 63, 64}) {
     for (int64_t row = 0; row < 9; ++row) {
       std::vector<int64_t> path;
-      for (int32_t r = static_cast<int32_t>(row); r >= 0; r = parents[static_cast<size_t>(r)]) {
+      for (int32_t r = static_cast<int32_t>(row); r >= 0; r = parents[r]) {
         path.insert(path.begin(), r);
       }
       const int64_t end = length + std::ssize(path);
@@ -202,10 +202,10 @@ TEST(AttentionStepTest, ANumberBeyondF16LeavesTheTextsAsTheyWere) {
   StepRunner runner(2);
   const Exec exec = runner.exec();
   for (const int64_t rows : {1, 20}) {  // on one core and on several
-    const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+    const std::vector<int32_t> tokens(rows);
     const Segment segment{.tokens = tokens, .text = f16.get()};
-    std::vector<float> k(static_cast<size_t>(rows * 24), 1e6f), v(k.size());
-    std::vector<float> q(static_cast<size_t>(rows * 48)), out(q.size());
+    std::vector<float> k(rows * 24, 1e6f), v(k.size());
+    std::vector<float> q(rows * 48), out(q.size());
     AttentionStep step(exec, {&segment, 1});
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                         [&] {
@@ -237,7 +237,7 @@ class ListPolicy : public AttentionPolicy {
     spans_.clear();
     const int64_t last = (run.position + run.rows - 1) / 64;
     for (int64_t head = 0; head < 2; ++head) {
-      auto& parts = parts_[static_cast<size_t>(head)];
+      auto& parts = parts_[head];
       for (int64_t tile = 0; tile <= last; ++tile) {
         if (tile % 3 == head) parts.push_back({tile, 10, 50});
         if (tile % 3 != head && tile == last) parts.push_back({tile, 0, 64});

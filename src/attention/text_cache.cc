@@ -147,7 +147,7 @@ void TextCache::Accept(int64_t row) {
       branches_, [&](const Branch& b) { return b.first_row <= row && row < b.first_row + b.rows; });
   assert(branch != branches_.end());
   const int64_t end = branch->position + row - branch->first_row + 1;
-  const auto path = std::span(branch->path).first(static_cast<size_t>(end - length()));
+  const auto path = std::span(branch->path).first(end - length());
   policy_->Accept(length(), path);
   if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();

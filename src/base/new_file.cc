@@ -61,7 +61,7 @@ void NewFile::Write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::PadTo(int64_t bytes) {
-  const std::vector<std::byte> zeros(static_cast<size_t>((bytes - size_ % bytes) % bytes));
+  const std::vector<std::byte> zeros((bytes - size_ % bytes) % bytes);
   Write(zeros);
 }
 
@@ -76,7 +76,7 @@ void NewFile::WriteOut(std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = EIO;
     if (written <= 0) ThrowErrno(target_, "write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
+    bytes = bytes.subspan(written);
   }
 }
 

@@ -80,7 +80,7 @@ ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus) {
     Throw(ErrorKind::kInput, "the number of threads must be between 1 and {}, not {}", kMaxThreads,
           threads);
   }
-  workers_.reserve(static_cast<size_t>(threads - 1));
+  workers_.reserve(threads - 1);
   const BlockSignalsScope block_signals;
   try {
     for (int worker = 1; worker < threads; ++worker) {

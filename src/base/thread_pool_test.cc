@@ -22,11 +22,11 @@ TEST_P(ThreadPoolTest, RunsEachTaskExactlyOnce) {
   ThreadPool pool(GetParam());
   ASSERT_EQ(pool.threads(), GetParam());
   for (const int64_t tasks : {0, 1, 2, 3, 7, 64, 1000}) {
-    std::vector<int> runs(static_cast<size_t>(tasks), 0);  // plain ints: TSan watches the join
+    std::vector<int> runs(tasks, 0);  // plain ints: TSan watches the join
     pool.Run(tasks, [&](int64_t task, int worker) {
       ASSERT_GE(worker, 0);
       ASSERT_LT(worker, pool.threads());
-      ++runs[static_cast<size_t>(task)];
+      ++runs[task];
     });
     EXPECT_THAT(runs, Each(1)) << tasks << " tasks";
   }
@@ -34,10 +34,10 @@ TEST_P(ThreadPoolTest, RunsEachTaskExactlyOnce) {
 
 TEST_P(ThreadPoolTest, ManyShortJobsInARowAreSeparate) {
   ThreadPool pool(GetParam());
-  std::vector<int64_t> per_worker(static_cast<size_t>(pool.threads()), 0);
+  std::vector<int64_t> per_worker(pool.threads(), 0);
   constexpr int kJobs = 20000;
   for (int job = 0; job < kJobs; ++job) {
-    pool.Run(5, [&](int64_t, int worker) { ++per_worker[static_cast<size_t>(worker)]; });
+    pool.Run(5, [&](int64_t, int worker) { ++per_worker[worker]; });
   }
   EXPECT_EQ(std::accumulate(per_worker.begin(), per_worker.end(), int64_t{0}), 5 * kJobs);
 }
@@ -110,11 +110,11 @@ TEST_P(ThreadPoolTest, ASecondPoolInsideABodyIsNotNesting) {
 
 TEST_P(ThreadPoolTest, CallersTakeTurns) {
   ThreadPool pool(GetParam());
-  std::vector<int64_t> scratch(static_cast<size_t>(pool.threads()), 0);
+  std::vector<int64_t> scratch(pool.threads(), 0);
   auto caller = [&] {
     for (int job = 0; job < 500; ++job) {
-      pool.Run(3, [&](int64_t, int worker) { ++scratch[static_cast<size_t>(worker)]; });
-      pool.Run(1, [&](int64_t, int worker) { ++scratch[static_cast<size_t>(worker)]; });
+      pool.Run(3, [&](int64_t, int worker) { ++scratch[worker]; });
+      pool.Run(1, [&](int64_t, int worker) { ++scratch[worker]; });
     }
   };
   std::thread other(caller);

@@ -18,14 +18,14 @@ void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
                 MatrixView<float> keys) {
   const ops::RotaryTable table = positions.table();
   const int64_t pairs = table.cos.cols;
-  std::vector<float> cos(static_cast<size_t>(pairs)), sin(static_cast<size_t>(pairs));
+  std::vector<float> cos(pairs), sin(static_cast<size_t>(pairs));
   for (int64_t row = 0; row < keys.rows; ++row) {
     for (int64_t i = 0; i < pairs; ++i) {
       const float c = table.cos.Row(row)[i], s = table.sin.Row(row)[i];
       // 1, but where an encoding also scales (RotaryScaling::attention_factor).
       const float magnitude = c * c + s * s;
-      cos[static_cast<size_t>(i)] = c / magnitude;
-      sin[static_cast<size_t>(i)] = -s / magnitude;
+      cos[i] = c / magnitude;
+      sin[i] = -s / magnitude;
     }
     for (int64_t at = 0; at < keys.cols; at += head_dim) {
       exec.kernels.rotate_half(cos.data(), sin.data(), pairs, keys.Row(row) + at);
@@ -38,8 +38,8 @@ void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
 KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32_t> tokens)
     : cols_(model.spec().kv_heads * model.spec().head_dim),
       rows_(std::ssize(tokens)),
-      k_(static_cast<size_t>(model.spec().layers)),
-      v_(static_cast<size_t>(model.spec().layers)) {
+      k_(model.spec().layers),
+      v_(model.spec().layers) {
   const AttentionGeometry geometry = Geometry(model.spec());
   const auto text = MakeTextCache(geometry, {.kv_type = DType::kF32, .context = rows_});
   {
@@ -53,7 +53,7 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
   const int64_t head_dim = model.spec().head_dim;
   constexpr int64_t kDepth = kernels::KvDepth(DType::kF32);
   for (size_t layer = 0; layer < k_.size(); ++layer) {
-    k_[layer].resize(static_cast<size_t>(rows_ * cols_));
+    k_[layer].resize(rows_ * cols_);
     if (!geometry.shape.values_from) v_[layer].resize(k_[layer].size());
     const ops::KvView kv = text->cache().View(static_cast<int64_t>(layer));
     for (int64_t row = 0; row < rows_; ++row) {
@@ -84,7 +84,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(v_.front().empty() ? 0 : rows, cols_);
     // How many they are is all that a step knows of them.
-    const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+    const std::vector<int32_t> tokens(rows);
     const Segment segment{.tokens = tokens, .text = &text};
     AttentionStep step(exec, {&segment, 1});
     for (size_t layer = 0; layer < k_.size(); ++layer) {

@@ -21,7 +21,7 @@ class KvFill : public ::testing::Test {
   }
 
   std::vector<int32_t> Tokens(int64_t count) const {
-    std::vector<int32_t> tokens(static_cast<size_t>(count));
+    std::vector<int32_t> tokens(count);
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 37 % 192);
     return tokens;
   }
@@ -29,11 +29,10 @@ class KvFill : public ::testing::Test {
   // Reads `count` more tokens; their hidden states.
   std::vector<float> Read(TextCache& text, int64_t count) {
     const std::vector<int32_t> tokens = Tokens(count);
-    std::vector<float> hidden(static_cast<size_t>(count * 64));
+    std::vector<float> hidden(count * 64);
     for (int64_t at = 0; at < count; at += 50) {
       const int64_t n = std::min<int64_t>(50, count - at);
-      const Segment segment{
-          std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)), &text};
+      const Segment segment{std::span(tokens).subspan(at, n), &text};
       model_->Forward(exec_, {&segment, 1}, {hidden.data() + at * 64, n, 64, 64});
     }
     return hidden;

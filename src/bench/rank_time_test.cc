@@ -84,7 +84,7 @@ std::vector<SuiteResult> Measure(const std::string& prefill, int ranks,
   const DecoderSpec spec = SmallShape();
   ThreadPool pool(1);
   const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {});
-  std::vector<SuiteResult> results(static_cast<size_t>(ranks));
+  std::vector<SuiteResult> results(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -96,7 +96,7 @@ std::vector<SuiteResult> Measure(const std::string& prefill, int ranks,
           .rounds = 2,
           .fill_kv = ranks == 3};
       CheckMemory(spec, options, 0);
-      results[static_cast<size_t>(rank)] = RunSuite(*model, options);
+      results[rank] = RunSuite(*model, options);
     });
   }
   for (std::thread& thread : threads) thread.join();

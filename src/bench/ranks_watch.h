@@ -34,7 +34,7 @@ class RanksWatch {
     const RankUse mine = {
         .cpu_seconds = static_cast<double>(std::clock() - clock_) / CLOCKS_PER_SEC,
         .sent_bytes = static_cast<double>(ranks_->sent_bytes() - sent_bytes_)};
-    std::vector<RankUse> all(static_cast<size_t>(ranks_->size()));
+    std::vector<RankUse> all(ranks_->size());
     ranks_->AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                       nullptr);
     return all;

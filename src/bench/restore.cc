@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 const SnapshotFacts kFacts = {{"bench", "restore"}};
 
 std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t count) {
-  std::vector<int32_t> tokens(static_cast<size_t>(count));
+  std::vector<int32_t> tokens(count);
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<int32_t>(i * 7919 % static_cast<size_t>(spec.vocab_size));
   }

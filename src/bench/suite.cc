@@ -24,7 +24,7 @@ namespace {
 // to the bit.
 std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t text, int64_t first, int64_t count) {
   std::vector<int32_t> tokens;
-  tokens.reserve(static_cast<size_t>(count));
+  tokens.reserve(count);
   for (int64_t i = first; i < first + count; ++i) {
     const uint64_t bits =
         RandomBits(/*seed=*/1, /*sequence=*/static_cast<uint64_t>(text), i, /*draw=*/0);
@@ -167,7 +167,7 @@ class Suite {
     std::vector<std::unique_ptr<TextCache>>& texts = texts_[depth];
     texts.resize(std::max(texts.size(), static_cast<size_t>(count)));
     for (int64_t i = 0; i < count; ++i) {
-      std::unique_ptr<TextCache>& text = texts[static_cast<size_t>(i)];
+      std::unique_ptr<TextCache>& text = texts[i];
       if (text != nullptr && text->CanTruncate(depth)) {
         text->Truncate(depth);
         continue;
@@ -181,13 +181,12 @@ class Suite {
       Grow(i, *text, depth);
       grown_ms_ += options_.now_ms() - begin_ms;
     }
-    return std::span(texts).first(static_cast<size_t>(count));
+    return std::span(texts).first(count);
   }
 
   // Whether the next round finds the texts of a test that was run at their depth.
   bool StayInDepth(const TestCase& test) const {
-    const auto texts =
-        std::span(texts_.at(test.depth_tokens)).first(static_cast<size_t>(test.texts));
+    const auto texts = std::span(texts_.at(test.depth_tokens)).first(test.texts);
     return std::ranges::all_of(
         texts, [&](const auto& text) { return text->CanTruncate(test.depth_tokens); });
   }
@@ -221,10 +220,8 @@ class Suite {
     while (text.length() < length) {
       const int64_t at = text.length(), next = std::min(length - at, text.MostNext());
       const int64_t n = text.TakesAllNext() ? next : std::min(next, options_.chunk_tokens);
-      const Segment segment{.tokens = std::span(tokens).subspan(static_cast<size_t>(at - first),
-                                                                static_cast<size_t>(n)),
-                            .text = &text,
-                            .phase = phase};
+      const Segment segment{
+          .tokens = std::span(tokens).subspan(at - first, n), .text = &text, .phase = phase};
       Step(exec, {&segment, 1}, at + n == length);
       reads.tokens += n;
       reads.kv += ReadsOf(text);
@@ -277,7 +274,7 @@ class Suite {
     const auto hidden = exec.workspace.Matrix<float>(rows, model_.hidden_size());
     model_.Forward(exec, segments, hidden);
     if (!wants_logits) return;
-    logits_.resize(static_cast<size_t>(texts * spec_.vocab_size));
+    logits_.resize(texts * spec_.vocab_size);
     model_.Logits(exec, hidden.Rows(rows - texts, rows),
                   {logits_.data(), texts, spec_.vocab_size, spec_.vocab_size});
   }

@@ -21,7 +21,7 @@ std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& opti
   for (const TestCase& test : options.cases) {
     std::vector<int64_t>& texts = lengths[test.depth_tokens];
     texts.resize(std::max(texts.size(), static_cast<size_t>(test.texts)));
-    for (int64_t& length : std::span(texts).first(static_cast<size_t>(test.texts))) {
+    for (int64_t& length : std::span(texts).first(test.texts)) {
       length = std::max(length, test.depth_tokens + test.tokens());
     }
   }

@@ -78,7 +78,7 @@ std::vector<GenerateResult> AnswerWithEcho(
   };
   std::vector<GenerateResult> results;
   if (request.generate.top_logprobs < 0) {
-    std::vector<bool> begun(static_cast<size_t>(request.answers()));
+    std::vector<bool> begun(request.answers());
     results = GenerateAnswers(engine, prompts, request.generate, options, request.samples, cancel,
                               [&](int answer, const Event& event) {
                                 const auto at = static_cast<size_t>(answer);

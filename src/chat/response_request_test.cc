@@ -251,7 +251,7 @@ TEST(ResponseJsonTest, ItemsOfAnAnswer) {
                         {0, "Hm."}, {1, "I look. "}, {2, R"({"x":1})"}, {3, "{}"}}));
   check(last.back()["response"]["output"]);
   for (const auto& [index, item] : done) {
-    EXPECT_EQ(last.back()["response"]["output"][static_cast<size_t>(index)], item);
+    EXPECT_EQ(last.back()["response"]["output"][index], item);
   }
   EXPECT_EQ(done.size(), 4u);
 }

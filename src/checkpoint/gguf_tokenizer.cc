@@ -142,7 +142,7 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
   for (const auto& [name, key] : kNamed) {
     const auto id = ReadId(metadata, name, vocab_size, config.warnings);
     if (id && static_cast<size_t>(*id) < texts.size()) {
-      config.named_tokens[key] = texts[static_cast<size_t>(*id)];
+      config.named_tokens[key] = texts[*id];
     }
   }
   // The newer name of each, then the older one of some.

@@ -270,7 +270,7 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
                                    options.samples, /*presses_to_exit=*/2,
                                    [&](int answer, const Event& event) {
                                      if (options.json) return;
-                                     AnswerSplitter& one = told[static_cast<size_t>(answer)];
+                                     AnswerSplitter& one = told[answer];
                                      one.Take(event);
                                      if (!event.done) return;
                                      one.Finish();

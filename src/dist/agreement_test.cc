@@ -24,8 +24,8 @@ TEST(AgreementTest, NamesTheRankAndTheDifference) {
         try {
           Agree(*world.Rank(rank), facts);
         } catch (const Error& error) {
-          errors[static_cast<size_t>(rank)] = error.what();
-          codes[static_cast<size_t>(rank)] = error.data().code;
+          errors[rank] = error.what();
+          codes[rank] = error.data().code;
         }
       });
     }

@@ -10,7 +10,7 @@ std::vector<double> MeasureLinks(Communicator& ranks) {
   using Clock = std::chrono::steady_clock;
   // As large as what ranks send of a context, so that a frame's latency counts as it will then.
   constexpr size_t kFrame = size_t{4} << 20;
-  std::vector<double> rates(static_cast<size_t>(ranks.size()));
+  std::vector<double> rates(ranks.size());
   std::vector<std::byte> mine(kFrame), theirs(kFrame);
   const auto turns = std::bit_ceil(static_cast<unsigned>(ranks.size()));
   for (unsigned turn = 1; turn < turns; ++turn) {

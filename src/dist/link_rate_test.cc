@@ -13,11 +13,10 @@ TEST(LinkRateTest, OfEveryPair) {
   for (const int size : {1, 2, 3, 4, 6}) {
     LocalWorld world(size);
     world.Delay(1);  // so that no frame of 4 MiB takes less
-    std::vector<std::vector<double>> rates(static_cast<size_t>(size));
+    std::vector<std::vector<double>> rates(size);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back(
-          [&, rank] { rates[static_cast<size_t>(rank)] = MeasureLinks(*world.Rank(rank)); });
+      threads.emplace_back([&, rank] { rates[rank] = MeasureLinks(*world.Rank(rank)); });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t rank = 0; rank < rates.size(); ++rank) {

@@ -27,7 +27,7 @@ class LocalWorld::Member : public Communicator {
       lock.lock();
     }
     for (const auto& [to, data] : outgoing) {
-      if (world_.silent_[static_cast<size_t>(rank_)]) continue;
+      if (world_.silent_[rank_]) continue;
       world_.frames_[{rank_, to}].emplace_back(data.begin(), data.end());
     }
     world_.changed_.notify_all();
@@ -38,7 +38,7 @@ class LocalWorld::Member : public Communicator {
           ThrowLeft(world_.left_->first, world_.left_->second);
         }
         if (cancel != nullptr) cancel->ThrowIfCancelled();
-        if (world_.silent_[static_cast<size_t>(one.from)]) ThrowLost(one.from, 0);
+        if (world_.silent_[one.from]) ThrowLost(one.from, 0);
         world_.changed_.wait_until(lock, NextLook());
       }
       const Frame frame = std::move(frames.front());
@@ -52,7 +52,7 @@ class LocalWorld::Member : public Communicator {
 
   void SendFarewell(std::string_view why) noexcept override {
     const std::lock_guard lock(world_.mutex_);
-    if (world_.silent_[static_cast<size_t>(rank_)]) return;
+    if (world_.silent_[rank_]) return;
     if (!world_.left_) world_.left_.emplace(rank_, why);
     world_.changed_.notify_all();
   }
@@ -62,7 +62,7 @@ class LocalWorld::Member : public Communicator {
   int rank_;
 };
 
-LocalWorld::LocalWorld(int size) : size_(size), silent_(static_cast<size_t>(size)) {}
+LocalWorld::LocalWorld(int size) : size_(size), silent_(size) {}
 
 std::shared_ptr<Communicator> LocalWorld::Rank(int rank) {
   return std::make_shared<Member>(*this, rank);
@@ -70,7 +70,7 @@ std::shared_ptr<Communicator> LocalWorld::Rank(int rank) {
 
 void LocalWorld::Silence(int rank) {
   const std::lock_guard lock(mutex_);
-  silent_[static_cast<size_t>(rank)] = true;
+  silent_[rank] = true;
 }
 
 void LocalWorld::Delay(double ms) {

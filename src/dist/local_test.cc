@@ -17,7 +17,7 @@ using testing::HasSubstr;
 // What ended each rank, or nothing.
 std::vector<std::string> RunRanks(LocalWorld& world, int size,
                                   const std::function<void(Communicator&)>& work) {
-  std::vector<std::string> errors(static_cast<size_t>(size));
+  std::vector<std::string> errors(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -25,7 +25,7 @@ std::vector<std::string> RunRanks(LocalWorld& world, int size,
       try {
         work(*mine);
       } catch (const Error& error) {
-        errors[static_cast<size_t>(rank)] = error.what();
+        errors[rank] = error.what();
       }
     });
   }
@@ -37,12 +37,12 @@ std::vector<std::string> RunRanks(LocalWorld& world, int size,
 void Talk(Communicator& mine) {
   const int size = mine.size();
   for (int turn = 0; turn < 50; ++turn) {
-    std::vector<int> all(static_cast<size_t>(size));
+    std::vector<int> all(size);
     const int given = 100 * turn + mine.rank();
     mine.AllGather(std::as_bytes(std::span(&given, 1)), std::as_writable_bytes(std::span(all)),
                    nullptr);
     for (int rank = 0; rank < size; ++rank) {
-      EXPECT_EQ(all[static_cast<size_t>(rank)], 100 * turn + rank);
+      EXPECT_EQ(all[rank], 100 * turn + rank);
     }
     int told = mine.rank();
     mine.Broadcast(std::as_writable_bytes(std::span(&told, 1)), turn % size, nullptr);
@@ -89,7 +89,7 @@ TEST(LocalWorldTest, WhoIsNotHeardOfIsLost) {
   const auto errors = RunRanks(world, 3, Talk);
   // Whoever finds it first tells the other.
   for (const int rank : {0, 1}) {
-    EXPECT_THAT(errors[static_cast<size_t>(rank)], HasSubstr("rank 2 is lost"));
+    EXPECT_THAT(errors[rank], HasSubstr("rank 2 is lost"));
   }
 }
 
@@ -106,7 +106,7 @@ TEST(LocalWorldTest, ACancelledRankEndsAll) {
 TEST(LocalWorldTest, RanksOutOfStepAreRefused) {
   LocalWorld world(2);
   const auto errors = RunRanks(world, 2, [&](Communicator& mine) {
-    const std::vector<std::byte> frame(static_cast<size_t>(3 + mine.rank()));
+    const std::vector<std::byte> frame(3 + mine.rank());
     std::vector<std::byte> all(2 * frame.size());
     mine.AllGather(frame, all, nullptr);
     mine.Barrier(nullptr);

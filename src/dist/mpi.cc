@@ -110,7 +110,7 @@ class MpiRanks : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string NameOf(int rank) const override {
-    return fmt::format("rank {} ({})", rank, hosts_[static_cast<size_t>(rank)]);
+    return fmt::format("rank {} ({})", rank, hosts_[rank]);
   }
 
  protected:
@@ -195,10 +195,9 @@ class MpiRanks : public Communicator {
       for (int other = 0; other < size_; ++other) {
         if (other == rank_) continue;
         int done = 0;
-        MPI_Test(&beats_[static_cast<size_t>(other)], &done, MPI_STATUS_IGNORE);
+        MPI_Test(&beats_[other], &done, MPI_STATUS_IGNORE);
         if (done == 0) continue;
-        MPI_Isend(&kNothing, 0, MPI_BYTE, other, kBeat, MPI_COMM_WORLD,
-                  &beats_[static_cast<size_t>(other)]);
+        MPI_Isend(&kNothing, 0, MPI_BYTE, other, kBeat, MPI_COMM_WORLD, &beats_[other]);
       }
       closed_.wait_until(lock, std::chrono::system_clock::now() + kBeatEvery,
                          [&] { return closing_; });
@@ -206,7 +205,7 @@ class MpiRanks : public Communicator {
       HearBeats();
       const double most = silence_s_ / std::chrono::duration<double>(kBeatEvery).count();
       for (int other = 0; other < size_; ++other) {
-        if (other != rank_ && ++missed_[static_cast<size_t>(other)] > most && !lost_) lost_ = other;
+        if (other != rank_ && ++missed_[other] > most && !lost_) lost_ = other;
       }
     }
   }
@@ -217,7 +216,7 @@ class MpiRanks : public Communicator {
     while (MPI_Iprobe(MPI_ANY_SOURCE, kBeat, MPI_COMM_WORLD, &found, &status) == MPI_SUCCESS &&
            found != 0) {
       MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, kBeat, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      missed_[static_cast<size_t>(status.MPI_SOURCE)] = 0;
+      missed_[status.MPI_SOURCE] = 0;
     }
   }
 
@@ -231,7 +230,7 @@ class MpiRanks : public Communicator {
     MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kFarewell,
              MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_CHAR, &length);
-    left_.emplace(status.MPI_SOURCE, std::string(text.data(), static_cast<size_t>(length)));
+    left_.emplace(status.MPI_SOURCE, std::string(text.data(), length));
   }
 
   static constexpr std::byte kNothing{};

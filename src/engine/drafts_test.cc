@@ -179,7 +179,7 @@ TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
     generations.push_back(engine.Submit(prompt(i), With(Greedy(150 + i), draft(i))));
   }
   for (int i = 0; i < 9; ++i) {
-    const auto result = generations[static_cast<size_t>(i)].Wait();
+    const auto result = generations[i].Wait();
     Session alone = engine.NewSession({});
     EXPECT_EQ(result.tokens, alone.Generate(prompt(i), Greedy(150 + i)).tokens) << i;
     EXPECT_EQ(result.drafts.has_value(), i % 3 != 0);
@@ -200,13 +200,13 @@ TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
     generations.push_back(engine.Submit(prompt(i), With(options(i), GetParam())));
   }
   for (int i = 1; i < 24; i += 2) {
-    Generation& given_up = generations[static_cast<size_t>(i)];
+    Generation& given_up = generations[i];
     for (int events = i; events > 0 && !given_up.Next().done;) --events;
     given_up.Cancel();
   }
   int64_t draft_tokens = 0;
   for (int i = 0; i < 24; ++i) {
-    const auto result = generations[static_cast<size_t>(i)].Wait();
+    const auto result = generations[i].Wait();
     Tokens alone = engine.NewSession({}).Generate(prompt(i), options(i)).tokens;
     if (i % 2 == 1) alone.resize(result.tokens.size());
     EXPECT_EQ(result.tokens, alone) << i;

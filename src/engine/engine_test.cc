@@ -539,7 +539,7 @@ TEST_F(RealModelTest, PredictsAStoryAsWellAsTheReference) {
     if (next == tokens.size()) return;
     double sum = 0;
     for (const float logit : logits) sum += std::exp(double{logit});
-    nats += std::log(sum) - logits[static_cast<size_t>(tokens[next])];
+    nats += std::log(sum) - logits[tokens[next]];
   });
   EXPECT_NEAR(nats / 373, 1.3160, 5e-5);  // the reference figure has four digits
 }

@@ -37,7 +37,7 @@ void HeldToSchema::Restrict(std::span<const int32_t> output, std::span<float> lo
     AllowOnly(allowed, logits);
   } else {
     for (const int32_t id : eos_) {
-      if (std::cmp_less(id, logits.size())) logits[static_cast<size_t>(id)] = -INFINITY;
+      if (std::cmp_less(id, logits.size())) logits[id] = -INFINITY;
     }
   }
 }

@@ -45,7 +45,7 @@ std::string ModelFingerprint(const std::string& folder) {
     std::ifstream in(file, std::ios::binary);
     std::string read;
     const auto take = [&](int64_t begin, int64_t end) {
-      std::string piece(static_cast<size_t>(std::max<int64_t>(0, end - begin)), '\0');
+      std::string piece(std::max<int64_t>(0, end - begin), '\0');
       in.seekg(begin);
       in.read(piece.data(), std::ssize(piece));
       read += piece;

@@ -113,7 +113,7 @@ TEST(Prefill, APausedTextIsReadAgainAsItWas) {
   }
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
-    const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+    const GenerateResult result = generations[i].Wait();
     EXPECT_EQ(AnswerOf(result), Alone(roomy, Prompt(i, 40 + i), Telling(150, 7))) << i;
     pauses += result.pauses;
   }

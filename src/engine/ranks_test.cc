@@ -35,11 +35,11 @@ std::vector<Outcome> OnRanks(
     const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; },
     const std::function<void(int)>& on_result = [](int) {}) {
   LocalWorld world(ranks);
-  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      Outcome& mine = outcomes[static_cast<size_t>(rank)];
+      Outcome& mine = outcomes[rank];
       const auto communicator = world.Rank(rank);
       try {
         const auto engine = std::make_shared<const Engine::Impl>(
@@ -177,7 +177,7 @@ TEST(Ranks, AWishToStopEndsAll) {
       Generate(3, Prompt(2, 990), options, {.prefill = "ring:chunk=64", .kv_type = "f32"});
   EXPECT_EQ(outcomes[0].error, "enough");
   for (const int rank : {1, 2}) {
-    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error, HasSubstr("rank 0 has ended"));
+    EXPECT_THAT(outcomes[rank].error, HasSubstr("rank 0 has ended"));
   }
 }
 

@@ -36,7 +36,7 @@ void BroadcastRequest(Communicator& ranks, const Request& request) {
 void BroadcastEnd(Communicator& ranks) { NumberOfRankZero(ranks, 0); }
 
 std::optional<RequestMessage> ReceiveRequest(Communicator& ranks) {
-  std::vector<uint8_t> bytes(static_cast<size_t>(NumberOfRankZero(ranks, 0)));
+  std::vector<uint8_t> bytes(NumberOfRankZero(ranks, 0));
   if (bytes.empty()) return std::nullopt;
   ranks.Broadcast(std::as_writable_bytes(std::span(bytes)), 0, nullptr);
   const Json told = Json::from_cbor(bytes);

@@ -26,7 +26,7 @@ std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
                                                int64_t question_begin, int64_t answer) {
   const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(question_begin));
   if (most < known + kernels::kTileTokens) return nullptr;
-  return RestoreFirst(plan, tokens.first(static_cast<size_t>(most)), known, question_begin, answer);
+  return RestoreFirst(plan, tokens.first(most), known, question_begin, answer);
 }
 
 std::unique_ptr<TextCache> SavedTexts::RestoreAll(const TextPlan& plan,

@@ -277,7 +277,7 @@ TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
       for (int i = 0; i < kPrompts; ++i) {
         const int word = (i * (client + 3) + client) % kWords;
         const auto result = engine.Submit(prompt_of(word), Telling(3), session).Wait();
-        wrong += AnswerOf(result) != expected[static_cast<size_t>(word)];
+        wrong += AnswerOf(result) != expected[word];
         cached += result.cached_tokens >= 64;
       }
     });

@@ -39,7 +39,7 @@ TEST(Scheduler, ManyAtOnceGiveTheTokensOfEachAlone) {
       generations.push_back(engine.Submit(Prompt(i, 1 + 23 * i), Greedy(20 + i), session));
     }
     for (int i = 0; i < 8; ++i) {
-      const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+      const GenerateResult result = generations[i].Wait();
       EXPECT_EQ(result.tokens, Alone(engine, Prompt(i, 1 + 23 * i), 20 + i, session)) << kv << i;
       EXPECT_EQ(result.finish_reason, FinishReason::kLength);
       EXPECT_EQ(result.pauses, 0);
@@ -183,7 +183,7 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
   }
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
-    const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+    const GenerateResult result = generations[i].Wait();
     EXPECT_EQ(result.tokens, Alone(roomy, Prompt(i, 40 + i), 150)) << i;
     if (i == 0) {
       EXPECT_EQ(result.pauses, 0) << "the oldest always goes on";
@@ -238,7 +238,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
     }
     generations[2].Cancel();
     for (int i = 0; i < 6; ++i) {
-      const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+      const GenerateResult result = generations[i].Wait();
       ASSERT_TRUE(result.kv.file);
       if (i == 2) continue;
       EXPECT_LT(result.kv.file->in_memory_bytes, result.kv.bytes);
@@ -345,8 +345,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
                                      std::make_shared<Interrupt>(), RequestKind::kSubmitted);
     engine->scheduler->Submit(one.request);
     started.push_back(std::move(one));
-    if (random(2, 4) == 0)
-      started[static_cast<size_t>(random(std::ssize(started), 5))].request->Cancel();
+    if (random(2, 4) == 0) started[random(std::ssize(started), 5)].request->Cancel();
     if (started.size() == 8) {
       finish(started.front());
       started.pop_front();

@@ -119,7 +119,7 @@ int64_t Session::Impl::Load(const std::string& name) {
   if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
   cache_ = std::move(cache);
   text_ = std::move(*tokens);
-  text_.resize(static_cast<size_t>(cache_->length()));
+  text_.resize(cache_->length());
   question_begin_ = question_begin;
   return cache_->length();
 }
@@ -161,7 +161,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
   constexpr int64_t kBlock = 64;
   const int64_t width = engine_->model->hidden_size(), vocab = engine_->spec.vocab_size;
-  std::vector<float> block(static_cast<size_t>(std::min(std::ssize(text), kBlock) * vocab));
+  std::vector<float> block(std::min(std::ssize(text), kBlock) * vocab);
   int64_t next = first + added;
   Follow(request, [&](const Event& event) {
     const auto states = request->TakeStates();

@@ -22,7 +22,7 @@ std::shared_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
   DecoderSpec spec = FakeModel::Spec(kVocab, 100);
   spec.sink_token = sink_token;
   auto model = std::make_unique<FakeModel>(kVocab, [output](int32_t, int64_t position) {
-    return static_cast<int32_t>(static_cast<uint8_t>(output.at(static_cast<size_t>(position))));
+    return static_cast<int32_t>(static_cast<uint8_t>(output.at(position)));
   });
   return std::make_shared<const Engine::Impl>(std::move(model), spec,
                                               std::make_unique<FakeTokenizer>(), SpecialTokens{},
@@ -142,7 +142,7 @@ TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
   std::vector<int64_t> positions;
   session.Logits(prompt, [&](int64_t position, std::span<const float> logits) {
     positions.push_back(position);
-    EXPECT_GT(logits["bcd"[static_cast<size_t>(position)]], logits['z']);
+    EXPECT_GT(logits["bcd"[position]], logits['z']);
   });
   EXPECT_EQ(positions, (std::vector<int64_t>{0, 1}));
 

@@ -21,18 +21,17 @@ int64_t NumberOfRankZero(Communicator& ranks, int64_t number) {
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens) {
   const int64_t count = NumberOfRankZero(ranks, std::ssize(tokens));
   std::vector<int32_t> shared(tokens.begin(), tokens.end());
-  shared.resize(static_cast<size_t>(count));
+  shared.resize(count);
   constexpr auto kMost = Communicator::kMostFrameBytes / static_cast<int64_t>(sizeof(int32_t));
   for (int64_t at = 0; at < count; at += kMost) {
-    const auto piece = std::span(shared).subspan(static_cast<size_t>(at),
-                                                 static_cast<size_t>(std::min(kMost, count - at)));
+    const auto piece = std::span(shared).subspan(at, std::min(kMost, count - at));
     ranks.Broadcast(std::as_writable_bytes(piece), 0, nullptr);
   }
   return shared;
 }
 
 bool AllGive(Communicator& ranks, int64_t number) {
-  std::vector<int64_t> all(static_cast<size_t>(ranks.size()));
+  std::vector<int64_t> all(ranks.size());
   ranks.AllGather(std::as_bytes(std::span(&number, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);
   return std::ranges::count(all, number) == std::ssize(all);
@@ -62,7 +61,7 @@ RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_v
   };
   Room mine{.free_bytes = budget.bytes() - budget.used(), .lack = {}};
   std::copy_n(lack.begin(), std::min(lack.size(), mine.lack.size()), mine.lack.begin());
-  std::vector<Room> all(static_cast<size_t>(ranks.size()));
+  std::vector<Room> all(ranks.size());
   ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);
   RanksRoom room{.lack = std::nullopt,

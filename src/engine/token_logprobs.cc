@@ -20,19 +20,18 @@ LogprobRow::LogprobRow(std::span<const float> logits, int top)
   // The smaller id comes first among equals, so that the list is unique.
   std::partial_sort(tokens.begin(), tokens.begin() + count, tokens.end(),
                     [&](int32_t a, int32_t b) {
-                      const float x = logits_[static_cast<size_t>(a)];
-                      const float y = logits_[static_cast<size_t>(b)];
+                      const float x = logits_[a];
+                      const float y = logits_[b];
                       return x > y || (x == y && a < b);
                     });
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const int32_t token = tokens[static_cast<size_t>(i)];
+    const int32_t token = tokens[i];
     top_.push_back({.token = token, .logprob = Of(token).logprob});
   }
 }
 
 TokenLogprobs LogprobRow::Of(int32_t token) const {
-  return {.logprob = static_cast<float>(logits_[static_cast<size_t>(token)] - log_sum_),
-          .top = top_};
+  return {.logprob = static_cast<float>(logits_[token] - log_sum_), .top = top_};
 }
 
 }  // namespace godwit

@@ -11,10 +11,8 @@ double DistinctShare(std::span<const int32_t> tokens, int64_t n) {
   assert(n >= 1);
   const int64_t runs = std::ssize(tokens) - n + 1;
   if (runs < 1) return 1;
-  const auto run_at = [&](int64_t at) {
-    return tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(n));
-  };
-  std::vector<int64_t> order(static_cast<size_t>(runs));
+  const auto run_at = [&](int64_t at) { return tokens.subspan(at, n); };
+  std::vector<int64_t> order(runs);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, [&](int64_t a, int64_t b) {
     return std::ranges::lexicographical_compare(run_at(a), run_at(b));

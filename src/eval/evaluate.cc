@@ -37,7 +37,7 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
                        int64_t limit_tokens) {
   EncodedTask encoded{.task = &task};
   for (int64_t row = 0; row < std::ssize(questions); ++row) {
-    EncodedQuestion next = EncodeQuestion(std::move(questions[static_cast<size_t>(row)]), encode);
+    EncodedQuestion next = EncodeQuestion(std::move(questions[row]), encode);
     next.row = row;
     const bool fits =
         std::all_of(next.choices.begin(), next.choices.end(),

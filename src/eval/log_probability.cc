@@ -25,7 +25,7 @@ struct Softmax {
 }  // namespace
 
 double LogProbability(std::span<const float> logits, int32_t token) {
-  return Softmax(logits).LogOf(logits[static_cast<size_t>(token)]);
+  return Softmax(logits).LogOf(logits[token]);
 }
 
 int32_t MostProbable(std::span<const float> logits) {

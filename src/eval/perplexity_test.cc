@@ -52,7 +52,7 @@ class PerplexityTest : public testing::Test {
     Session session = NewSession(session_options);
     positions_.clear();
     options.on_token = [&](const ScoredToken& scored) {
-      EXPECT_EQ(scored.token, texts[scored.text][static_cast<size_t>(scored.position)]);
+      EXPECT_EQ(scored.token, texts[scored.text][scored.position]);
       positions_.push_back(scored.position);
     };
     return MeasurePerplexity(session, texts, options);
@@ -244,7 +244,7 @@ TEST(PerplexityOfAModel, IsTheMeanOverItsLogits) {
       if (next == framed.size()) return;
       double sum = 0;
       for (const float logit : logits) sum += std::exp(double{logit});
-      nats += std::log(sum) - logits[static_cast<size_t>(framed[next])];
+      nats += std::log(sum) - logits[framed[next]];
     });
     const Texts texts = {engine.Tokenize(story, /*add_special=*/false)};
     Session session = engine.NewSession({.kv = kv, .chunk_tokens = 7});

@@ -30,11 +30,11 @@ class Windows {
     if (total == 0) session_.Logits(tokens, row);  // refuses it
     for (int64_t done = first; done < total;) {
       const int64_t end = std::max(done + 1, FirstWindow(tokens));
-      const int64_t begin = BeginOf(tokens.first(static_cast<size_t>(end)));
+      const int64_t begin = BeginOf(tokens.first(end));
       session_.Logits(
-          tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+          tokens.subspan(begin, end - begin),
           [&](int64_t i, std::span<const float> logits) { row(begin + i, logits); }, done - begin);
-      Note(tokens.first(static_cast<size_t>(end)));
+      Note(tokens.first(end));
       done = end;
       if (!on_progress) continue;
       on_progress({.done_tokens = done,
@@ -53,8 +53,7 @@ class Windows {
     GenerateOptions next{.max_tokens = 1, .sampler = options.sampler};
     next.ignore_eos = options.ignore_eos;
     while (std::ssize(result.tokens) != options.max_tokens && result.stop.empty()) {
-      const GenerateResult one =
-          session_.Generate(std::span(text).subspan(static_cast<size_t>(BeginOf(text))), next);
+      const GenerateResult one = session_.Generate(std::span(text).subspan(BeginOf(text)), next);
       if (one.finish_reason == FinishReason::kCancelled) {
         result.finish_reason = FinishReason::kCancelled;
         break;
@@ -102,7 +101,7 @@ class Windows {
   // Of the window that ends where the text does.
   int64_t BeginOf(std::span<const int32_t> text) const {
     const int64_t begin = std::max<int64_t>(0, std::ssize(text) - options_.window);
-    const auto window = text.subspan(static_cast<size_t>(begin));
+    const auto window = text.subspan(begin);
     return std::ssize(window) == options_.window && GetsSink(window) ? begin + 1 : begin;
   }
 

@@ -70,7 +70,7 @@ TEST(RecomputeTest, ReadsTheLastTokensAnewForEveryToken) {
     std::vector<int64_t> positions;
     recompute.logits(tokens,
                      [&](int64_t i, std::span<const float> row) {
-                       EXPECT_TRUE(std::ranges::equal(row, rows[static_cast<size_t>(i)])) << i;
+                       EXPECT_TRUE(std::ranges::equal(row, rows[i])) << i;
                        positions.push_back(i);
                      },
                      first, {});

@@ -52,8 +52,7 @@ void ScoringPlan::CheckFits(const Reader& reader) const {
 void ScoringPlan::Score(const Reader& reader, const Window& window, const OnToken& on_token,
                         const Reader::OnProgress& on_chunk) const {
   const std::vector<int32_t>& text = texts_[window.text];
-  auto tokens = std::span(text).subspan(static_cast<size_t>(window.begin),
-                                        static_cast<size_t>(window.end - window.begin));
+  auto tokens = std::span(text).subspan(window.begin, window.end - window.begin);
   // A view of a whole text is not copied where it needs no frame.
   std::vector<int32_t> framed;
   if (!frame_.empty()) {
@@ -67,7 +66,7 @@ void ScoringPlan::Score(const Reader& reader, const Window& window, const OnToke
       tokens.first(tokens.size() - 1),
       [&](int64_t i, std::span<const float> logits) {
         const int64_t position = window.score_begin + (i - first);
-        const int32_t token = text[static_cast<size_t>(position)];
+        const int32_t token = text[position];
         const double nll = -LogProbability(logits, token);
         if (std::isnan(nll)) {
           Throw(ErrorKind::kFormat,

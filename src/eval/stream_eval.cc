@@ -59,7 +59,7 @@ class Script {
   }
 
   std::span<const int32_t> header() const { return header_; }
-  std::span<const int32_t> line(int64_t i) const { return lines_[static_cast<size_t>(i)]; }
+  std::span<const int32_t> line(int64_t i) const { return lines_[i]; }
   // Of the text without what is said after the queries; the last query is the longest.
   int64_t Tokens(int64_t distance) const {
     const int64_t last = options_.lines - 1 - distance;
@@ -99,7 +99,7 @@ class Runner {
     for (int64_t sample = 0; sample < options_.samples; ++sample) {
       const Script script(coder_, options_, sample);
       for (int64_t i = 0; i < distances; ++i) {
-        auto& result = result_.distances[static_cast<size_t>(i)];
+        auto& result = result_.distances[i];
         CheckStreamFits(reader_, script.MostTokens(result.distance_lines));
         stream_tokens_ = script.Tokens(result.distance_lines);
         const int64_t left = (options_.samples - sample) * distances - i;
@@ -140,7 +140,7 @@ class Runner {
       turn.sample = sample;
       turn.line = asked;
       turn.distance_lines = result.distance_lines;
-      turn.distance_tokens = turn.position - begins[static_cast<size_t>(asked)];
+      turn.distance_tokens = turn.position - begins[asked];
       if (options_.recall && options_.recall(turn)) {
         stream.Recall(turn.fed);
         turn.known = true;

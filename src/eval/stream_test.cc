@@ -132,13 +132,13 @@ class PairTokenizer : public FakeTokenizer {
   }
   std::string Decode(std::span<const int32_t> ids, bool) const override {
     std::string text;
-    for (const int32_t id : ids) text += kTexts[static_cast<size_t>(id)];
+    for (const int32_t id : ids) text += kTexts[id];
     return text;
   }
   std::unique_ptr<StreamDecoder> NewStream(bool, const CancelToken*) const override {
     class Plain : public StreamDecoder {
      public:
-      std::string Push(int32_t id) override { return std::string(kTexts[static_cast<size_t>(id)]); }
+      std::string Push(int32_t id) override { return std::string(kTexts[id]); }
       std::string Flush() override { return ""; }
     };
     return std::make_unique<Plain>();
@@ -149,10 +149,10 @@ class PairTokenizer : public FakeTokenizer {
 void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
                const std::vector<int32_t>& fed) {
   DecoderSpec spec = FakeModel::Spec(7, 100);
-  const Engine::Impl engine(
-      std::make_unique<FakeModel>(
-          7, [said](int32_t, int64_t position) { return said.at(static_cast<size_t>(position)); }),
-      spec, std::make_unique<PairTokenizer>(), SpecialTokens{}, LoadOptions{.threads = 1});
+  const Engine::Impl engine(std::make_unique<FakeModel>(
+                                7, [said](int32_t, int64_t position) { return said.at(position); }),
+                            spec, std::make_unique<PairTokenizer>(), SpecialTokens{},
+                            LoadOptions{.threads = 1});
   const StreamCoder coder{
       .frame = {},
       .encode = [](std::string_view text) { return PairTokenizer().Encode(text, false); },

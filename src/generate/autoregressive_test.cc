@@ -98,7 +98,7 @@ TEST_F(AutoregressiveTest, ReadsThePromptInChunksAndThenContinuesIt) {
   for (const FakeModel::Read& read : model_.reads()) {
     EXPECT_EQ(read.position, position);
     for (const int32_t token : read.tokens) {
-      EXPECT_EQ(token, expected[static_cast<size_t>(position++)]);
+      EXPECT_EQ(token, expected[position++]);
     }
     sizes.push_back(std::ssize(read.tokens));
   }
@@ -203,7 +203,7 @@ TEST_F(AutoregressiveTest, AnErrorOfTheModelLeavesTheSequenceAsItWas) {
 int32_t DrawAt(const SamplerOptions& options, const FakeModel& model,
                const std::vector<int32_t>& tokens, size_t position, uint64_t id) {
   std::vector<float> logits(kVocab, model.other_logits);
-  logits[static_cast<size_t>(Script(tokens[position - 1], static_cast<int64_t>(position) - 1))] = 0;
+  logits[Script(tokens[position - 1], static_cast<int64_t>(position) - 1)] = 0;
   return Sampler(options, kVocab)
       .Sample(logits, std::span(tokens).first(position), id, static_cast<int64_t>(position));
 }

@@ -12,7 +12,7 @@ constexpr double kLeastReach = 0.02;
 
 int64_t DraftShape::ChildrenAt(int64_t depth) const {
   if (fixed.empty()) return children;
-  return depth < std::ssize(fixed) ? fixed[static_cast<size_t>(depth)] : 0;
+  return depth < std::ssize(fixed) ? fixed[depth] : 0;
 }
 
 DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources, DraftShape shape)
@@ -25,13 +25,13 @@ DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources, DraftSha
 }
 
 double DraftTree::ChanceOf(const Claim& claim) const {
-  const Source& source = sources_[static_cast<size_t>(claim.source)];
+  const Source& source = sources_[claim.source];
   const auto kind = static_cast<size_t>(claim.kind);
   return source.rates[kind].Chance(source.drafts->Priors()[kind]);
 }
 
 void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
-  const DraftNode parent = nodes_[static_cast<size_t>(node)];
+  const DraftNode parent = nodes_[node];
   const size_t first = nodes_.size();
   for (size_t source = 0; source < sources_.size(); ++source) {
     if (sources_[source].worth.rests()) continue;
@@ -55,8 +55,8 @@ void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
       std::swap(growth.claims[0], growth.claims[growth.claim_count - 1]);
     }
   }
-  growth_[static_cast<size_t>(node)].first_child = static_cast<int32_t>(first);
-  growth_[static_cast<size_t>(node)].children = static_cast<int32_t>(nodes_.size() - first);
+  growth_[node].first_child = static_cast<int32_t>(first);
+  growth_[node].children = static_cast<int32_t>(nodes_.size() - first);
   double sum = 0;
   for (size_t child = first; child < nodes_.size(); ++child) sum += growth_[child].chance;
   children_.clear();
@@ -67,7 +67,7 @@ void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
   const int64_t most = shape_.ChildrenAt(parent.depth);
   if (std::ssize(children_) > most) {
     std::ranges::sort(children_, std::greater());
-    children_.resize(static_cast<size_t>(most));
+    children_.resize(most);
   }
   for (const auto& child : children_) {
     reached_.push_back(child);
@@ -107,9 +107,9 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
       best = rate;
       pay = taken_.size();
     }
-    if (nodes_[static_cast<size_t>(-node)].depth < deepest) Expand(text, -node);
+    if (nodes_[-node].depth < deepest) Expand(text, -node);
   }
-  for (size_t i = 0; i < pay; ++i) growth_[static_cast<size_t>(taken_[i])].row = 0;
+  for (size_t i = 0; i < pay; ++i) growth_[taken_[i]].row = 0;
   tokens_.clear();
   parents_.clear();
   rows_.clear();
@@ -118,26 +118,25 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
 
 // Those of a node that was taken up and of what hangs on it, the likeliest child first.
 void DraftTree::TakeRows(int32_t node) {
-  Growth& growth = growth_[static_cast<size_t>(node)];
-  const int32_t parent = nodes_[static_cast<size_t>(node)].parent;
+  Growth& growth = growth_[node];
+  const int32_t parent = nodes_[node].parent;
   growth.row = std::ssize(rows_);
-  tokens_.push_back(nodes_[static_cast<size_t>(node)].token);
-  parents_.push_back(parent < 0 ? -1
-                                : static_cast<int32_t>(growth_[static_cast<size_t>(parent)].row));
+  tokens_.push_back(nodes_[node].token);
+  parents_.push_back(parent < 0 ? -1 : static_cast<int32_t>(growth_[parent].row));
   rows_.push_back(node);
   std::vector<int32_t> children;
   for (int32_t i = 0; i < growth.children; ++i) {
-    if (growth_[static_cast<size_t>(growth.first_child + i)].row == 0) {
+    if (growth_[growth.first_child + i].row == 0) {
       children.push_back(growth.first_child + i);
     }
   }
   std::ranges::stable_sort(children, std::greater(),
-                           [&](int32_t child) { return nodes_[static_cast<size_t>(child)].reach; });
+                           [&](int32_t child) { return nodes_[child].reach; });
   for (const int32_t child : children) TakeRows(child);
 }
 
 std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
-  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  const Growth& growth = growth_[rows_[row]];
   std::optional<int64_t> next;
   for (int32_t i = 0; i < growth.children; ++i) {
     const auto node = static_cast<size_t>(growth.first_child + i);
@@ -145,7 +144,7 @@ std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
     const bool hit = nodes_[node].token == token;
     for (size_t c = 0; c < child.claim_count; ++c) {
       const auto [source, kind] = child.claims[c];
-      sources_[static_cast<size_t>(source)].rates[static_cast<size_t>(kind)].Count(hit);
+      sources_[source].rates[kind].Count(hit);
     }
     if (hit && child.row >= 0) next = child.row;
   }
@@ -153,16 +152,15 @@ std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
 }
 
 size_t DraftTree::SourceOf(int64_t row) const {
-  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  const Growth& growth = growth_[rows_[row]];
   return static_cast<size_t>(growth.claims[0].source);
 }
 
 size_t DraftTree::CheapestSourceOf(int64_t row) const {
-  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  const Growth& growth = growth_[rows_[row]];
   const auto claims = std::span(growth.claims).first(growth.claim_count);
-  const auto cheapest = std::ranges::min_element(claims, {}, [&](const Claim& claim) {
-    return sources_[static_cast<size_t>(claim.source)].worth.ms_a_step();
-  });
+  const auto cheapest = std::ranges::min_element(
+      claims, {}, [&](const Claim& claim) { return sources_[claim.source].worth.ms_a_step(); });
   return static_cast<size_t>(cheapest->source);
 }
 

@@ -18,7 +18,7 @@ class Four : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> /*text*/, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override {
-    const int32_t token = tree[static_cast<size_t>(node)].token;
+    const int32_t token = tree[node].token;
     for (int32_t i = 3; i >= 0; --i) offers.push_back({10 * token + i, i});
   }
 

@@ -18,7 +18,7 @@ int32_t ClassOf(double probability) {
 void OfferLikeliest(std::span<const float> logits, int32_t head, std::vector<DraftOffer>& offers) {
   std::array<int32_t, kOffered> best{};
   size_t count = 0;
-  const auto logit = [&](int32_t t) { return logits[static_cast<size_t>(t)]; };
+  const auto logit = [&](int32_t t) { return logits[t]; };
   float least = -INFINITY;
   for (int32_t t = 0; t < std::ssize(logits); ++t) {
     if (!(logit(t) > least)) continue;
@@ -68,7 +68,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
   heads_->Guess(exec, model, states, logits);
   for (int64_t row = 0; row < logits.rows; ++row) {
     const auto head = static_cast<size_t>(row / n);
-    auto& offers = computed_[static_cast<size_t>(row % n)]->offers[head];
+    auto& offers = computed_[row % n]->offers[head];
     offers.clear();
     OfferLikeliest(logits.RowSpan(row), static_cast<int32_t>(head), offers);
   }
@@ -77,7 +77,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
 
 HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
     : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::Guesses>()) {
-  draft_tokens_->offers.resize(static_cast<size_t>(batch_->heads()));
+  draft_tokens_->offers.resize(batch_->heads());
   for (int64_t head = 0; head < batch_->heads(); ++head) {
     for (int32_t i = 0; i < kClasses; ++i) priors_.push_back(0.7 * std::exp2(-i));
   }
@@ -85,7 +85,7 @@ HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
 
 void HeadDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
                        std::vector<DraftOffer>& offers) {
-  const auto head = static_cast<size_t>(tree[static_cast<size_t>(node)].depth);
+  const auto head = static_cast<size_t>(tree[node].depth);
   if (text.size() != draft_tokens_->length || head >= draft_tokens_->offers.size()) return;
   offers.insert(offers.end(), draft_tokens_->offers[head].begin(),
                 draft_tokens_->offers[head].end());

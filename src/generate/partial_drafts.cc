@@ -21,7 +21,7 @@ PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t le
 
 void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
                           int32_t node, std::vector<DraftOffer>& offers) {
-  const auto [token, parent, depth, reach] = tree[static_cast<size_t>(node)];
+  const auto [token, parent, depth, reach] = tree[node];
   const auto at = static_cast<size_t>(depth);
   if (std::ssize(text) != text_tokens_ || at > draft_tokens_.size()) return;
   if (depth == 0) chain_.clear();
@@ -62,7 +62,7 @@ void PartialDrafts::CountHits(std::span<const int32_t> text) {
     if (at >= text.size()) break;
     const bool hit = text[at++] == guess.token;
     all_.Count(hit);
-    rates_[static_cast<size_t>(guess.kind)].Count(hit);
+    rates_[guess.kind].Count(hit);
     if (!hit) break;
   }
 }
@@ -120,7 +120,7 @@ void PartialDrafts::GoOnAs(const Sequence& sequence) {
                             .id = sequence.id});
   } else {
     draft_->cache->GoOnAs(*sequence.cache);
-    draft_->tokens.resize(static_cast<size_t>(text_tokens_));
+    draft_->tokens.resize(text_tokens_);
     draft_->tokens.insert(draft_->tokens.end(), sequence.tokens.begin() + text_tokens_,
                           sequence.tokens.end());
   }
@@ -160,11 +160,11 @@ void PartialDrafts::Add(int32_t token, std::span<const float> logits) {
   int32_t other = -1;
   float best = -INFINITY;
   for (int32_t t = 0; t < std::ssize(logits); ++t) {
-    if (!(logits[static_cast<size_t>(t)] > best) || t == token) continue;
-    best = logits[static_cast<size_t>(t)];
+    if (!(logits[t] > best) || t == token) continue;
+    best = logits[t];
     other = t;
   }
-  const float lead = logits[static_cast<size_t>(token)] - best;
+  const float lead = logits[token] - best;
   const auto kind = static_cast<int32_t>(std::ranges::upper_bound(kLeads, lead) - kLeads.begin());
   draft_tokens_.push_back({.token = token,
                            .kind = kind,

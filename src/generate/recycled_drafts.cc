@@ -12,7 +12,7 @@ uint8_t GapClass(float gap) { return gap < 0.5f ? 0 : gap < 1.5f ? 1 : gap < 3 ?
 
 }  // namespace
 
-RecycledDrafts::RecycledDrafts(int64_t vocab) : successors_(static_cast<size_t>(vocab)) {
+RecycledDrafts::RecycledDrafts(int64_t vocab) : successors_(vocab) {
   // The first by its lead, the others by how far they stand behind it.
   constexpr double kFirst[kGaps] = {0.25, 0.35, 0.5, 0.7}, kOther[kGaps] = {0.2, 0.1, 0.04, 0.01};
   priors_.assign(std::begin(kFirst), std::end(kFirst));
@@ -23,7 +23,7 @@ RecycledDrafts::RecycledDrafts(int64_t vocab) : successors_(static_cast<size_t>(
 
 void RecycledDrafts::Offer(std::span<const int32_t> /*text*/, std::span<const DraftNode> tree,
                            int32_t node, std::vector<DraftOffer>& offers) {
-  const Successors& known = successors_[static_cast<size_t>(tree[static_cast<size_t>(node)].token)];
+  const Successors& known = successors_[tree[node].token];
   for (size_t rank = 0; rank < known.count; ++rank) {
     offers.push_back({known.tokens[rank], static_cast<int32_t>(rank) * kGaps + known.gaps[rank]});
   }
@@ -32,7 +32,7 @@ void RecycledDrafts::Offer(std::span<const int32_t> /*text*/, std::span<const Dr
 void RecycledDrafts::Learn(int32_t token, std::span<const float> logits) {
   std::array<int32_t, kKept> best{};
   size_t count = 0;
-  const auto logit = [&](int32_t t) { return logits[static_cast<size_t>(t)]; };
+  const auto logit = [&](int32_t t) { return logits[t]; };
   float least = -INFINITY;  // that gets in; NaN never does
   for (int32_t t = 0; t < std::ssize(logits); ++t) {
     if (!(logit(t) > least)) continue;
@@ -42,7 +42,7 @@ void RecycledDrafts::Learn(int32_t token, std::span<const float> logits) {
     best[at] = t;
     if (count == kKept) least = logit(best[kKept - 1]);
   }
-  Successors& known = successors_[static_cast<size_t>(token)];
+  Successors& known = successors_[token];
   known.tokens = best;
   known.count = static_cast<uint8_t>(count);
   for (size_t rank = 0; rank < count; ++rank) {

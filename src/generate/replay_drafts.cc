@@ -57,14 +57,14 @@ Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts
   for (const auto& source : tree.sources()) replay.accepted.push_back({source.drafts->name(), 0});
   int64_t length = from;
   while (length < std::ssize(text)) {
-    const auto so_far = text.first(static_cast<size_t>(length));
+    const auto so_far = text.first(length);
     for (const auto& source : tree.sources()) source.drafts->Follow(so_far);
     tree.Grow(so_far, costs,
               {.rows = costs.Largest(), .depth = std::ssize(text) - length - 1, .other_rows = 0});
     std::optional<int64_t> row = 0;
     while (row) {
       if (*row > 0) ++replay.accepted[tree.SourceOf(*row)].draft_tokens;
-      row = tree.Step(*row, text[static_cast<size_t>(length++)]);
+      row = tree.Step(*row, text[length++]);
     }
     ++replay.steps;
     replay.draft_tokens += std::ssize(tree.tokens()) - 1;
@@ -80,8 +80,7 @@ void ReadPrompt(std::span<const int32_t> tokens, const LanguageModel& model, con
   constexpr int64_t kChunk = 256;
   while (cache.length() + 1 < std::ssize(tokens)) {
     const int64_t n = std::min(kChunk, std::ssize(tokens) - 1 - cache.length());
-    const Segment chunk{tokens.subspan(static_cast<size_t>(cache.length()), static_cast<size_t>(n)),
-                        &cache};
+    const Segment chunk{tokens.subspan(cache.length(), n), &cache};
     Workspace::Scope scope(exec.workspace);
     model.Forward(exec, {&chunk, 1}, exec.workspace.Matrix<float>(n, model.hidden_size()));
   }
@@ -101,7 +100,7 @@ Replay ReplayDrafts(std::span<const int32_t> text, const TextCache& prompt,
       .sampler = Sampler({.temperature = 0}, static_cast<int32_t>(model.vocab_size())),
       .restrict_to = [&](std::span<const int32_t> tokens, std::span<float> logits) {
         std::ranges::fill(logits, -INFINITY);
-        logits[static_cast<size_t>(text[tokens.size()])] = 0;
+        logits[text[tokens.size()]] = 0;
       }};
   replayed_ms = 0;
   while (std::ssize(sequence.tokens) < std::ssize(text)) {

@@ -92,7 +92,7 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
       if (node == 0 && text.size() == length_) offers.push_back({Next(tree[0].token), 0});
     }
     void Learn(int32_t token, std::span<const float> logits) override {
-      EXPECT_EQ(logits[static_cast<size_t>(Next(token))], 0);
+      EXPECT_EQ(logits[Next(token)], 0);
     }
     void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override {
       length_ = sequence.tokens.size();

@@ -36,8 +36,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
   continues_ = sequence.pending() == 1;
   AskAll([&](DraftSource& drafts) {
     drafts.Follow(std::span(sequence.tokens)
-                      .first(static_cast<size_t>(
-                          std::min(std::ssize(sequence.tokens), length + max_tokens))));
+                      .first(std::min(std::ssize(sequence.tokens), length + max_tokens)));
   });
   const int64_t awake = std::ranges::count_if(
       tree_.sources(), [](const auto& source) { return !source.worth.rests(); });
@@ -73,7 +72,7 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   if (grown_) {
     AskAll([&](DraftSource& drafts) {
       for (int64_t row = 0; row < own_rows_; ++row) {
-        drafts.Learn(tree_.tokens()[static_cast<size_t>(row)], outcome.logits.RowSpan(row));
+        drafts.Learn(tree_.tokens()[row], outcome.logits.RowSpan(row));
       }
     });
   }
@@ -95,7 +94,7 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   if (!PlainStepIsDue()) {
     AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
   }
-  return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
+  return std::span<const int32_t>(sequence.tokens).last(tokens);
 }
 
 void Speculative::EndStep(const LanguageModel& model, const Exec& exec) {

@@ -331,7 +331,7 @@ class Everything : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> /*text*/, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override {
-    if (tree[static_cast<size_t>(node)].depth > 1) return;
+    if (tree[node].depth > 1) return;
     for (int32_t token : {4, 1, 3}) offers.push_back({token, 0});
   }
 
@@ -347,16 +347,15 @@ std::vector<std::vector<double>> TwoTokensOf(const SamplerOptions& options, int3
     for (int64_t t = 0; t < 6; ++t) logits.push_back(Dice::LogitOf(text.back(), t));
     std::vector<double> p(6, 0);
     for (const Candidate& c : sampler.Distribution(logits, text)) {
-      p[static_cast<size_t>(c.token)] = c.probability;
+      p[c.token] = c.probability;
     }
     return p;
   };
   const auto first = distribution({2, last});
   for (int32_t a = 0; a < 6; ++a) {
-    if (first[static_cast<size_t>(a)] == 0) continue;
+    if (first[a] == 0) continue;
     const auto second = distribution({2, last, a});
-    for (size_t b = 0; b < 6; ++b)
-      expected[static_cast<size_t>(a)][b] = first[static_cast<size_t>(a)] * second[b];
+    for (size_t b = 0; b < 6; ++b) expected[a][b] = first[a] * second[b];
   }
   return expected;
 }
@@ -432,8 +431,8 @@ TEST_F(SpeculativeTest, ThePublishedRuleDrawsSomethingElse) {
     uint32_t draws = 0;
     for (const int32_t guess : {4, 1, 3}) {
       const int32_t a = draw(first, Uniform(12, trial, 0, draws++));
-      std::vector<double> after = expected[static_cast<size_t>(a)];
-      for (double& p : after) p /= first[static_cast<size_t>(a)];
+      std::vector<double> after = expected[a];
+      for (double& p : after) p /= first[a];
       const int32_t b = draw(after, Uniform(12, trial, 1, draws++));
       const size_t agrees = a == guess ? 1 : 0;
       if (token >= 0 && agrees <= longest) continue;

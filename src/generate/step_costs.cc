@@ -22,10 +22,10 @@ StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
   int64_t before = 0;
   for (const auto& [rows, ms] : ms_of_rows) {
     assert(rows >= 1 && rows <= kMostRows);
-    const double from = costs.ms_[static_cast<size_t>(before)];
-    costs.ms_[static_cast<size_t>(rows)] = ms;
+    const double from = costs.ms_[before];
+    costs.ms_[rows] = ms;
     for (int64_t r = before + 1; before > 0 && r < rows; ++r) {
-      costs.ms_[static_cast<size_t>(r)] =
+      costs.ms_[r] =
           std::lerp(from, ms, static_cast<double>(r - before) / static_cast<double>(rows - before));
     }
     before = rows;
@@ -35,8 +35,8 @@ StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
 
 void StepCosts::Record(int64_t rows, double ms) {
   if (rows < 1 || rows > kMostRows || !(ms > 0)) return;
-  double& known = ms_[static_cast<size_t>(rows)];
-  if (double& first = first_[static_cast<size_t>(rows)]; known == 0) {
+  double& known = ms_[rows];
+  if (double& first = first_[rows]; known == 0) {
     if (first > 0) known = std::min(first, ms);
     first = ms;
     return;
@@ -50,13 +50,13 @@ void StepCosts::Record(int64_t rows, double ms) {
 double StepCosts::Ms(int64_t rows) const {
   assert(rows >= 1);
   rows = std::min(rows, kMostRows);
-  while (rows > 0 && ms_[static_cast<size_t>(rows)] == 0) --rows;
-  return ms_[static_cast<size_t>(rows)];
+  while (rows > 0 && ms_[rows] == 0) --rows;
+  return ms_[rows];
 }
 
 int64_t StepCosts::Largest() const {
   int64_t rows = kMostRows;
-  while (rows > 0 && ms_[static_cast<size_t>(rows)] == 0) --rows;
+  while (rows > 0 && ms_[rows] == 0) --rows;
   return rows;
 }
 

@@ -144,7 +144,7 @@ TEST_F(StepTogetherTest, WhatHasNoLogitsShowsNone) {
   const std::function<void(std::span<const float>)> see = [&](std::span<const float> logits) {
     ASSERT_EQ(std::ssize(logits), kVocab);
     ++choices;
-    EXPECT_EQ(logits[static_cast<size_t>(Text(1, 16)[15])], 0) << "before anything has changed any";
+    EXPECT_EQ(logits[Text(1, 16)[15]], 0) << "before anything has changed any";
   };
   std::vector<Participant> parts = {Part(prompt), Part(decode)};
   parts[0].on_choice = &see;

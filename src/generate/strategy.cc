@@ -9,8 +9,7 @@ Segment NextSegment(const Sequence& sequence, int64_t max_tokens) {
   const int64_t pending = sequence.pending();
   assert(pending > 0 && max_tokens > 0);
   return {.tokens = std::span<const int32_t>(sequence.tokens)
-                        .subspan(static_cast<size_t>(sequence.cache->length()),
-                                 static_cast<size_t>(std::min(max_tokens, sequence.next()))),
+                        .subspan(sequence.cache->length(), std::min(max_tokens, sequence.next())),
           .text = sequence.cache.get(),
           .phase = pending == 1 ? Phase::kDecode : Phase::kPrompt};
 }

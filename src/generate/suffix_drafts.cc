@@ -36,14 +36,14 @@ SuffixDrafts::SuffixDrafts() {
 
 void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
                          int32_t node, std::vector<DraftOffer>& offers) {
-  const DraftNode& at = tree[static_cast<size_t>(node)];
+  const DraftNode& at = tree[node];
   if (static_cast<size_t>(node) >= matches_.size()) matches_.resize(static_cast<size_t>(node) + 1);
-  Matches& matches = matches_[static_cast<size_t>(node)];
+  Matches& matches = matches_[node];
   matches.clear();
   if (at.parent < 0) {
     index_.Find(text, kMostMatches, matches);
   } else {
-    for (const auto [place, tokens] : matches_[static_cast<size_t>(at.parent)]) {
+    for (const auto [place, tokens] : matches_[at.parent]) {
       const auto next = static_cast<size_t>(place) + 1;
       // Nothing follows the text's end yet.
       if (next + 1 >= text.size() || text[next] != at.token) continue;

@@ -16,7 +16,7 @@ constexpr size_t kEnough = 4;
 uint32_t SuffixIndex::Hash(std::span<const int32_t> text, int64_t end, int32_t gram) {
   uint64_t hash = 0;
   for (int64_t i = end - gram; i < end; ++i) {
-    hash = (hash ^ static_cast<uint32_t>(text[static_cast<size_t>(i)])) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ static_cast<uint32_t>(text[i])) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 29;
   }
   return static_cast<uint32_t>(hash >> 16);
@@ -24,7 +24,7 @@ uint32_t SuffixIndex::Hash(std::span<const int32_t> text, int64_t end, int32_t g
 
 void SuffixIndex::Link(Chain& chain, std::span<const int32_t> text, int64_t place) {
   int32_t& latest = chain.latest[Hash(text, place + 1, chain.gram) & (chain.latest.size() - 1)];
-  chain.before[static_cast<size_t>(place)] = latest;
+  chain.before[place] = latest;
   latest = static_cast<int32_t>(place);
 }
 
@@ -32,7 +32,7 @@ void SuffixIndex::Extend(std::span<const int32_t> text) {
   const int64_t places = std::max<int64_t>(0, std::ssize(text) - 1);
   if (places < indexed_) indexed_ = 0;
   for (Chain& chain : chains_) {
-    chain.before.resize(static_cast<size_t>(places), -1);
+    chain.before.resize(places, -1);
     int64_t place = indexed_;
     if (chain.latest.size() < static_cast<size_t>(places) || indexed_ == 0) {
       chain.latest.assign(std::bit_ceil(static_cast<size_t>(places + 1024)), -1);
@@ -51,8 +51,7 @@ void SuffixIndex::Find(std::span<const int32_t> text, size_t most,
   const int64_t end = std::ssize(text);
   const auto same_tokens = [&](int64_t place) {
     int32_t same = 0;
-    while (same < kLongest && same <= place &&
-           text[static_cast<size_t>(place - same)] == text[static_cast<size_t>(end - 1 - same)]) {
+    while (same < kLongest && same <= place && text[place - same] == text[end - 1 - same]) {
       ++same;
     }
     return same;
@@ -64,7 +63,7 @@ void SuffixIndex::Find(std::span<const int32_t> text, size_t most,
       const int32_t same = same_tokens(place);
       const bool known = std::ranges::find(matches, place, &Match::position) != matches.end();
       if (same >= chain.gram && !known) matches.push_back({place, same});
-      place = chain.before[static_cast<size_t>(place)];
+      place = chain.before[place];
     }
     if (matches.size() >= kEnough) return;
   }

@@ -16,7 +16,7 @@ std::vector<SuffixIndex::Match> AllMatches(std::span<const int32_t> text) {
   for (int64_t place = end - 1; place >= 0; --place) {
     int32_t same = 0;
     while (same < SuffixIndex::kLongest && same <= place &&
-           text[static_cast<size_t>(place - same)] == text[static_cast<size_t>(end - same)]) {
+           text[place - same] == text[end - same]) {
       ++same;
     }
     if (same > 0) matches.push_back({static_cast<int32_t>(place), same});

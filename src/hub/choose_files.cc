@@ -96,7 +96,7 @@ class Models {
   ChosenFiles Choose(const fs::path& file) const {
     const std::vector<std::string> words = GgufWords(files_);
     const auto at = std::find(files_.begin(), files_.end(), file) - files_.begin();
-    ChosenFiles chosen{.word = words[static_cast<size_t>(at)]};
+    ChosenFiles chosen{.word = words[at]};
     for (const fs::path& part : GgufParts(file)) {
       const auto found = by_name_.find(part.native());
       if (found == by_name_.end()) {

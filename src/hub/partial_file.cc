@@ -50,7 +50,7 @@ void PartialFile::HashWhatIsThere(const CancelToken* cancel) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(path_, "read");
     if (count == 0) return Restart();  // somebody cut it
-    hash_.Add(std::span(bytes).first(static_cast<size_t>(count)));
+    hash_.Add(std::span(bytes).first(count));
     at += count;
   }
 }
@@ -67,7 +67,7 @@ void PartialFile::Append(std::string_view text) {
     if (count < 0 && errno == EINTR) continue;
     if (count == 0) errno = EIO;
     if (count <= 0) ThrowErrno(path_, "write");
-    const auto written = left.first(static_cast<size_t>(count));
+    const auto written = left.first(count);
     if (hashed_) hash_.Add(written);
     size_ += count;
     left = left.subspan(written.size());

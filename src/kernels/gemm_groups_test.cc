@@ -259,7 +259,7 @@ TEST(GroupedWeights, MultiplyAsTheyUnpack) {
   for (const GroupFormat& format : kFormats) {
     Problem problem(format, 3, 300, 70, 9);
     const Guarded<float> got = problem.Run(*AllIsas().back().table);
-    std::vector<float> w(static_cast<size_t>(problem.k));
+    std::vector<float> w(problem.k);
     for (int64_t c = 0; c < problem.columns; ++c) {
       UnpackColumn(format, problem.Panel(c), c % kPanelColumns, problem.k, w.data());
       for (int64_t r = 0; r < problem.rows; ++r) {
@@ -267,8 +267,8 @@ TEST(GroupedWeights, MultiplyAsTheyUnpack) {
         for (int64_t i = 0; i < problem.k; ++i) {
           const double a = double{problem.scales[r * problem.blocks + i / BlockInputs(format)]} *
                            problem.a[r * problem.a_stride + i];
-          sum += a * w[static_cast<size_t>(i)];
-          magnitude += std::abs(a * w[static_cast<size_t>(i)]);
+          sum += a * w[i];
+          magnitude += std::abs(a * w[i]);
         }
         const double want = sum * problem.factors[c] + problem.bias[c];
         ASSERT_NEAR(got[r * problem.out_stride + c], want,

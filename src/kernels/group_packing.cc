@@ -135,7 +135,7 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
   const Scaling scaling = format.scaling;
   const bool mins = scaling == Scaling::kMins || scaling == Scaling::kNestedMins;
   GroupedRow row;
-  row.codes.resize(static_cast<size_t>(inputs));
+  row.codes.resize(inputs);
   row.scales.resize(IsNested(scaling) ? static_cast<size_t>(BlockCount(format, inputs)) : groups);
   if (mins) row.mins.resize(row.scales.size());
   if (scaling == Scaling::kZeros) row.zeros.resize(groups);

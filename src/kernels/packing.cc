@@ -74,11 +74,11 @@ void PadLastUnit(const void* const rows[kPanelColumns], int64_t unit, int64_t un
                  int64_t bytes, char* panel) {
   if (bytes == 0) return;
   char* out = panel + unit * kPanelColumns * unit_bytes;
-  std::memset(out, 0, static_cast<size_t>(kPanelColumns * unit_bytes));
+  std::memset(out, 0, kPanelColumns * unit_bytes);
   for (int64_t c = 0; c < kPanelColumns; ++c) {
     const auto* row = static_cast<const char*>(rows[c]);
     if (row == nullptr) continue;
-    std::memcpy(out + c * unit_bytes, row + unit * unit_bytes, static_cast<size_t>(bytes));
+    std::memcpy(out + c * unit_bytes, row + unit * unit_bytes, bytes);
   }
 }
 

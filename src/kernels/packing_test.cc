@@ -72,11 +72,11 @@ TEST(PackingTest, LayoutOfBF16) {
 
 // int8 + 128, unsigned; what is padding holds the 128 of zero.
 void ExpectLayoutOfI8(int64_t columns, int64_t k) {
-  std::vector<int8_t> w(static_cast<size_t>(columns * k));
+  std::vector<int8_t> w(columns * k);
   for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i * 37 - 128);
   const void* rows[kPanelColumns] = {};
   for (int64_t c = 0; c < columns; ++c) rows[c] = w.data() + c * k;
-  std::vector<uint8_t> want(static_cast<size_t>(PanelBytes(DType::kI8, k)), 128);
+  std::vector<uint8_t> want(PanelBytes(DType::kI8, k), 128);
   for (int64_t c = 0; c < columns; ++c) {
     for (int64_t i = 0; i < k; ++i) {
       want[(i / 4 * 64 + c) * 4 + i % 4] = static_cast<uint8_t>(w[c * k + i] + 128);

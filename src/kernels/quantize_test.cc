@@ -52,10 +52,10 @@ TEST_P(QuantizeTest, SaysWhatIsNotFinite) {
     for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
       for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
         if (at < 0 || n == 0) continue;
-        std::vector<float> x(static_cast<size_t>(n), 1.0f);
+        std::vector<float> x(n, 1.0f);
         std::vector<int8_t> out(static_cast<size_t>(n) + kQuad);
         EXPECT_EQ(table().largest_magnitude(x.data(), n), 1.0f);
-        x[static_cast<size_t>(at)] = bad;
+        x[at] = bad;
         EXPECT_FALSE(table().quantize(x.data(), 1.0f, n, out.data()).finite);
         EXPECT_TRUE(std::isnan(table().largest_magnitude(x.data(), n)));
       }
@@ -73,7 +73,7 @@ TEST_P(QuantizeTest, LargestMagnitude) {
       x[at] = at % 2 == 0 ? -3e38f : 2.0f;
       EXPECT_EQ(table().largest_magnitude(x.data(), n), std::fabs(x[at]));
     }
-    const std::vector<float> zeros(static_cast<size_t>(n), -0.0f);
+    const std::vector<float> zeros(n, -0.0f);
     EXPECT_EQ(Bits(table().largest_magnitude(zeros.data(), n)), 0u);
   }
 }

@@ -32,7 +32,7 @@ Text RandomText(int64_t head_dim, float deviation, float dominant, uint32_t seed
   };
   fill(text.q, 1, deviation);
   for (int64_t i = head_dim; i < kHeads * head_dim; ++i) {  // nearly the same query
-    text.q.push_back(text.q[static_cast<size_t>(i % head_dim)] + 0.1f * deviation * normal(engine));
+    text.q.push_back(text.q[i % head_dim] + 0.1f * deviation * normal(engine));
   }
   fill(text.k, kTokens, 1);
   fill(text.v, kTokens, 1);
@@ -40,8 +40,8 @@ Text RandomText(int64_t head_dim, float deviation, float dominant, uint32_t seed
     const double square =
         std::inner_product(text.q.begin(), text.q.begin() + head_dim, text.q.begin(), 0.0);
     for (int64_t d = 0; d < head_dim; ++d) {
-      text.k[static_cast<size_t>(1000 * head_dim + d)] = static_cast<float>(
-          text.q[static_cast<size_t>(d)] * dominant * std::sqrt(head_dim) / square);
+      text.k[1000 * head_dim + d] =
+          static_cast<float>(text.q[d] * dominant * std::sqrt(head_dim) / square);
     }
   }
   return text;
@@ -49,7 +49,7 @@ Text RandomText(int64_t head_dim, float deviation, float dominant, uint32_t seed
 
 std::vector<double> Exact(const Text& text, int64_t head) {
   const int64_t n = text.head_dim;
-  std::vector<double> out(static_cast<size_t>(n)), weights;
+  std::vector<double> out(n), weights;
   for (int64_t t = 0; t < kTokens; ++t) {
     const double score = std::inner_product(
         text.q.begin() + head * n, text.q.begin() + (head + 1) * n, text.k.begin() + t * n, 0.0);
@@ -58,8 +58,7 @@ std::vector<double> Exact(const Text& text, int64_t head) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (int64_t t = 0; t < kTokens; ++t) {
     for (int64_t d = 0; d < n; ++d) {
-      out[static_cast<size_t>(d)] +=
-          weights[static_cast<size_t>(t)] / sum * text.v[static_cast<size_t>(t * n + d)];
+      out[d] += weights[t] / sum * text.v[t * n + d];
     }
   }
   return out;
@@ -78,8 +77,7 @@ class KvAccuracyTest : public kernels::IsaTest {
       cache.WriteCentre(table(), 0, 0, tile, centre);
     }
     for (int64_t t = 0; t < kTokens; ++t) {
-      cache.Write(table(), 0, 0, t, &text.k[static_cast<size_t>(t * n)],
-                  &text.v[static_cast<size_t>(t * n)]);
+      cache.Write(table(), 0, 0, t, &text.k[t * n], &text.v[t * n]);
     }
     ThreadPool pool(2);
     Workspace workspace;
@@ -88,7 +86,7 @@ class KvAccuracyTest : public kernels::IsaTest {
         .kv = cache.View(0), .q = {text.q.data(), kHeads, n, n}, .int8_products = int8_products};
     const ops::AttentionRows rows{
         .first_row = 0, .rows = 1, .position = kTokens - 1, .sources = {&source, 1}};
-    std::vector<float> out(static_cast<size_t>(kHeads * n));
+    std::vector<float> out(kHeads * n);
     ops::Attention(exec,
                    {.heads = kHeads,
                     .kv_heads = 1,
@@ -97,12 +95,12 @@ class KvAccuracyTest : public kernels::IsaTest {
                    {}, {&rows, 1}, {}, {out.data(), 1, kHeads * n, kHeads * n});
     double worst = 0;
     for (int64_t head = 0; head < kHeads; ++head) {
-      if (cache.layout().turned_values()) table().hadamard(n, &out[static_cast<size_t>(head * n)]);
+      if (cache.layout().turned_values()) table().hadamard(n, &out[head * n]);
       const std::vector<double> exact = Exact(text, head);
       double error = 0, largest = 0;
       for (int64_t d = 0; d < n; ++d) {
-        const double want = exact[static_cast<size_t>(d)];
-        error = std::max(error, std::fabs(out[static_cast<size_t>(head * n + d)] - want));
+        const double want = exact[d];
+        error = std::max(error, std::fabs(out[head * n + d] - want));
         largest = std::max(largest, std::fabs(want));
       }
       worst = std::max(worst, error / largest);
@@ -147,7 +145,7 @@ TEST_P(KvAccuracyTest, RELEASE_StaysWithinWhatEachTypeCosts) {
 TEST_P(KvAccuracyTest, KeysWithALargeMeanCostNoMoreThanOthersWhereItIsTheirCentre) {
   for (const int64_t head_dim : {64, 128}) {
     Text text = RandomText(head_dim, 1, 0, 4);
-    std::vector<float> mean(static_cast<size_t>(head_dim));
+    std::vector<float> mean(head_dim);
     mean[3] = 211;
     mean[20] = -90.3f;
     for (size_t i = 0; i < text.k.size(); ++i) {

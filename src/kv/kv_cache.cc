@@ -86,7 +86,7 @@ float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layou
   const float scale = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
   std::fill_n(narrow.begin() + head_dim, kernels::kQuad, int8_t{0});
   // Keys lie as k + 128, unsigned.
-  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[static_cast<size_t>(d)] ^= -128;
+  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[d] ^= -128;
   PlaceKey<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(keys));
   return scale;
 }
@@ -207,7 +207,7 @@ int64_t KvCache::GoOnAs(const KvCache& other) {
   }
   ids_.insert(ids_.end(), other.ids_.begin() + first, other.ids_.begin() + last);
   data_.insert(data_.end(), other.data_.begin() + first, other.data_.begin() + last);
-  pool_->Share(std::span(ids_).subspan(static_cast<size_t>(held)));
+  pool_->Share(std::span(ids_).subspan(held));
   length_ = other.length_;
   restored_tiles_ = other.restored_tiles_;
   verified_tiles_ = other.verified_tiles_;
@@ -227,7 +227,7 @@ int64_t KvCache::Slot(int64_t tile) const {
 }
 
 KvPool::PageId KvCache::PageOf(int64_t layer, int64_t tile) const {
-  return ids_[static_cast<size_t>(Slot(tile) * layout().layers + layer)];
+  return ids_[Slot(tile) * layout().layers + layer];
 }
 
 void KvCache::Reserve(int64_t tokens) {
@@ -254,8 +254,8 @@ void KvCache::Grow(int64_t tiles) {
     data_.reserve(ids_.capacity());
   }
   const auto first = static_cast<size_t>(held);
-  ids_.resize(static_cast<size_t>(entries));
-  data_.resize(static_cast<size_t>(entries));
+  ids_.resize(entries);
+  data_.resize(entries);
   try {
     pool_->Take(std::span(ids_).subspan(first), std::span(data_).subspan(first));
   } catch (...) {
@@ -278,7 +278,7 @@ void KvCache::OwnTail() {
   std::vector<std::byte*> data(layers);
   pool_->Take(ids, data);
   for (size_t layer = 0; layer < layers; ++layer) {
-    std::memcpy(data[layer], data_[first + layer], static_cast<size_t>(layout().page_bytes()));
+    std::memcpy(data[layer], data_[first + layer], layout().page_bytes());
     data_[first + layer] = data[layer];
     std::swap(ids_[first + layer], ids[layer]);
   }
@@ -315,21 +315,20 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
   assert(!forgets || (length_ == 0 && end == info.end()));
   const int64_t first = begin - info.begin / kTileTokens;
   const int64_t tiles = forgets ? info.held_tiles() : end / kTileTokens - begin;
-  ids_.resize(static_cast<size_t>(before + tiles * layout().layers));
+  ids_.resize(before + tiles * layout().layers);
   data_.resize(ids_.size());
   try {
-    pool_->Restore(snapshot, first, first + tiles,
-                   std::span(ids_).subspan(static_cast<size_t>(before)),
-                   std::span(data_).subspan(static_cast<size_t>(before)));
+    pool_->Restore(snapshot, first, first + tiles, std::span(ids_).subspan(before),
+                   std::span(data_).subspan(before));
   } catch (...) {
-    ids_.resize(static_cast<size_t>(before));
-    data_.resize(static_cast<size_t>(before));
+    ids_.resize(before);
+    data_.resize(before);
     throw;
   }
   if (forgets) dropped_ = info.dropped;
   length_ = end;
   restored_tiles_ = end / kTileTokens;
-  verified_tiles_.resize(static_cast<size_t>(layout().layers));
+  verified_tiles_.resize(layout().layers);
 }
 
 void KvCache::ReserveSkipped(int64_t begin) {
@@ -347,8 +346,7 @@ void KvCache::ReserveSkipped(int64_t begin) {
 
 std::span<std::byte> KvCache::Page(int64_t layer, int64_t tile) const {
   const KvLayout& kv = layout();
-  return {data_[static_cast<size_t>(Slot(tile) * kv.layers + layer)],
-          static_cast<size_t>(kv.tile_bytes())};
+  return {data_[Slot(tile) * kv.layers + layer], static_cast<size_t>(kv.tile_bytes())};
 }
 
 void KvCache::CountSkipped() {
@@ -374,8 +372,7 @@ void KvCache::Drop(ops::KvRange range) {
   const int64_t layers = layout().layers;
   const auto first = begin * layers;
   const auto last = (begin + end - old_end) * layers;
-  pool_->Release(
-      std::span(ids_).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
+  pool_->Release(std::span(ids_).subspan(first, last - first));
   ids_.erase(ids_.begin() + first, ids_.begin() + last);
   data_.erase(data_.begin() + first, data_.begin() + last);
   dropped_ = {begin * kTileTokens, end * kTileTokens};
@@ -395,8 +392,8 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
   const KvLayout& kv = layout();
   assert(position >= length_ && Slot(position / kTileTokens) < tiles());
   assert((v == nullptr) == kv.values_in_keys);
-  std::byte* keys = data_[static_cast<size_t>(Slot(position / kTileTokens) * kv.layers + layer)] +
-                    head * kv.head_bytes();
+  std::byte* keys =
+      data_[Slot(position / kTileTokens) * kv.layers + layer] + head * kv.head_bytes();
   std::byte* values = keys + kv.key_bytes();
   const int64_t slot = position % kTileTokens;
   switch (kv.dtype) {
@@ -441,7 +438,7 @@ ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
   if (pool_->file() != nullptr) return tiles;
   tiles.end = std::min(tiles.end, restored_tiles_);
   if (tiles.begin < tiles.end) {
-    tiles.begin = std::max(tiles.begin, verified_tiles_[static_cast<size_t>(layer)]);
+    tiles.begin = std::max(tiles.begin, verified_tiles_[layer]);
   }
   return tiles;
 }
@@ -456,7 +453,7 @@ void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
   if (restored_tiles_ == 0) return;
-  int64_t& verified = verified_tiles_[static_cast<size_t>(layer)];
+  int64_t& verified = verified_tiles_[layer];
   if (begin <= verified) verified = std::max(verified, std::min(end, restored_tiles_));
 }
 

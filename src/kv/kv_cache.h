@@ -81,7 +81,7 @@ class KvCache {
   void Skip(int64_t position);
   // Extends the text by the tiles of a snapshot up to `end`, the end of one of those. The text ends
   // with a whole tile of its own before. All caches that take up a snapshot share its pages. They
-  // may be looked at only once WillRead has proved them. Throws Error(kMemory) with everything as
+  // may be looked at only once WillRead has verified them. Throws Error(kMemory) with everything as
   // it was.
   void Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t end);
   // Forgets the positions >= length, which does not lie within dropped().
@@ -93,7 +93,7 @@ class KvCache {
   ops::KvView View(int64_t layer) const;
 
   // Announces which positions of a layer will be looked at, of all KV heads or of [first_head,
-  // last_head). Pages in the pool's file begin to be read, and pages in a snapshot are proved.
+  // last_head). Pages in the pool's file begin to be read, and pages in a snapshot are verified.
   // Positions that are not held do not matter. Throws DamagedSnapshot.
   void WillRead(int64_t layer, ops::KvRange positions) const;
   void WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
@@ -112,7 +112,7 @@ class KvCache {
   int64_t HeldTiles(int64_t length) const;
   void CountSkipped();
   // The tiles [begin, end) of a layer among these positions that may lie in a file, or in a
-  // snapshot unproved.
+  // snapshot unverified.
   ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
@@ -127,7 +127,7 @@ class KvCache {
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;
   // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; verified_tiles_
-  // counts, for each layer, the first tiles that are proved.
+  // counts, for each layer, the first tiles that are verified.
   int64_t restored_tiles_ = 0;
   mutable std::vector<int64_t> verified_tiles_;
 };

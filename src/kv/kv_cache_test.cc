@@ -83,7 +83,7 @@ TEST(KvCacheTest, HoldsInt8WithScales) {
         int64_t d = 0;
         for (; d < dim; ++d) {
           const int8_t value = values[kernels::ValueAt(kernels::kQuad, dim, slot, d)];
-          ASSERT_NEAR(k_scale * key(d), turned[static_cast<size_t>(d)], k_scale * 0.501);
+          ASSERT_NEAR(k_scale * key(d), turned[d], k_scale * 0.501);
           ASSERT_NEAR(v_scale * value, ValueOf(text, 1, p, head, d), v_scale * 0.501);
         }
         for (; d % kernels::kQuad != 0; ++d) ASSERT_EQ(key(d), 0);
@@ -382,7 +382,7 @@ struct Told {
     ASSERT_EQ(cache.length(), std::ssize(writers));
     for (int64_t p = 0; p < cache.length(); ++p) {
       if (p >= cache.dropped().begin && p < cache.dropped().end) continue;
-      ExpectRow(cache, writers[static_cast<size_t>(p)], p);
+      ExpectRow(cache, writers[p], p);
     }
   }
 };
@@ -405,7 +405,7 @@ TEST(KvCacheTest, AnyHistoryOfForksHoldsWhatItWasTold) {
         const ops::KvRange dropped = text.cache.dropped();
         if (to > dropped.begin && to < dropped.end) break;
         text.cache.Truncate(to);
-        text.writers.resize(static_cast<size_t>(to));
+        text.writers.resize(to);
         break;
       }
       case 2:
@@ -420,7 +420,7 @@ TEST(KvCacheTest, AnyHistoryOfForksHoldsWhatItWasTold) {
       default: {
         const int64_t tokens = random.Integer(1, 100);
         Read(text.cache, step % 50, tokens);
-        text.writers.resize(static_cast<size_t>(length + tokens), step % 50);
+        text.writers.resize(length + tokens, step % 50);
       }
     }
     for (const Told& told : texts) told.Check();
@@ -441,12 +441,12 @@ TEST(KvCacheTest, ForksLiveInDifferentThreads) {
     for (int i = 0; i < 2; ++i) texts.push_back(texts[0].Fork());
     std::vector<std::thread> threads;
     for (int64_t i = 0; i < 3; ++i) {
-      threads.emplace_back([&, i] { Read(texts[static_cast<size_t>(i)], i + 1, 2); });
+      threads.emplace_back([&, i] { Read(texts[i], i + 1, 2); });
     }
     for (std::thread& thread : threads) thread.join();
     for (int64_t i = 0; i < 3; ++i) {
-      ExpectHeld(texts[static_cast<size_t>(i)], 0, 0, 70);
-      ExpectHeld(texts[static_cast<size_t>(i)], i + 1, 70, 72);
+      ExpectHeld(texts[i], 0, 0, 70);
+      ExpectHeld(texts[i], i + 1, 70, 72);
     }
   }
 }

@@ -52,12 +52,12 @@ inline const kernels::KernelTable& Kernels() {
 
 inline void WriteRow(const KvCache& cache, int64_t text, int64_t position) {
   const KvLayout& kv = cache.layout();
-  std::vector<float> k(static_cast<size_t>(kv.head_dim)), v(k.size());
+  std::vector<float> k(kv.head_dim), v(k.size());
   for (int64_t layer = 0; layer < kv.layers; ++layer) {
     for (int64_t head = 0; head < kv.kv_heads; ++head) {
       for (int64_t d = 0; d < kv.head_dim; ++d) {
-        k[static_cast<size_t>(d)] = KeyOf(text, layer, position, head, d);
-        v[static_cast<size_t>(d)] = ValueOf(text, layer, position, head, d);
+        k[d] = KeyOf(text, layer, position, head, d);
+        v[d] = ValueOf(text, layer, position, head, d);
       }
       cache.Write(Kernels(), layer, head, position, k.data(),
                   kv.values_in_keys ? nullptr : v.data());

@@ -211,7 +211,7 @@ void KvFile::Evict(std::span<Page* const> pages) const {
 FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_bytes)
     : file_(std::move(file)) {
   assert(page_bytes % KvFile::kAlignment == 0);
-  pages_.reserve(static_cast<size_t>(pages));
+  pages_.reserve(pages);
   room_ = file_->TakeRoom(pages * page_bytes);
   void* const memory = mmap(nullptr, static_cast<size_t>(room_.bytes), PROT_READ | PROT_WRITE,
                             MAP_SHARED, file_->file_.get(), room_.offset);

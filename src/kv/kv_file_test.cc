@@ -56,7 +56,7 @@ std::vector<KvFile::Page*> All(FilePages& pages, size_t count) {
 }
 
 bool LiesInMemory(const KvFile::Page& page) {
-  std::vector<unsigned char> in_core(static_cast<size_t>(page.bytes / kBlock));
+  std::vector<unsigned char> in_core(page.bytes / kBlock);
   mincore(page.data, static_cast<size_t>(page.bytes), in_core.data());
   return std::ranges::any_of(in_core, [](unsigned char c) { return (c & 1) != 0; });
 }

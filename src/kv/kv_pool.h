@@ -100,7 +100,7 @@ class KvPool {
   size_t AddSlab();
   size_t SlabWithout();
   void GiveUp(size_t index) noexcept;
-  Slab& SlabOf(PageId id) { return slabs_[static_cast<size_t>(id / pages_per_slab_)]; }
+  Slab& SlabOf(PageId id) { return slabs_[id / pages_per_slab_]; }
   int64_t slab_bytes() const { return int64_t{pages_per_slab_} * layout_.page_bytes(); }
   std::vector<KvFile::Page*> FilePagesOf(std::span<const PageId> ids) const;
   std::vector<SnapshotPages> SnapshotPagesOf(std::span<const PageId> ids) const;

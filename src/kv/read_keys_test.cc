@@ -83,14 +83,14 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
     cache.Reserve(kTokens);
     for (int64_t i = 0; cache.layout().centred && i < 2 * 3 * PagesFor(kTokens); ++i) {
       const int64_t tile = i / (2 * 3);
-      const std::vector<float> centre(static_cast<size_t>(dim), centre_of(dim, tile));
+      const std::vector<float> centre(dim, centre_of(dim, tile));
       cache.WriteCentre(Kernels(), i / 3 % 2, i % 3, tile, centre);
     }
     kernels::RandomFloats random(static_cast<uint32_t>(dim));
     std::vector<std::vector<float>> written[2];  // keys, values
     for (int64_t p = 0; p < kTokens; ++p) {
       for (int64_t row = 0; row < 2 * 3; ++row) {
-        std::vector<float> k(static_cast<size_t>(dim)), v(k.size());
+        std::vector<float> k(dim), v(k.size());
         if (p != 3) random.Fill(k, -2, 1);
         for (float& x : k) x += centre_of(dim, p / kTileTokens);
         if (p != 5) random.Fill(v, -1, 2);
@@ -103,16 +103,16 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
     for (int64_t i = 0; i < 2 * PagesFor(kTokens); ++i) {
       const bool values = i % 2 == 1;
       const int64_t p = i / 2 * kTileTokens;
-      std::vector<float> numbers(static_cast<size_t>(dim * kStride), 9);
+      std::vector<float> numbers(dim * kStride, 9);
       (values ? ReadValues : ReadKeys)(cache.View(kLayer), dim, kHead, p / kTileTokens,
                                        numbers.data(), kStride);
       for (int64_t n = 0; n < dim * kStride; ++n) {
-        const float found = numbers[static_cast<size_t>(n)];
+        const float found = numbers[n];
         const int64_t d = n / kStride, j = n % kStride;
         if (j >= kTileTokens) {
           ASSERT_EQ(found, 9) << "written beside the tile";
         } else if (p + j < kTokens) {
-          ASSERT_EQ(found, written[values][static_cast<size_t>(p + j)][static_cast<size_t>(d)])
+          ASSERT_EQ(found, written[values][p + j][d])
               << (values ? "value " : "key ") << p + j << ", dimension " << d << " of " << dim;
         }
       }

@@ -119,8 +119,7 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
     return std::span<const std::byte>(cache.Page(layer, tile));
   };
   // Checksums stand before the pages, so that a file's beginning describes all of it.
-  const std::vector<std::byte> padding(
-      static_cast<size_t>(info.page_bytes() - info.layout.tile_bytes()));
+  const std::vector<std::byte> padding(info.page_bytes() - info.layout.tile_bytes());
   std::vector<std::byte> padded;
   std::vector<uint64_t> checksums(tiles.size() * static_cast<size_t>(layers));
   for (int64_t layer = 0; layer < layers; ++layer) {

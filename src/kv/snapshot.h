@@ -3,9 +3,9 @@
 //
 // A long text is a chain of snapshots, each of which goes on from a place in the one before. Texts
 // that begin alike share those of their beginning. A file is mapped, and a page comes from the disk
-// when it is first looked at. Before that it is compared with its checksum (Prove), so that a page
-// that the disk has changed is never computed with. Immutable except for the marks of proved pages;
-// thread-safe. Removing the file leaves the mapping as it is.
+// when it is first looked at. Before that it is compared with its checksum (Verify), so that a page
+// that the disk has changed is never computed with. Immutable except for the marks of verified
+// pages; thread-safe. Removing the file leaves the mapping as it is.
 #pragma once
 
 #include <atomic>
@@ -47,15 +47,13 @@ class Snapshot {
   // The memory of a page, 64-byte aligned, never to be written. tile: among those that are held.
   std::byte* Page(int64_t layer, int64_t tile) const;
 
-  // Reads those of pages [held_tiles, layers] that were not proved yet, best in the order of the
+  // Reads those of pages [held_tiles, layers] that were not verified yet, best in the order of the
   // file. Throws DamagedSnapshot for a page that is not what was written.
   void Verify(std::span<const int64_t> pages) const;
   void VerifyAll() const;
 
  private:
-  bool IsVerified(int64_t page) const {
-    return verified_[static_cast<size_t>(page)].load(std::memory_order_relaxed);
-  }
+  bool IsVerified(int64_t page) const { return verified_[page].load(std::memory_order_relaxed); }
   std::span<const std::byte> BytesOf(int64_t page) const;
   size_t RunOf(std::span<const int64_t> pages) const;
   // action(pages of a run, its place in the file, its bytes)

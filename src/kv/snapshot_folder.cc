@@ -170,7 +170,7 @@ std::shared_ptr<const Snapshot> SnapshotFolder::Open(const std::string& name) {
 int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& label,
                              std::span<const int32_t> tokens, const KvCache& cache) {
   const int64_t end = WholeTiles(std::min(std::ssize(tokens), cache.length()));
-  const auto text = tokens.first(static_cast<size_t>(end));
+  const auto text = tokens.first(end);
   SnapshotInfo info{
       .label = label, .facts = facts, .parent = {}, .tokens = {}, .layout = cache.layout()};
   info.layout.page_alignment = 1;
@@ -364,7 +364,7 @@ std::optional<std::vector<int32_t>> SnapshotFolder::TokensOf(const SnapshotFacts
   });
   if (found == tree_.entries.end()) return std::nullopt;
   const Entry* entry = &found->second;
-  std::vector<int32_t> tokens(static_cast<size_t>(entry->info->end()));
+  std::vector<int32_t> tokens(entry->info->end());
   for (int64_t end = std::ssize(tokens); entry != nullptr; entry = tree_.ParentOf(*entry)) {
     const SnapshotInfo& info = *entry->info;
     std::copy_n(info.tokens.begin(), end - info.begin, tokens.begin() + info.begin);

@@ -195,7 +195,7 @@ std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
                                               Bytes(info.tokens), Bytes(checksums)};
   size_t size = 0;
   for (const auto part : parts) size += part.size();
-  std::vector<std::byte> bytes(static_cast<size_t>(AlignUp(static_cast<int64_t>(size))));
+  std::vector<std::byte> bytes(AlignUp(static_cast<int64_t>(size)));
   size_t at = 0;
   for (const auto part : parts) {
     if (!part.empty()) std::memcpy(bytes.data() + at, part.data(), part.size());
@@ -234,14 +234,14 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
     Throw(ErrorKind::kFormat, "{}: cut short: {} bytes, and its header has {}", file_name, size,
           header_bytes);
   }
-  if (ChecksumOf(file.first(static_cast<size_t>(header_bytes))) != start.checksum) {
+  if (ChecksumOf(file.first(header_bytes)) != start.checksum) {
     Throw(ErrorKind::kFormat, "{}: its header is damaged: the checksum is another one", file_name);
   }
   SnapshotHeader header;
   header.info =
       ReadInfo(file_name,
                {reinterpret_cast<const char*>(file.data()) + json_begin, start.json_bytes}, tokens);
-  header.info.tokens.resize(static_cast<size_t>(tokens));
+  header.info.tokens.resize(tokens);
   const SnapshotInfo& info = header.info;
   if (tokens == 0 || tokens % kTileTokens != 0 || info.held_tiles() == 0 ||
       CheckedMul(info.held_tiles(), info.layout.layers) != pages) {
@@ -249,7 +249,7 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
           pages);
   }
   std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
-  header.checksums.resize(static_cast<size_t>(pages));
+  header.checksums.resize(pages);
   std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
   header.data_begin = header_bytes;
   const auto data = CheckedMul(AlignUp(info.page_bytes()), pages);  // at most

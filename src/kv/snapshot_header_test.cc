@@ -25,7 +25,7 @@ SnapshotInfo Info() {
 
 // Pages are zeros.
 std::vector<std::byte> FileOf(const SnapshotInfo& info) {
-  std::vector<uint64_t> checksums(static_cast<size_t>(info.held_tiles() * info.layout.layers));
+  std::vector<uint64_t> checksums(info.held_tiles() * info.layout.layers);
   std::iota(checksums.begin(), checksums.end(), 1000);
   auto file = MakeSnapshotHeader(info, checksums);
   const int64_t layer = (info.held_tiles() * info.page_bytes() + 4095) / 4096 * 4096;
@@ -104,9 +104,9 @@ TEST(SnapshotHeaderTest, IsRefusedWhateverBitIsFlipped) {
   const int64_t end = ParseSnapshotHeader(file, "f").data_begin;
   for (int64_t at = 0; at < end; ++at) {
     const int bit = static_cast<int>(at % 8);
-    file[static_cast<size_t>(at)] ^= std::byte{1} << bit;
+    file[at] ^= std::byte{1} << bit;
     EXPECT_THROW(ParseSnapshotHeader(file, "f"), Error) << at;
-    file[static_cast<size_t>(at)] ^= std::byte{1} << bit;
+    file[at] ^= std::byte{1} << bit;
   }
   EXPECT_NO_THROW(ParseSnapshotHeader(file, "f"));
 }

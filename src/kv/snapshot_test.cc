@@ -23,7 +23,7 @@ SnapshotInfo InfoOf(const KvCache& cache, int64_t begin, int64_t end) {
   SnapshotInfo info{.facts = {{"model", "x"}}};
   if (begin > 0) info.parent = "before";
   info.begin = begin;
-  info.tokens.resize(static_cast<size_t>(end - begin), 5);
+  info.tokens.resize(end - begin, 5);
   info.layout = cache.layout();
   info.layout.page_alignment = 1;
   info.dropped = cache.dropped();

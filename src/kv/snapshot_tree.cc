@@ -83,8 +83,7 @@ std::vector<SnapshotPiece> SnapshotTree::Find(const SnapshotFacts& facts,
     const SnapshotEntry& entry = *open.back();
     open.pop_back();
     const SnapshotInfo& info = *entry.info;
-    const auto rest =
-        tokens.subspan(static_cast<size_t>(std::min<int64_t>(info.begin, std::ssize(tokens))));
+    const auto rest = tokens.subspan(std::min<int64_t>(info.begin, std::ssize(tokens)));
     const auto differ =
         std::mismatch(info.tokens.begin(), info.tokens.end(), rest.begin(), rest.end());
     const int64_t alike = WholeTiles(info.begin + (differ.first - info.tokens.begin()));

@@ -86,7 +86,7 @@ std::vector<int32_t> ReadTokens(const ModelFolder& model, const RecallOptions& o
   const auto sink = model.spec().sink_token;
   if (sink && !tokens.empty() && tokens.front() != *sink) tokens.insert(tokens.begin(), *sink);
   if (std::ssize(tokens) > options.max_tokens) {
-    tokens.resize(static_cast<size_t>(options.max_tokens));
+    tokens.resize(options.max_tokens);
   }
   const std::string text = console::NamesOf(options.files);
   const int64_t context = DefaultContext(model.spec());
@@ -139,9 +139,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
     const int64_t count = begin < asked ? std::min(options.session.chunk_tokens, asked - begin) : 1;
     Workspace::Scope scope(run.exec().workspace);
     const auto hidden = run.exec().workspace.Matrix<float>(count, decoder->hidden_size());
-    const Segment segment{
-        .tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
-        .text = &cache};
+    const Segment segment{.tokens = tokens.subspan(begin, count), .text = &cache};
     decoder->Forward(run.exec(), {&segment, 1}, hidden);
     progress.Update(cache.length(), policy.context);
   }

@@ -192,7 +192,7 @@ std::vector<ArcFile> ReadArc(const std::filesystem::path& folder, int64_t limit)
     if (!IsListed(path)) continue;
     files.push_back({.task = name, .questions = eval::ReadQuestions(path, task)});
     auto& questions = files.back().questions;
-    if (limit > 0 && limit < std::ssize(questions)) questions.resize(static_cast<size_t>(limit));
+    if (limit > 0 && limit < std::ssize(questions)) questions.resize(limit);
   }
   if (files.empty()) {
     Throw(ErrorKind::kIo, "{}: expected arc_easy.jsonl or arc_challenge.jsonl",
@@ -238,8 +238,7 @@ class StreamRun {
     if (options_.arc) {
       const std::span questions = files_.front().questions;
       const auto shown = std::min(std::ssize(questions), options_.show);
-      (void)eval::MeasureStreamArc(reader, coder_, questions.first(static_cast<size_t>(shown)),
-                                   {.stream = stream_});
+      (void)eval::MeasureStreamArc(reader, coder_, questions.first(shown), {.stream = stream_});
     } else {
       lines_.stream = stream_;
       lines_.samples = 1;

@@ -105,8 +105,7 @@ int EvalText(std::span<const std::string> arguments) {
     Throw(ErrorKind::kInput, "the text has {} tokens, and nothing behind a prompt of {}",
           tokens.size(), options.prompt_tokens);
   }
-  const auto written =
-      std::span<const int32_t>(tokens).subspan(static_cast<size_t>(options.prompt_tokens));
+  const auto written = std::span<const int32_t>(tokens).subspan(options.prompt_tokens);
   std::vector<double> distinct;
   double average = 0;
   for (int64_t n = 1; n <= kMostDistinct; ++n) {

@@ -76,7 +76,7 @@ std::vector<TaskRows> ReadTasks(const TaskOptions& options) {
   for (const eval::Task* task : options.tasks.empty() ? FindTasks(options.folder) : options.tasks) {
     auto questions = eval::ReadQuestions(eval::TaskFile(options.folder, *task), *task);
     if (options.limit > 0 && options.limit < std::ssize(questions)) {
-      questions.resize(static_cast<size_t>(options.limit));
+      questions.resize(options.limit);
     }
     all.push_back({.task = task, .questions = std::move(questions)});
   }

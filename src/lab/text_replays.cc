@@ -168,7 +168,7 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
         return MakePartialDrafts(arguments, geometry, text, ReplayedMs);
       }};
   const auto prompt = MakeTextCache(geometry, text);
-  ReadPrompt(tokens.first(static_cast<size_t>(prompt_tokens)), *decoder, exec, *prompt);
+  ReadPrompt(tokens.first(prompt_tokens), *decoder, exec, *prompt);
   std::vector<NamedReplay> replays;
   for (const std::string& drafts : options.drafts) {
     replays.push_back(

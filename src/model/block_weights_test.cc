@@ -25,7 +25,7 @@ class Blocks {
     tensor_.dtype = std::nullopt;
     tensor_.blocks = &format;
     tensor_.shape = {outputs, 2 * format.elements};
-    tensor_.bytes = tensor_.bytes.first(static_cast<size_t>(outputs * row_bytes));
+    tensor_.bytes = tensor_.bytes.first(outputs * row_bytes);
   }
   const TensorInfo& tensor() const { return tensor_; }
 
@@ -46,7 +46,7 @@ void ExpectTheNumbers(const LinearTensors& linear, const TensorInfo& part, doubl
       pool, *format, outputs, inputs, [&](int64_t output, kernels::GroupedRow& row, float& factor) {
         EXPECT_FALSE(ReadBlocks(part, output, *format, row, factor));
       });
-  std::vector<float> got(static_cast<size_t>(inputs)), want(got.size());
+  std::vector<float> got(inputs), want(got.size());
   for (int64_t i = 0; i < outputs; ++i) {
     ops::UnpackRow(weight, i, got.data());
     ReadRow(part, i, want);

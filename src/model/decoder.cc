@@ -39,8 +39,7 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
       for (const Weight& weight : *heads) bytes += weight.bytes();
     }
     const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
-    for (const ops::Expert& expert :
-         std::span(layer.moe.experts).first(static_cast<size_t>(count))) {
+    for (const ops::Expert& expert : std::span(layer.moe.experts).first(count)) {
       bytes += expert.up.bytes() + expert.down.bytes();
     }
   }
@@ -60,7 +59,7 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   Embed(exec, segments, step, x);
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
-    const DecoderLayer& layer = weights_.layers[static_cast<size_t>(i)];
+    const DecoderLayer& layer = weights_.layers[i];
     AttentionBlock(exec, i, step, x, attention);
     if (spec_.topology == Topology::kSequential || post_norm) {
       ops::Add(exec, attention, x);
@@ -116,7 +115,7 @@ void Decoder::AddPositions(const Exec& exec, const AttentionStep& step, MatrixVi
   for (int64_t row = 0; row < x.rows; ++row) {
     const int64_t position = step.PositionOf(row);
     assert(position < spec_.max_context);
-    rows[static_cast<size_t>(row)] = static_cast<int32_t>(*spec_.first_learned_position + position);
+    rows[row] = static_cast<int32_t>(*spec_.first_learned_position + position);
   }
   ops::Embed(exec, rows, weights_.positions, positions);
   ops::Add(exec, positions, x);
@@ -137,7 +136,7 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
 void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                              MatrixView<const float> x, MatrixView<float> out) const {
   if (spec_.latent) return LatentAttentionBlock(exec, index, step, x, out);
-  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const DecoderLayer& layer = weights_.layers[index];
   const int64_t q_cols = spec_.heads * spec_.head_dim;
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
 
@@ -155,8 +154,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   NormQueriesOrKeys(exec, layer.k_norm, k);
   std::span<const float> key_means;
   if (BiasIsKeyMean(spec_)) {
-    key_means = std::span(layer.qkv.bias)
-                    .subspan(static_cast<size_t>(q_cols), static_cast<size_t>(kv_cols));
+    key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
   step.Attend(index,
               {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits, .key_means = key_means},
@@ -183,7 +181,7 @@ void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
   for (int64_t head = 0; head < spec_.heads; ++head) {
     const auto of_head = q.Cols(head * shape.query_dim(), (head + 1) * shape.query_dim());
     const auto to = queries.Cols(head * shape.cached_dim(), (head + 1) * shape.cached_dim());
-    ops::Linear(exec, of_head.Cols(0, shape.plain_dim), w.keys[static_cast<size_t>(head)],
+    ops::Linear(exec, of_head.Cols(0, shape.plain_dim), w.keys[head],
                 to.Cols(shape.rotary_dim, to.cols));
     for (int64_t row = 0; row < q.rows; ++row) {
       std::copy_n(of_head.Row(row) + shape.plain_dim, shape.rotary_dim, to.Row(row));
@@ -194,7 +192,7 @@ void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
 void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                                    MatrixView<const float> x, MatrixView<float> out) const {
   const LatentAttention& shape = *spec_.latent;
-  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const DecoderLayer& layer = weights_.layers[index];
   const LatentWeights& w = layer.latent;
   const int64_t cached = shape.cached_dim(), width = cached - shape.values_from();
   Workspace::Scope scope(exec.workspace);
@@ -215,8 +213,7 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   step.Attend(index, {.q = queries, .k = k, .v = {}}, attended);
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),
-                w.values[static_cast<size_t>(head)],
-                values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
+                w.values[head], values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
   }
   ops::Linear(exec, values, layer.attention_out, out);
   FinishBlock(exec, layer.attention_out_norm, out);
@@ -270,7 +267,7 @@ void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& 
 // out = the MLP of norm(x), or a mixture of experts.
 void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
-  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const DecoderLayer& layer = weights_.layers[index];
   Workspace::Scope scope(exec.workspace);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;

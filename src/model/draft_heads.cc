@@ -46,14 +46,10 @@ ops::NormWeights HeadNorm(std::span<const float> weight) {
 }
 
 HeadParameters::HeadParameters(int64_t heads, int64_t hidden, int64_t vocab)
-    : heads_(heads),
-      hidden_(hidden),
-      vocab_(vocab),
-      values_(static_cast<size_t>(heads * hidden * (hidden + 2))) {}
+    : heads_(heads), hidden_(hidden), vocab_(vocab), values_(heads * hidden * (hidden + 2)) {}
 
 std::span<float> HeadParameters::Part(int64_t head, int64_t begin, int64_t size) {
-  return std::span(values_).subspan(static_cast<size_t>(head * hidden_ * (hidden_ + 2) + begin),
-                                    static_cast<size_t>(size));
+  return std::span(values_).subspan(head * hidden_ * (hidden_ + 2) + begin, size);
 }
 
 std::string DraftHeadsFile(HeadParameters values, uint64_t digest) {
@@ -151,7 +147,7 @@ void DraftHeads::Guess(const Exec& exec, const LanguageModel& model, MatrixView<
   const auto outputs = exec.workspace.Matrix<float>(count() * n, states.cols);
   for (int64_t row = 0; row < n; ++row) std::ranges::copy(states.RowSpan(row), x.Row(row));
   for (int64_t i = 0; i < count(); ++i) {
-    const Head& head = heads_[static_cast<size_t>(i)];
+    const Head& head = heads_[i];
     ops::Norm(exec, x, head.input_norm, normed);
     ops::Linear(exec, normed, head.matrix, step);
     ops::Add(exec, step, x);

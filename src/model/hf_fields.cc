@@ -209,8 +209,7 @@ std::vector<bool> ReadLayersWithoutPositions(const HfConfig& config, int64_t lay
   }
   std::vector<bool> without;
   for (int64_t i = 0; i < layers; ++i) {
-    without.push_back(rotates.empty() ? (i + 1) % period == 0
-                                      : rotates[static_cast<size_t>(i)] == 0);
+    without.push_back(rotates.empty() ? (i + 1) % period == 0 : rotates[i] == 0);
   }
   return without;
 }
@@ -248,7 +247,7 @@ std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type
 
 void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
                  int64_t default_window) {
-  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  spec.windows.assign(spec.layers, 0);
   const int64_t window =
       config.IsNull("sliding_window")
           ? 0
@@ -327,7 +326,7 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
   }
   spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
   spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_unless_told);
-  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  spec.windows.assign(spec.layers, 0);
   ReadSinks(config, spec);
 }
 

@@ -101,7 +101,7 @@ TEST(Int8CheckpointTest, BecomesFloatsWhereAsked) {
       float scale;
       const int64_t row = i / weight.shape[1];
       std::memcpy(&scale, source.Find(module + ".weight_scale")->bytes.data() + 4 * row, 4);
-      const auto integer = static_cast<int8_t>(weight.bytes[static_cast<size_t>(i)]);
+      const auto integer = static_cast<int8_t>(weight.bytes[i]);
       dequantized.Set(module + ".weight", i, scale * static_cast<float>(integer));
     }
   }
@@ -250,7 +250,7 @@ struct LlmInt8 {
         weights(PerToken()) {
     for (const std::string& module : Modules(spec)) {
       const std::string old = module + ".weight_scale", maxima = module + ".SCB";
-      std::vector<float> scales(static_cast<size_t>(weights.Find(old)->shape[0]));
+      std::vector<float> scales(weights.Find(old)->shape[0]);
       std::memcpy(scales.data(), weights.Bytes(old).data(), scales.size() * sizeof(float));
       weights.Remove(old);
       weights.Add(maxima, DType::kF32, {std::ssize(scales)});

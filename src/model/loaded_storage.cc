@@ -101,7 +101,7 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
     for (const LinearTensors& head : *heads) VisitLinear(head, LatentStorage(storage), visit);
   }
   const auto count = std::min(experts, std::ssize(layer.experts));
-  for (const MlpTensors& expert : std::span(layer.experts).first(static_cast<size_t>(count))) {
+  for (const MlpTensors& expert : std::span(layer.experts).first(count)) {
     VisitLinear(expert.up, storage, visit);
     VisitLinear(expert.down, storage, visit);
   }

@@ -42,7 +42,7 @@ bool HasNan(const std::vector<float>& values) {
 // fewer than there are places.
 class WidenedRows {
  public:
-  explicit WidenedRows(int64_t inputs) : inputs_(static_cast<size_t>(inputs)) {}
+  explicit WidenedRows(int64_t inputs) : inputs_(inputs) {}
 
   // The place where the calling thread may put a row.
   std::span<float> Place(int64_t output) {
@@ -149,7 +149,7 @@ std::vector<float> Packer::Packed(const LinearTensors& linear,
   }
   std::vector<float> packed(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
-    packed[i] = all[static_cast<size_t>(SourceRow(spec_, linear, static_cast<int64_t>(i)))];
+    packed[i] = all[SourceRow(spec_, linear, static_cast<int64_t>(i))];
   }
   return packed;
 }
@@ -291,7 +291,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
       bytes = RowBytes(*tensors.parts[part], source);
     }
     if (HasNan(dtype, bytes, inputs)) nan[part] = true;
-    if (!row_sums.empty()) row_sums[static_cast<size_t>(output)] = SumOfIntegers(bytes, inputs);
+    if (!row_sums.empty()) row_sums[output] = SumOfIntegers(bytes, inputs);
     return bytes;
   };
   Weight weight =
@@ -347,7 +347,7 @@ Table Packer::PackRows(const TensorInfo& tensor, Table table) {
   std::atomic<bool> nan = false;
   if (tensor.blocks != nullptr) {
     pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
-      std::vector<float> values(static_cast<size_t>(table.cols));
+      std::vector<float> values(table.cols);
       ReadRow(tensor, row, values);
       if (HasNan(values)) nan = true;
       WriteFloats(values, table.dtype, table.data.data() + row * (table.data.bytes() / table.rows));
@@ -359,7 +359,7 @@ Table Packer::PackRows(const TensorInfo& tensor, Table table) {
   pool_.Run(pieces, [&](int64_t piece, int /*worker*/) {
     const int64_t begin = piece * kTablePieceBytes;
     const int64_t bytes = std::min(kTablePieceBytes, table.data.bytes() - begin);
-    std::memcpy(table.data.data() + begin, tensor.bytes.data() + begin, static_cast<size_t>(bytes));
+    std::memcpy(table.data.data() + begin, tensor.bytes.data() + begin, bytes);
     const auto elements = bytes / static_cast<int64_t>(SizeOf(table.dtype));
     if (HasNan(table.dtype, table.data.data() + begin, elements)) nan = true;
   });
@@ -370,7 +370,7 @@ Table Packer::PackRows(const TensorInfo& tensor, Table table) {
 ops::NormWeights Packer::Norm(const NormTensors& tensors) {
   ops::NormWeights norm{
       .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
-  norm.weight.assign(static_cast<size_t>(tensors.size), 1.0f);  // DecoderSpec::norm_gain
+  norm.weight.assign(tensors.size, 1.0f);  // DecoderSpec::norm_gain
   if (tensors.weight != nullptr) norm.weight = Numbers(*tensors.weight);
   if (!tensors.heads.empty()) norm.weight.clear();
   for (const TensorInfo* head : tensors.heads) {
@@ -398,7 +398,7 @@ ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
   if (!spec_.interleaved_rotary) return norm;
   const std::vector<float> stored = norm.weight;
   for (size_t i = 0; i < stored.size(); ++i) {
-    norm.weight[i] = stored[static_cast<size_t>(PairedRow(spec_, static_cast<int64_t>(i)))];
+    norm.weight[i] = stored[PairedRow(spec_, static_cast<int64_t>(i))];
   }
   return norm;
 }
@@ -408,7 +408,7 @@ std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
     case AttentionSink::kNone:
       return {};
     case AttentionSink::kSoftmax1:
-      return std::vector<float>(static_cast<size_t>(spec_.heads), 0.0f);
+      return std::vector<float>(spec_.heads, 0.0f);
     case AttentionSink::kLearned:
       return Numbers(*tensors.sinks);
   }

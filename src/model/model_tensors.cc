@@ -365,7 +365,7 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
     DecoderSpec part = spec;
     part.layers = layers;
     part.mlp.experts = experts;
-    part.dense_layers.assign(static_cast<size_t>(layers), dense);
+    part.dense_layers.assign(layers, dense);
     part.quantization = {};
     TensorTotals totals;
     for (const WantedTensor& tensor : WantedTensors(part)) {

@@ -194,8 +194,8 @@ inline std::vector<float> Step(const Decoder& decoder, const std::vector<Segment
   int64_t rows = 0;
   for (const Segment& segment : segments) rows += std::ssize(segment.tokens);
   const int64_t hidden_size = decoder.hidden_size(), vocab = decoder.vocab_size();
-  std::vector<float> hidden(static_cast<size_t>(rows * hidden_size));
-  std::vector<float> logits(static_cast<size_t>(rows * vocab));
+  std::vector<float> hidden(rows * hidden_size);
+  std::vector<float> logits(rows * vocab);
   decoder.Forward(exec, segments, {hidden.data(), rows, hidden_size, hidden_size});
   decoder.Logits(exec, {hidden.data(), rows, hidden_size, hidden_size},
                  {logits.data(), rows, vocab, vocab});

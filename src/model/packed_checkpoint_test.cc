@@ -262,7 +262,7 @@ TEST_P(PackedCheckpointTest, StaysAsItIs) {
                             });
         weight.input_order = part->order;
         EXPECT_EQ(part->order.empty(), !GetParam().format.act_order);
-        std::vector<float> got(static_cast<size_t>(inputs)), want(got.size());
+        std::vector<float> got(inputs), want(got.size());
         for (int64_t i = 0; i < outputs; ++i) {
           ops::UnpackRow(weight, i, got.data());
           const auto* floats = model.floats.Find(part->weight.name);

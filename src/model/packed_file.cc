@@ -84,8 +84,7 @@ PackedFile::PackedFile(const std::filesystem::path& path)
       header_(ParsePackedHeader(file_->Span(), QuoteUnlessPlain(path.native()))) {}
 
 Buffer PackedFile::Part(const PackedPart& part) const {
-  return {file_,
-          file_->Span().subspan(static_cast<size_t>(part.offset), static_cast<size_t>(part.bytes))};
+  return {file_, file_->Span().subspan(part.offset, part.bytes)};
 }
 
 void PackedFile::LoadIntoMemory(ThreadPool& pool) const {
@@ -94,7 +93,7 @@ void PackedFile::LoadIntoMemory(ThreadPool& pool) const {
   std::mutex mutex;
   std::optional<size_t> first;
   pool.Run(std::ssize(header_.parts), [&](int64_t i, int /*worker*/) {
-    const PackedPart& part = header_.parts[static_cast<size_t>(i)];
+    const PackedPart& part = header_.parts[i];
     const auto offset = static_cast<size_t>(part.offset), bytes = static_cast<size_t>(part.bytes);
     if (!file_->LoadIntoMemory(offset, bytes)) {
       failed = true;
@@ -148,8 +147,8 @@ Table PackedReader::Read(std::string_view name, Table table) {
 
 std::vector<float> PackedReader::Read(std::string_view name, int64_t count) {
   const Buffer bytes = Take(name, count * kFloatBytes);
-  std::vector<float> values(static_cast<size_t>(count));
-  if (count > 0) std::memcpy(values.data(), bytes.data(), static_cast<size_t>(bytes.bytes()));
+  std::vector<float> values(count);
+  if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.bytes());
   return values;
 }
 

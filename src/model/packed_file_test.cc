@@ -171,7 +171,7 @@ TEST(PackedWeights, AFlippedBitInAnyPartIsFound) {
   const PackedFile file(path);
   for (const PackedPart& part : file.parts()) {
     std::string damaged = content;
-    damaged[static_cast<size_t>(part.offset + part.bytes - 1)] ^= 1;
+    damaged[part.offset + part.bytes - 1] ^= 1;
     const TempFolder other({{"copy", damaged}});
     EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
                       [&] { PackedFile(other.path() / "copy").LoadIntoMemory(pool); }),

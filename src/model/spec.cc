@@ -7,21 +7,20 @@
 namespace godwit {
 
 const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer) {
-  const bool dense = !spec.dense_layers.empty() && spec.dense_layers[static_cast<size_t>(layer)];
+  const bool dense = !spec.dense_layers.empty() && spec.dense_layers[layer];
   return dense ? spec.dense_mlp : spec.mlp;
 }
 
 const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer) {
-  const bool other =
-      !spec.uses_other_rotary.empty() && spec.uses_other_rotary[static_cast<size_t>(layer)];
+  const bool other = !spec.uses_other_rotary.empty() && spec.uses_other_rotary[layer];
   return other ? spec.other_rotary : spec.rotary;
 }
 
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
-  spec.windows.resize(static_cast<size_t>(layers));
+  spec.windows.resize(layers);
   for (std::vector<bool>* list : {&spec.uses_other_rotary, &spec.dense_layers}) {
-    if (!list->empty()) list->resize(static_cast<size_t>(layers));
+    if (!list->empty()) list->resize(layers);
   }
   return spec;
 }

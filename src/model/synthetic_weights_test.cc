@@ -15,7 +15,7 @@ namespace {
 
 std::vector<float> Values(const WeightSource& source, const std::string& name) {
   const TensorInfo& tensor = *source.Find(name);
-  std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
+  std::vector<float> values(tensor.NumElements());
   EXPECT_EQ(tensor.bytes.size(), values.size() * SizeOf(*tensor.dtype));
   for (size_t i = 0; i < values.size(); ++i) {
     if (tensor.dtype == DType::kF32) {

@@ -42,7 +42,7 @@ void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_
                std::span<float> bias) {
   if (alibi.slopes.empty()) return std::fill(bias.begin(), bias.end(), 0.0f);
   const float scale = alibi.scale;
-  const float slope = alibi.slopes[static_cast<size_t>(head)];
+  const float slope = alibi.slopes[head];
   const int64_t first_key = first + place.shift;
   float* out = bias.data();
   const auto n = static_cast<int32_t>(bias.size());

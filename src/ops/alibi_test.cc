@@ -21,7 +21,7 @@ TEST(AlibiTest, IsSlopeTimesDistance) {
   for (const int64_t query : {int64_t{63}, int64_t{1000}, int64_t{10'000'000}}) {
     const auto bias = Fill(alibi, 1, {.query = query, .shift = 0}, query - 63);
     for (int j = 0; j < 64; ++j) {
-      EXPECT_EQ(bias[static_cast<size_t>(j)], 0.3f * static_cast<float>(j - 63)) << query;
+      EXPECT_EQ(bias[j], 0.3f * static_cast<float>(j - 63)) << query;
     }
   }
 }

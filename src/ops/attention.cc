@@ -120,7 +120,7 @@ class Attender {
         std::min(text.position + (block.end - 1) / group_, source.visible.until - 1);
     if (first > last) return {0, 0};
     if (!source.parts.empty()) {
-      const int64_t parts = std::ssize(source.parts[static_cast<size_t>(block.kv_head)]);
+      const int64_t parts = std::ssize(source.parts[block.kv_head]);
       return {0, (parts + kStretchTiles - 1) / kStretchTiles};
     }
     const int64_t begin = source.visible.At(first).begin;
@@ -158,7 +158,7 @@ class Attender {
   void FetchFirstTile(const AttentionSource& source, int64_t kv_head, int64_t stretch) const {
     int64_t tile = stretch * kStretchTiles;
     if (!source.parts.empty()) {
-      tile = source.parts[static_cast<size_t>(kv_head)][static_cast<size_t>(tile)].tile;
+      tile = source.parts[kv_head][tile].tile;
     }
     if (!source.kv.Holds(tile)) return;
     constexpr int64_t kLine = 64;
@@ -184,8 +184,7 @@ class Attender {
       }
       return;
     }
-    auto parts =
-        source.parts[static_cast<size_t>(block.kv_head)].subspan(static_cast<size_t>(begin));
+    auto parts = source.parts[block.kv_head].subspan(begin);
     const size_t count = std::min<size_t>(kStretchTiles, parts.size());
     if (!goes_on) parts = parts.first(count);
     for (size_t i = 0; i < count; ++i) {
@@ -205,7 +204,7 @@ class Attender {
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t head = block.kv_head * group_ + row % group_;
       FinishState(exec_.kernels, shape_.value_dim(),
-                  sink_logits_.empty() ? nullptr : &sink_logits_[static_cast<size_t>(head)],
+                  sink_logits_.empty() ? nullptr : &sink_logits_[head],
                   states + (row - block.begin) * stride_,
                   out.Row(text.first_row + row / group_) + head * shape_.value_dim());
     }

@@ -53,7 +53,7 @@ class AttentionStateTest : public kernels::IsaTest {
   }
 
   std::vector<float> Finish(State state, const float* sink_logit = nullptr) const {
-    std::vector<float> out(static_cast<size_t>(state.dim));
+    std::vector<float> out(state.dim);
     FinishState(table(), state.dim, sink_logit, state.values.data(), out.data());
     return out;
   }
@@ -63,7 +63,7 @@ class AttentionStateTest : public kernels::IsaTest {
     RandomFloats random(seed);
     std::vector<State> keys;
     for (size_t i = 0; i < n; ++i) {
-      std::vector<float> value(static_cast<size_t>(dim));
+      std::vector<float> value(dim);
       for (float& x : value) x = random();
       keys.emplace_back(i == n / 2 ? -200.0f : random(-6, 6), value, i % kernels::kLaneFloats);
     }
@@ -74,7 +74,7 @@ class AttentionStateTest : public kernels::IsaTest {
   static std::vector<double> Softmax(const std::vector<State>& keys,
                                      std::optional<float> sink_logit = {}) {
     double sum = sink_logit ? std::exp(double{*sink_logit}) : 0;
-    std::vector<double> out(static_cast<size_t>(keys[0].dim));
+    std::vector<double> out(keys[0].dim);
     for (const State& key : keys) {
       const double weight = std::exp(key.key.score);
       sum += weight;
@@ -101,7 +101,7 @@ TEST_P(AttentionStateTest, MergingIsAssociativeAndCommutativeUpToRounding) {
         const auto from = static_cast<size_t>(random.Integer(0, std::ssize(left) - 1));
         const State taken = left[from];
         left.erase(left.begin() + static_cast<std::ptrdiff_t>(from));
-        State& into = left[static_cast<size_t>(random.Integer(0, std::ssize(left) - 1))];
+        State& into = left[random.Integer(0, std::ssize(left) - 1)];
         into = Merged(taken, into);
       }
       ExpectNear(Finish(left[0]), expected);
@@ -116,7 +116,7 @@ TEST_P(AttentionStateTest, OneOrderGivesTheSameBits) {
     State expected(dim);
     for (const State& key : keys) expected = Merged(key, expected);
     const int64_t stride = StateStride(dim);
-    std::vector<float> from(static_cast<size_t>(5 * stride)), into(from.size(), kNan);
+    std::vector<float> from(5 * stride), into(from.size(), kNan);
     ClearStates(dim, 5, into.data());
     for (const State& key : keys) {
       for (int64_t row = 0; row < 5; ++row) {
@@ -140,7 +140,7 @@ TEST_P(AttentionStateTest, NoKeysChangeNothing) {
     EXPECT_EQ(Merged(none, key).Said(), key.Said());
     EXPECT_EQ(Merged(key, none).Said(), key.Said());
     EXPECT_EQ(Merged(none, none).Said(), none.Said());
-    const std::vector<float> zeros(static_cast<size_t>(dim), 0.0f);
+    const std::vector<float> zeros(dim, 0.0f);
     EXPECT_EQ(Finish(none), zeros);
     const float sink = 3;
     EXPECT_EQ(Finish(none, &sink), zeros);
@@ -173,7 +173,7 @@ TEST_P(AttentionStateTest, APackedStateSaysTheSame) {
     State total(dim);
     for (const State& key : Keys(dim, 40, 5)) total = Merged(key, total);
     for (const State& state : {total, State(dim)}) {
-      std::vector<float> packed(static_cast<size_t>(PackedState(dim)));
+      std::vector<float> packed(PackedState(dim));
       PackStates(dim, 1, state.values.data(), packed.data());
       State unpacked(dim);
       UnpackStates(dim, 1, packed.data(), unpacked.values.data());

@@ -85,8 +85,7 @@ class AttentionTest : public OpsTest {
           query.push_back(text.cache->Query(text.queries->At(token, head, d)));
         }
         double size = 0;
-        double sum =
-            sink_logits.empty() ? 0 : std::exp(double{sink_logits[static_cast<size_t>(head)]});
+        double sum = sink_logits.empty() ? 0 : std::exp(double{sink_logits[head]});
         std::vector<double> expected(query.size());
         for (int64_t k = range.begin; k < range.end; ++k) {
           if (!text.Sees(p, kv_head, k)) continue;
@@ -106,7 +105,7 @@ class AttentionTest : public OpsTest {
         const double tolerance =
             kEpsilon * (4 * static_cast<double>(shape.head_dim + 4) * size + 256) +
             2 * text.cache->rounding();
-        const float* got = &out[static_cast<size_t>((token * shape.heads + head) * shape.head_dim)];
+        const float* got = &out[(token * shape.heads + head) * shape.head_dim];
         for (const double x : expected) {
           ASSERT_NEAR(*got++, sum == 0 ? 0 : x / sum, tolerance)
               << "token " << token << " head " << head;
@@ -120,7 +119,7 @@ class AttentionTest : public OpsTest {
     if (alibi.slopes.empty()) return 0;
     const int64_t query = text.query_place.value_or(p);
     const int64_t key = text.keys_move ? k + query - p : k;
-    return double{alibi.slopes[static_cast<size_t>(head)]} * static_cast<double>(key - query);
+    return double{alibi.slopes[head]} * static_cast<double>(key - query);
   }
 };
 
@@ -180,8 +179,7 @@ TEST_P(AttentionTest, ValuesInKeysAreThoseBesideThem) {
         const auto got = Run(On(three_), in_keys, text, kTokens - rows, kTokens);
         const int64_t width = dim - first;
         for (int64_t i = 0; i < std::ssize(got); ++i) {
-          ASSERT_EQ(got[static_cast<size_t>(i)],
-                    expected[static_cast<size_t>(i / width * dim + i % width)])
+          ASSERT_EQ(got[i], expected[i / width * dim + i % width])
               << Name(dtype) << ", " << heads << " heads of " << dim << ", " << rows << " rows";
         }
       }
@@ -321,7 +319,7 @@ TEST_P(AttentionTest, AnyPartitionOfTheKeysMergesToTheSame) {
     }
     RandomFloats random(7);
     for (int round = 0; round < 4; ++round) {
-      std::vector<int64_t> cuts(static_cast<size_t>(random.Integer(1, 6)));
+      std::vector<int64_t> cuts(random.Integer(1, 6));
       for (int64_t& cut : cuts) cut = random.Integer(3, kKeys);
       std::sort(cuts.begin(), cuts.end());
       ExpectSoftmax(shape, text, kTokens, partitioned(cuts));
@@ -375,7 +373,7 @@ TEST_P(AttentionTest, ATextDoesNotDependOnTheOthersOfItsCall) {
   for (int round = 0; round < 12; ++round) {
     std::vector<AttentionTest::Slice> slices;
     for (int64_t i = random.Integer(1, 8); i > 0; --i) {
-      const TextRows& text = texts[static_cast<size_t>(random.Integer(0, 5))];
+      const TextRows& text = texts[random.Integer(0, 5)];
       const int64_t length = kLengths[&text - texts.data()];
       const int64_t rows = std::min(length, random.Integer(0, 2) > 0 ? 1 : random.Integer(2, 90));
       slices.push_back({&text, length - rows, length});
@@ -484,8 +482,7 @@ TEST_P(AttentionTest, SumsGoOnWhereOthersEnded) {
     AttentionRows rows{
         .first_row = 0, .rows = tokens, .position = kContext - tokens, .sources = {&all, 1}};
     const auto expected = Run(On(three_), shape, {&rows, 1}, tokens, sinks);
-    std::vector<float> states(
-        static_cast<size_t>(tokens * shape.heads * StateStride(shape.head_dim)));
+    std::vector<float> states(tokens * shape.heads * StateStride(shape.head_dim));
     ClearStates(shape.head_dim, tokens * shape.heads, states.data());
     rows.before = states.data();
     std::vector<float> out;

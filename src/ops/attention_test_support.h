@@ -27,7 +27,7 @@ class Cache {
       : shape_(shape), dtype_(dtype), random_(seed) {
     for (int64_t page = 0; page * kTileTokens < capacity; ++page) {
       pages_.emplace_back(2 * layer_bytes());
-      std::memset(pages_.back().data(), 0xff, static_cast<size_t>(pages_.back().bytes()));
+      std::memset(pages_.back().data(), 0xff, pages_.back().bytes());
       page_data_.push_back(pages_.back().data());
       page_data_.push_back(pages_.back().data() + layer_bytes());
     }
@@ -102,7 +102,7 @@ class Cache {
   int64_t layer_bytes() const { return shape_.kv_heads * (key_bytes() + value_bytes()); }
 
   std::byte* Head(int64_t head, int64_t position) const {
-    return pages_[static_cast<size_t>(position / kTileTokens)].data() + layer_bytes() +
+    return pages_[position / kTileTokens].data() + layer_bytes() +
            head * (key_bytes() + value_bytes());
   }
   std::byte* KeyElement(int64_t head, int64_t position, int64_t d) const {
@@ -192,7 +192,7 @@ struct TextRows {
     const KvRange range = visible.At(p);
     if (k < range.begin || k >= range.end) return false;
     if (parts.empty()) return true;
-    return std::ranges::any_of(parts[static_cast<size_t>(kv_head)], [&](const TilePart& part) {
+    return std::ranges::any_of(parts[kv_head], [&](const TilePart& part) {
       const int64_t tile = part.tile * kTileTokens;
       return k >= tile + part.begin && k < tile + part.end;
     });

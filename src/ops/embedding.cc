@@ -12,7 +12,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == table.cols);
   const auto row_bytes = table.cols * static_cast<int64_t>(SizeOf(table.dtype));
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
-    const int32_t token = tokens[static_cast<size_t>(row)];
+    const int32_t token = tokens[row];
     assert(0 <= token && token < table.rows);
     const std::byte* source = table.data.data() + token * row_bytes;
     switch (table.dtype) {
@@ -23,7 +23,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
         exec.kernels.bf16_to_f32(reinterpret_cast<const BF16*>(source), out.cols, out.Row(row));
         break;
       default:
-        std::memcpy(out.Row(row), source, static_cast<size_t>(row_bytes));
+        std::memcpy(out.Row(row), source, row_bytes);
     }
   });
 }
@@ -32,7 +32,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
            MatrixView<float> out) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == w.inputs);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
-    const int32_t token = tokens[static_cast<size_t>(row)];
+    const int32_t token = tokens[row];
     assert(0 <= token && token < w.outputs);
     UnpackRow(w, token, out.Row(row));
   });

@@ -19,7 +19,7 @@ TEST_P(EmbeddingTest, LooksUpAndWidens) {
       Embed(On(three_), tokens, raw.Pack(three_), tied.view());
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < cols; ++j) {
-          ASSERT_EQ(plain.At(i, j), raw.At(tokens[static_cast<size_t>(i)], j))
+          ASSERT_EQ(plain.At(i, j), raw.At(tokens[i], j))
               << Name(dtype) << " row " << i << " column " << j;
         }
       }

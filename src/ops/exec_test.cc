@@ -28,9 +28,9 @@ TEST_F(ExecTest, EveryTaskRunsOnceOnAWorkerOfThePool) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
     for (const int64_t tasks : {0, 1, 2, 100}) {
-      std::vector<std::atomic<int>> runs(static_cast<size_t>(tasks));
+      std::vector<std::atomic<int>> runs(tasks);
       On(pool).Parallel(tasks, [&](int64_t task, int worker) {
-        ++runs[static_cast<size_t>(task)];
+        ++runs[task];
         EXPECT_GE(worker, 0);
         EXPECT_LT(worker, threads);
       });
@@ -60,8 +60,8 @@ TEST_F(ExecTest, EveryRowRunsOnce) {
   ThreadPool pool(3);
   for (const int64_t rows : {0, 1, 2, 63, 8192, 10'000}) {
     for (const int64_t floats : {0, 1, 3, 4096, 8191, 100'000}) {
-      std::vector<std::atomic<int>> runs(static_cast<size_t>(rows));
-      On(pool).ParallelRows(rows, floats, [&](int64_t row) { ++runs[static_cast<size_t>(row)]; });
+      std::vector<std::atomic<int>> runs(rows);
+      On(pool).ParallelRows(rows, floats, [&](int64_t row) { ++runs[row]; });
       for (const auto& run : runs) ASSERT_EQ(run, 1) << rows << " rows of " << floats;
     }
   }

@@ -69,8 +69,7 @@ void SubtractOffsets(const float* offsets, const Weight& w, int64_t begin, int64
                      MatrixView<float> out) {
   for (int64_t row = 0; row < out.rows; ++row) {
     float* to = out.Row(row);
-    for (int64_t i = begin; i < end; ++i)
-      to[i] -= offsets[row] * w.row_sums[static_cast<size_t>(i)];
+    for (int64_t i = begin; i < end; ++i) to[i] -= offsets[row] * w.row_sums[i];
   }
 }
 

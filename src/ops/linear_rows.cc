@@ -57,7 +57,7 @@ void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t
     int8_t* block = out + b * inputs;
     const float* from = x + b * inputs;
     if (!rows.order.empty()) {
-      const auto order = rows.order.subspan(static_cast<size_t>(b * inputs));
+      const auto order = rows.order.subspan(b * inputs);
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) gathered[i] = x[order[i]];
       from = gathered.data();
     }
@@ -77,9 +77,8 @@ InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixVie
   Workspace::Scope scope(exec.workspace);
   const auto ranges = exec.workspace.Matrix<ValueRange>(1, x.rows).RowSpan(0);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
-    ranges[static_cast<size_t>(row)] =
-        how.symmetric ? ValueRange{0, exec.kernels.largest_magnitude(x.Row(row), x.cols)}
-                      : RangeOf(x.Row(row), x.cols);
+    ranges[row] = how.symmetric ? ValueRange{0, exec.kernels.largest_magnitude(x.Row(row), x.cols)}
+                                : RangeOf(x.Row(row), x.cols);
   });
   ValueRange all;
   for (const ValueRange& range : ranges) all = Join(all, range);

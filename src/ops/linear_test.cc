@@ -30,7 +30,7 @@ class LinearTest : public OpsTest {
                             const std::vector<float>& bias, const GappedMatrix& out) {
     for (int64_t i = 0; i < x.view().rows; ++i) {
       for (int64_t j = 0; j < out.view().cols; ++j) {
-        double sum = bias.empty() ? 0 : bias[static_cast<size_t>(j)];
+        double sum = bias.empty() ? 0 : bias[j];
         double magnitude = std::fabs(sum);
         for (int64_t k = 0; k < x.view().cols; ++k) {
           const float a = x.At(i, k);
@@ -83,9 +83,8 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
       Linear(On(three_), x.view(), weight, first.view());
       EXPECT_TRUE(first.GapsIntact());
       for (int64_t row = 0; row < shape.rows; ++row) {
-        EXPECT_TRUE(std::ranges::equal(
-            first.view().RowSpan(row),
-            all.view().RowSpan(row).first(static_cast<size_t>(kernels::kPanelColumns))));
+        EXPECT_TRUE(std::ranges::equal(first.view().RowSpan(row),
+                                       all.view().RowSpan(row).first(kernels::kPanelColumns)));
       }
       ASSERT_EQ(threaded.Values(), all.Values());
 
@@ -106,8 +105,8 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
 std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedMatrix& x,
                                const Weight& w) {
   std::vector<float> out;
-  std::vector<int8_t> a(static_cast<size_t>(w.inputs + kernels::kQuad));
-  std::vector<float> row(static_cast<size_t>(w.inputs));
+  std::vector<int8_t> a(w.inputs + kernels::kQuad);
+  std::vector<float> row(w.inputs);
   float scale = w.input.scale;
   if (w.input.kind == InputScale::kPerTensor) {
     for (const float value : x.Values()) scale = std::max(scale, std::fabs(value) / 127);
@@ -207,7 +206,7 @@ TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
       Weight weight = RawWeight(DType::kF32, shape.outputs, shape.k, 13).PackAs(three_, DType::kI8);
       weight.input = {.kind = kind, .symmetric = false};
       weight.bias = GappedMatrix(1, shape.outputs, 14).Row(0);
-      std::vector<float> row(static_cast<size_t>(shape.k));
+      std::vector<float> row(shape.k);
       for (int64_t j = 0; j < shape.outputs; ++j) {
         UnpackRow(weight, j, row.data());
         weight.row_sums.push_back(std::accumulate(row.begin(), row.end(), 0.0f));
@@ -218,14 +217,14 @@ TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
 
       ValueRange all;
       for (int64_t i = 0; i < shape.rows; ++i) all = Join(all, RangeOf(x.view().Row(i), shape.k));
-      std::vector<int8_t> a(static_cast<size_t>(shape.k + kernels::kQuad));
+      std::vector<int8_t> a(shape.k + kernels::kQuad);
       for (int64_t i = 0; i < shape.rows; ++i) {
         const AsymmetricScale scale = AsymmetricScaleOf(
             kind == InputScale::kPerToken ? RangeOf(x.view().Row(i), shape.k) : all);
         QuantizeRowAsymmetric(x.view().Row(i), scale, shape.k, a.data());
         for (int64_t j = 0; j < shape.outputs; ++j) {
           UnpackRow(weight, j, row.data());
-          double want = weight.bias[static_cast<size_t>(j)];
+          double want = weight.bias[j];
           double size = std::fabs(want);
           for (size_t k = 0; k < row.size(); ++k) {
             want += double{scale.scale} * (a[k] - scale.zero_point) * row[k];
@@ -250,7 +249,7 @@ TEST_P(LinearTest, Int8IsCloseToFloat) {
     for (int64_t i = 0; i < 9; ++i) {
       const double a_step = table().largest_magnitude(x.view().Row(i), 300) / 127;
       for (int64_t j = 0; j < 70; ++j) {
-        const double w_step = weight.scales[static_cast<size_t>(j)];
+        const double w_step = weight.scales[j];
         double sum = 0, bound = 1e-4;
         for (int64_t k = 0; k < 300; ++k) {
           sum += double{x.At(i, k)} * raw.At(j, k);

@@ -26,7 +26,7 @@ struct Route {
 // whatever the values, the places are different ones.
 template <typename Chosen>
 void ChooseHighest(std::span<const float> values, size_t count, const Chosen& chosen) {
-  const auto value_of = [&](int32_t place) { return values[static_cast<size_t>(place)]; };
+  const auto value_of = [&](int32_t place) { return values[place]; };
   size_t found = 0;
   for (int32_t place = 0; place < std::ssize(values); ++place) {
     size_t rank = found;
@@ -50,7 +50,7 @@ void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
     ChooseHighest(members, best, [&](size_t i) -> int32_t& { return highest[i]; });
     of_groups[group] = 0;
     for (size_t i = 0; i < best; ++i) {
-      of_groups[group] += members[static_cast<size_t>(highest[i])];
+      of_groups[group] += members[highest[i]];
     }
   }
   const auto count = static_cast<size_t>(choice.groups_chosen);
@@ -75,16 +75,16 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
   for (size_t i = 0; i < bias.size(); ++i) values[i] += bias[i];
   if (choice.groups > 1) LeaveOutGroups(choice, values);
   ChooseHighest(values, routes.size(), [&](size_t i) -> int32_t& { return routes[i].expert; });
-  const float highest = scores[static_cast<size_t>(routes.front().expert)];
+  const float highest = scores[routes.front().expert];
   std::ranges::sort(routes, {}, &Route::expert);
   if (choice.scales_input) {
-    for (Route& route : routes) route.share = sigmoid(scores[static_cast<size_t>(route.expert)]);
+    for (Route& route : routes) route.share = sigmoid(scores[route.expert]);
     return;
   }
   const auto part = [&](float score) { return choice.sigmoid ? score : std::exp(score - highest); };
   float sum = 0;
   for (Route& route : routes) {
-    route.share = part(scores[static_cast<size_t>(route.expert)]);
+    route.share = part(scores[route.expert]);
     sum += route.share;
   }
   if (!options.shares_among_chosen) {
@@ -116,7 +116,7 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
   std::copy_n(begins.begin(), next.size(), next.begin());
   for (int64_t token = 0; token < routes.rows; ++token) {
     for (Route& route : routes.RowSpan(token)) {
-      route.row = next[static_cast<size_t>(route.expert)]++;
+      route.row = next[route.expert]++;
     }
   }
   return begins;
@@ -153,7 +153,7 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
     downs[i] = {&inner[i], &expert->down, rows.Rows(begin, end)};
   }
   FillRows(exec, inputs, [&](int64_t row, float* to) {
-    const Reading& reading = readings[static_cast<size_t>(row)];
+    const Reading& reading = readings[row];
     const float* from = x.Row(reading.token);
     for (int64_t i = 0; i < x.cols; ++i) to[i] = reading.factor * from[i];
   });
@@ -180,8 +180,7 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
   int64_t begin = 0;  // of the loads' rows
   const auto run = [&](int64_t end) {
     if (begin == end) return;
-    RunTogether(exec, loads.first(count), options, x,
-                readings.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), up,
+    RunTogether(exec, loads.first(count), options, x, readings.subspan(begin, end - begin), up,
                 rows.Rows(begin, end));
     count = 0;
     begin = end;
@@ -221,7 +220,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   for (int64_t token = 0; token < x.rows; ++token) {
     for (Route& route : routes.RowSpan(token)) {
       const float factor = options.choice.scales_input ? std::exchange(route.share, 1.0f) : 1.0f;
-      readings[static_cast<size_t>(route.row)] = {token, factor};
+      readings[route.row] = {token, factor};
     }
   }
   RunExperts(exec, w, options, begins, x, readings, rows);

@@ -41,7 +41,7 @@ struct TestMoe {
   std::vector<double> Oracle(const std::vector<float>& x) const {
     const auto dot = [&](const RawWeight& w, const Weight& packed, int64_t row,
                          const auto& values) {
-      double sum = packed.bias.empty() ? 0 : packed.bias[static_cast<size_t>(row)];
+      double sum = packed.bias.empty() ? 0 : packed.bias[row];
       for (size_t i = 0; i < values.size(); ++i)
         sum += w.At(row, static_cast<int64_t>(i)) * values[i];
       return sum;
@@ -120,7 +120,7 @@ TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
       for (int64_t token = 0; token < 40; ++token) {
         const auto expected = moe.Oracle(x.Row(token));
         for (int64_t i = 0; i < shape.hidden; ++i) {
-          ASSERT_NEAR(out.At(token, i), expected[static_cast<size_t>(i)], 2e-5)
+          ASSERT_NEAR(out.At(token, i), expected[i], 2e-5)
               << shape.experts << " experts, token " << token;
         }
       }

@@ -32,7 +32,7 @@ void ExpectNormed(const NormWeights& norm, const GappedMatrix& x, const GappedMa
     for (int64_t begin = 0; begin < x.view().cols; begin += n) {
       const std::vector<double> expected = Oracle(norm, x.view().Row(row) + begin);
       for (int64_t i = 0; i < n; ++i) {
-        ASSERT_NEAR(out.At(row, begin + i), expected[static_cast<size_t>(i)], tolerance)
+        ASSERT_NEAR(out.At(row, begin + i), expected[i], tolerance)
             << "row " << row << " column " << begin + i;
       }
     }
@@ -104,7 +104,7 @@ TEST_P(NormTest, EveryHeadWithItsOwnGain) {
     for (int64_t row = 0; row < 6; ++row) {
       const auto expected = Oracle(own, x.view().Row(row) + head * head_dim);
       for (int64_t i = 0; i < head_dim; ++i) {
-        ASSERT_NEAR(out.At(row, head * head_dim + i), expected[static_cast<size_t>(i)], 1e-5);
+        ASSERT_NEAR(out.At(row, head * head_dim + i), expected[i], 1e-5);
       }
     }
   }

@@ -28,7 +28,7 @@ RowQuantization QuantizeRowWithoutOutliers(const kernels::KernelTable& kernels, 
     }
   }
   RowQuantization result = QuantizeRowWithLargest(kernels, x, largest, n, out);
-  for (const Outlier& outlier : std::span(outliers, static_cast<size_t>(*count))) {
+  for (const Outlier& outlier : std::span(outliers, *count)) {
     result.sum -= out[outlier.column];
     out[outlier.column] = 0;
   }

@@ -20,7 +20,7 @@ class OutliersTest : public OpsTest {
     int64_t count = -1;
     const auto rest = QuantizeRowWithoutOutliers(table(), x.data(), threshold, std::ssize(x),
                                                  out.data(), outliers.data(), &count);
-    outliers.resize(static_cast<size_t>(count));
+    outliers.resize(count);
     return {rest, {out.begin(), out.end()}, outliers};
   }
 
@@ -98,9 +98,9 @@ TEST_P(OutliersTest, ARowOfNothingElseIsAFloatProduct) {
   for (int64_t i = 0; i < 3; ++i) {
     for (int64_t j = 0; j < 130; ++j) {
       UnpackRow(weight, j, row.data());
-      double want = weight.bias[static_cast<size_t>(j)], size = std::fabs(want);
+      double want = weight.bias[j], size = std::fabs(want);
       for (int64_t k = 0; k < 67; ++k) {
-        const double product = double{x.At(i, k)} * row[static_cast<size_t>(k)];
+        const double product = double{x.At(i, k)} * row[k];
         want += product;
         size += std::fabs(product);
       }

@@ -27,11 +27,7 @@ constexpr int64_t kTaskBytes = int64_t{2} << 20;
 class RowWidener {
  public:
   RowWidener(const KernelTable& kernels, DType from, int64_t inputs)
-      : kernels_(kernels),
-        from_(from),
-        inputs_(inputs),
-        aligned_(static_cast<size_t>(inputs)),
-        wide_(static_cast<size_t>(inputs)) {}
+      : kernels_(kernels), from_(from), inputs_(inputs), aligned_(inputs), wide_(inputs) {}
 
   // scale: of I8.
   const float* Widen(const void* row, float scale) {
@@ -74,7 +70,7 @@ class RowConverter {
         inputs_(inputs),
         row_bytes_((inputs + kernels::kQuad) * static_cast<int64_t>(SizeOf(to))),
         widener_(kernels, from, inputs),
-        rows_(static_cast<size_t>(kPanelColumns * row_bytes_)) {}
+        rows_(kPanelColumns * row_bytes_) {}
 
   // Row `c` of the panel. *scale: of I8, given or set; not read or written without.
   const void* Convert(const void* row, int64_t c, float* scale) {
@@ -117,7 +113,7 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     return PackGroups(
         pool, kQuantizedGroups, outputs, inputs,
         [&](int64_t output, kernels::GroupedRow& to, float& factor) {
-          const float scale = scales.empty() ? 1 : scales[static_cast<size_t>(output)];
+          const float scale = scales.empty() ? 1 : scales[output];
           RowWidener widener(kernels, dtype, inputs);
           QuantizeGroups(widener.Widen(row(output), scale), to, factor);
         },
@@ -132,7 +128,7 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
                 .bias = {}};
   const bool convert = storage != dtype;
   assert(dtype == DType::kI8 || scales.empty());
-  if (convert && storage == DType::kI8) scales.resize(static_cast<size_t>(outputs));
+  if (convert && storage == DType::kI8) scales.resize(outputs);
   const int64_t panels_a_task =
       std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
   const auto pack = [&](int64_t panel, RowConverter* converter) {
@@ -141,7 +137,7 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     const int64_t columns = std::min(kPanelColumns, outputs - first);
     for (int64_t c = 0; c < columns; ++c) {
       rows[c] = row(first + c);
-      float* scale = scales.empty() ? nullptr : &scales[static_cast<size_t>(first + c)];
+      float* scale = scales.empty() ? nullptr : &scales[first + c];
       if (converter != nullptr) rows[c] = converter->Convert(rows[c], c, scale);
     }
     kernels::PackPanel(storage, rows, inputs, weight.panels.data() + panel * panel_bytes);
@@ -169,7 +165,7 @@ Weight PackGroups(
                 .outputs = outputs,
                 .inputs = inputs,
                 .panels = NewBuffer(arena, panels * panel_bytes),
-                .scales = std::vector<float>(static_cast<size_t>(outputs), 1.0f),
+                .scales = std::vector<float>(outputs, 1.0f),
                 .groups = format};
   const int64_t panels_a_task =
       std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
@@ -177,7 +173,7 @@ Weight PackGroups(
     kernels::GroupedRow row = kernels::NewGroupedRow(format, inputs);
     const int64_t end = std::min(outputs, (task + 1) * panels_a_task * kPanelColumns);
     for (int64_t i = task * panels_a_task * kPanelColumns; i < end; ++i) {
-      fill(i, row, weight.scales[static_cast<size_t>(i)]);
+      fill(i, row, weight.scales[i]);
       kernels::PackColumn(format, row, i % kPanelColumns,
                           weight.panels.data() + i / kPanelColumns * panel_bytes);
     }
@@ -202,7 +198,7 @@ void UnpackRow(const Weight& w, int64_t output, float* out) {
     const int64_t panel_bytes = kernels::GroupPanelBytes(w.groups, w.inputs);
     kernels::UnpackColumn(w.groups, w.panels.data() + output / kPanelColumns * panel_bytes, column,
                           w.inputs, out);
-    const float factor = w.scales[static_cast<size_t>(output)];
+    const float factor = w.scales[output];
     for (int64_t k = 0; k < w.inputs; ++k) out[k] *= factor;
     if (w.input_order.empty()) return;
     const std::vector<float> places(out, out + w.inputs);
@@ -223,7 +219,7 @@ void UnpackRow(const Weight& w, int64_t output, float* out) {
         break;
       case DType::kI8: {
         const int integer = std::to_integer<int>(panel[i]) - 128;
-        out[k] = w.scales[static_cast<size_t>(output)] * static_cast<float>(integer);
+        out[k] = w.scales[output] * static_cast<float>(integer);
         break;
       }
       default:

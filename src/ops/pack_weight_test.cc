@@ -18,7 +18,7 @@ TEST(UnpackRowTest, GivesBackWhatWasPacked) {
         for (int64_t i = 0; i < outputs; ++i) {
           UnpackRow(weight, i, row.data());
           for (int64_t k = 0; k < inputs; ++k) {
-            ASSERT_EQ(row[static_cast<size_t>(k)], raw.At(i, k)) << Name(dtype) << " row " << i;
+            ASSERT_EQ(row[k], raw.At(i, k)) << Name(dtype) << " row " << i;
           }
           ASSERT_TRUE(std::isnan(row.back()));
         }
@@ -33,17 +33,17 @@ TEST(UnpackRowTest, GivesBackManyPanels) {
   constexpr int64_t kOutputs = 280, kInputs = 3001;
   const RawWeight raw(DType::kF32, kOutputs, kInputs, 12);
   const Weight weight = raw.Pack(pool);
-  std::vector<float> row(static_cast<size_t>(kInputs));
+  std::vector<float> row(kInputs);
   for (int64_t i = 0; i < kOutputs; ++i) {
     UnpackRow(weight, i, row.data());
     for (int64_t k = 0; k < kInputs; ++k) {
-      ASSERT_EQ(row[static_cast<size_t>(k)], raw.At(i, k)) << "row " << i;
+      ASSERT_EQ(row[k], raw.At(i, k)) << "row " << i;
     }
   }
 }
 
 std::vector<float> Unpacked(const Weight& weight, int64_t output) {
-  std::vector<float> row(static_cast<size_t>(weight.inputs));
+  std::vector<float> row(weight.inputs);
   UnpackRow(weight, output, row.data());
   return row;
 }
@@ -59,8 +59,8 @@ TEST(PackWeightTest, WidensAndRounds) {
     for (int64_t i = 0; i < 130; ++i) {
       const auto exact = Unpacked(wide, i), rounded = Unpacked(narrow, i);
       for (int64_t k = 0; k < 35; ++k) {
-        ASSERT_EQ(exact[static_cast<size_t>(k)], raw.At(i, k));
-        ASSERT_EQ(rounded[static_cast<size_t>(k)], ToFloat(ToBF16(raw.At(i, k))));
+        ASSERT_EQ(exact[k], raw.At(i, k));
+        ASSERT_EQ(rounded[k], ToFloat(ToBF16(raw.At(i, k))));
       }
     }
   }
@@ -78,11 +78,11 @@ TEST(PackWeightTest, QuantizesEachOutput) {
       for (int64_t i = 0; i < outputs; ++i) {
         float largest = 0;
         for (int64_t k = 0; k < 35; ++k) largest = std::max(largest, std::fabs(raw.At(i, k)));
-        const float scale = weight.scales[static_cast<size_t>(i)];
+        const float scale = weight.scales[i];
         ASSERT_EQ(scale, largest / 127);
         const auto row = Unpacked(weight, i);
         for (int64_t k = 0; k < 35; ++k) {
-          ASSERT_NEAR(row[static_cast<size_t>(k)], raw.At(i, k), scale * 0.50001f);
+          ASSERT_NEAR(row[k], raw.At(i, k), scale * 0.50001f);
         }
       }
     }
@@ -105,10 +105,8 @@ TEST(PackWeightTest, IntegersStayOrBecomeFloats) {
     for (int64_t i = 0; i < 70; ++i) {
       const auto row = Unpacked(weight, i);
       for (int64_t k = 0; k < 9; ++k) {
-        const float want =
-            scales[static_cast<size_t>(i)] * integers[static_cast<size_t>(i * 9 + k)];
-        ASSERT_EQ(row[static_cast<size_t>(k)],
-                  storage == DType::kBF16 ? ToFloat(ToBF16(want)) : want);
+        const float want = scales[i] * integers[i * 9 + k];
+        ASSERT_EQ(row[k], storage == DType::kBF16 ? ToFloat(ToBF16(want)) : want);
       }
     }
   }

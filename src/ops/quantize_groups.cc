@@ -101,14 +101,14 @@ void QuantizeGroups(const float* x, kernels::GroupedRow& row, float& factor) {
       std::ranges::fill(row.codes, uint8_t{0});
       return;
     }
-    float& scale = row.scales[static_cast<size_t>(g)];
+    float& scale = row.scales[g];
     scale = BestScale(group, largest);
     largest_scale = std::max(largest_scale, std::abs(scale));
   }
   factor = largest_scale > 0 ? std::ldexp(1.0f, std::ilogb(largest_scale) - 14) : 1;
   for (int64_t g = 0; g < groups; ++g) {
     LoadGroup(x, inputs, g, group);
-    float& scale = row.scales[static_cast<size_t>(g)];
+    float& scale = row.scales[g];
     scale = ToFloat(ToF16(scale / factor));
     const float whole = scale * factor;
     const float inverse = std::abs(whole) < 0x1p-126f ? 0 : 1 / whole;

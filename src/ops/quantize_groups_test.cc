@@ -105,13 +105,13 @@ TEST_P(GroupedLinearTest, IsTheProductOfTheQuantizedWeights) {
     GappedMatrix out(rows, outputs);
     Linear(On(three_), x.view(), w, out.view());
     EXPECT_TRUE(out.GapsIntact());
-    std::vector<float> weights(static_cast<size_t>(inputs));
+    std::vector<float> weights(inputs);
     for (int64_t j = 0; j < outputs; ++j) {
       UnpackRow(w, j, weights.data());
       for (int64_t i = 0; i < rows; ++i) {
         double sum = 0, error = 1e-30;
         for (int64_t k = 0; k < inputs; ++k) {
-          const double weight = weights[static_cast<size_t>(k)];
+          const double weight = weights[k];
           sum += weight * x.At(i, k);
           error += std::fabs(weight) / 254;  // no input is beyond 1
         }
@@ -128,7 +128,7 @@ TEST_P(GroupedLinearTest, TakesInputsInAnyOrder) {
     const GappedMatrix x(9, inputs, 3);
     Weight w = RawWeight(DType::kF32, 70, inputs, 2).PackAs(one_, DType::kGrouped);
     GappedMatrix sorted(9, inputs);
-    std::vector<float> plain(static_cast<size_t>(inputs)), ordered(plain.size());
+    std::vector<float> plain(inputs), ordered(plain.size());
     UnpackRow(w, 69, plain.data());
     std::vector<int32_t> order(plain.size());
     for (size_t i = 0; i < order.size(); ++i) {

@@ -12,7 +12,7 @@ class QuantizeRowTest : public OpsTest {
   static std::vector<float> Normal(int64_t n, float deviation) {
     std::mt19937 random(static_cast<uint32_t>(n));
     std::normal_distribution<float> normal(0, deviation);
-    std::vector<float> x(static_cast<size_t>(n));
+    std::vector<float> x(n);
     for (float& number : x) number = normal(random);
     return x;
   }

@@ -74,7 +74,7 @@ SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alib
 
 // The text and, moved behind it, of the later ones those that share the most with it.
 SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
-  const AttentionRows& leader = texts_[static_cast<size_t>(first)];
+  const AttentionRows& leader = texts_[first];
   Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
   if (!SeesAll(leader)) return group;
   const int64_t begin = leader.sources.front().visible.begin;

@@ -39,7 +39,7 @@ class SharedKeys {
   AttentionSource& CopyOf(const AttentionSource& source) const;
   float* NewStates(int64_t tokens) const;
   std::span<AttentionRows> TextsOf(const Group& group) const {
-    return texts_.subspan(static_cast<size_t>(group.first), static_cast<size_t>(group.count));
+    return texts_.subspan(group.first, group.count);
   }
 
   const Exec& exec_;

@@ -20,7 +20,7 @@ void RunPieces(const Exec& exec, const Decoder& decoder,
   std::vector<float> row;
   const LinearObserver observer = [&](const Weight& w, const ops::LinearRows& x) {
     if (w.name.empty() || (scope.linears && !scope.linears->contains(w.name))) return;
-    row.resize(static_cast<size_t>(x.cols));
+    row.resize(x.cols);
     for (int64_t i = 0; i < x.rows; ++i) {
       ReadFloats(x.dtype, x.Row(i), row);
       see(w.name, std::span<const float>(row));

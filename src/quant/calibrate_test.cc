@@ -67,7 +67,7 @@ TEST_P(CalibrateTest, FindsTheLargestInputOfEveryChannel) {
     EXPECT_EQ(seen.largest, largest);
     ASSERT_EQ(seen.sample.rows().rows, 60);
     for (int64_t i = 0; i < 60; ++i) {
-      EXPECT_TRUE(std::ranges::equal(seen.sample.rows().RowSpan(i), rows[static_cast<size_t>(i)]));
+      EXPECT_TRUE(std::ranges::equal(seen.sample.rows().RowSpan(i), rows[i]));
     }
   }
 }

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::vector<int32_t> Counting(int64_t n) {
-  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  std::vector<int32_t> tokens(n);
   std::iota(tokens.begin(), tokens.end(), 0);
   return tokens;
 }

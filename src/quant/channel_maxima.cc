@@ -24,14 +24,13 @@ std::vector<float> LargestWeights(const Exec& exec, const LinearTensors& linear,
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(threads, columns);
   // One row for each worker: a maximum does not depend on who has seen what.
-  std::vector<std::vector<float>> maxima(static_cast<size_t>(threads),
-                                         std::vector<float>(static_cast<size_t>(columns)));
+  std::vector<std::vector<float>> maxima(threads, std::vector<float>(columns));
   for (const MatrixPart& part : PartsOf(linear)) {
     const Scaling& scaling = FindScaling(scalings, part.name);
     exec.ParallelRows(part.rows, columns, [&](int64_t row, int worker) {
       const auto values = scratch.RowSpan(worker);
       ReadRow(part, scaling, row, values);
-      std::vector<float>& largest = maxima[static_cast<size_t>(worker)];
+      std::vector<float>& largest = maxima[worker];
       bool finite = true;
       for (size_t i = 0; i < values.size(); ++i) {
         finite &= std::isfinite(values[i]);

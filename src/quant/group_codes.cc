@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "quant/index.h"
 #include "quant/quantize_matrix.h"
 
 namespace godwit::quant {
@@ -39,14 +38,14 @@ class RowsInWork {
         group_(grouping.size),
         has_zeros_(grouping.zeros),
         stored_(stored),
-        row_(Index(columns)),
-        integers_(Index(kRows * columns)),
-        scales_(Index(kRows * (columns / group_))),
+        row_(columns),
+        integers_(kRows * columns),
+        scales_(kRows * (columns / group_)),
         zeros_(scales_.size()) {}
 
   std::span<float> row() { return row_; }
   std::span<const int8_t> integers(int64_t lane) const {
-    return std::span(integers_).subspan(Index(lane * columns_), Index(columns_));
+    return std::span(integers_).subspan(lane * columns_, columns_);
   }
   std::span<const float> scales(int64_t lane) const { return Of(lane, std::span(scales_)); }
   std::span<const int8_t> zeros(int64_t lane) const { return Of(lane, std::span(zeros_)); }
@@ -54,9 +53,9 @@ class RowsInWork {
   // Scales of what row() holds, as row `lane`.
   void Scale(int64_t lane, std::span<const float> importance) {
     for (int64_t g = 0; g < columns_ / group_; ++g) {
-      const auto w = std::span<const float>(row_).subspan(Index(g * group_), Index(group_));
-      const auto weights = importance.subspan(Index(g * group_), Index(group_));
-      const size_t i = Index(lane * (columns_ / group_) + g);
+      const auto w = std::span<const float>(row_).subspan(g * group_, group_);
+      const auto weights = importance.subspan(g * group_, group_);
+      const int64_t i = lane * (columns_ / group_) + g;
       if (has_zeros_) {
         const ScaleAndZero found = GroupScaleAndZero(w, weights, stored_);
         scales_[i] = found.scale;
@@ -69,8 +68,8 @@ class RowsInWork {
 
   // Settles the integer for x in row `lane`. Returns what it stands for.
   float Round(int64_t lane, int64_t column, float x) {
-    const size_t group = Index(lane * (columns_ / group_) + column / group_);
-    int8_t& integer = integers_[Index(lane * columns_ + column)];
+    const int64_t group = lane * (columns_ / group_) + column / group_;
+    int8_t& integer = integers_[lane * columns_ + column];
     integer = ToInt4(x, scales_[group], zeros_[group]);
     return scales_[group] * static_cast<float>(integer - zeros_[group]);
   }
@@ -79,7 +78,7 @@ class RowsInWork {
   template <typename T>
   std::span<const T> Of(int64_t lane, std::span<const T> numbers) const {
     const int64_t groups = columns_ / group_;
-    return numbers.subspan(Index(lane * groups), Index(groups));
+    return numbers.subspan(lane * groups, groups);
   }
 
   const int64_t columns_, group_;
@@ -162,8 +161,8 @@ void GroupedMatrix::Values(int64_t row, std::span<float> out) const {
   Integers(row, integers);
   const float* of_groups = scales.data() + row * (columns / group);
   for (size_t i = 0; i < out.size(); ++i) {
-    const size_t g = i / Index(group);
-    const int zero = zeros.empty() ? 0 : zeros[Index(row * (columns / group)) + g];
+    const size_t g = i / static_cast<size_t>(group);
+    const int zero = zeros.empty() ? 0 : zeros[static_cast<size_t>(row * (columns / group)) + g];
     out[i] = of_groups[g] * static_cast<float>(integers[i] - zero);
   }
 }
@@ -174,17 +173,17 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
                                FunctionRef<void(int64_t row, std::span<float> out)> read) {
   const int64_t groups = columns / grouping.size;
   GroupedMatrix matrix{.rows = rows, .columns = columns, .group = grouping.size};
-  matrix.packed.resize(Index(rows * matrix.packed_columns()));
-  matrix.scales.resize(Index(rows * groups));
+  matrix.packed.resize(rows * matrix.packed_columns());
+  matrix.scales.resize(rows * groups);
   if (grouping.zeros) matrix.zeros.resize(matrix.scales.size());
-  const std::vector<float> alike(feedback == nullptr ? Index(columns) : 0, 1.0f);
+  const std::vector<float> alike(feedback == nullptr ? columns : 0, 1.0f);
   const auto importance = feedback == nullptr ? std::span(alike) : feedback->importance();
   constexpr int64_t kRows = RowsInWork::kRows;
   exec.Parallel((rows + kRows - 1) / kRows, [&](int64_t task) {
     const int64_t begin = task * kRows, count = std::min(kRows, rows - begin);
     RowsInWork work(columns, grouping, stored);
     const int64_t fed_back = feedback == nullptr ? 0 : columns * kRows;
-    std::vector<float> w(Index(fed_back)), errors(Index(fed_back));  // [columns, kRows]
+    std::vector<float> w(fed_back), errors(fed_back);  // [columns, kRows]
     for (int64_t lane = 0; lane < count; ++lane) {
       read(begin + lane, work.row());
       if (std::isnan(exec.kernels.largest_magnitude(work.row().data(), columns))) {
@@ -193,11 +192,11 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
       }
       work.Scale(lane, importance);
       for (int64_t i = 0; i < columns; ++i) {
-        const float x = work.row()[Index(i)];
+        const float x = work.row()[i];
         if (feedback == nullptr) {
           work.Round(lane, i, x);
         } else {
-          w[Index(i * kRows + lane)] = x;
+          w[i * kRows + lane] = x;
         }
       }
     }

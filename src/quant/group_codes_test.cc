@@ -146,21 +146,20 @@ class WithFeedback : public testing::Test {
     const std::vector<float> common = Random(kSamples, 7), own = Random(kSamples * kInputs, 8);
     for (int64_t t = 0; t < kSamples; ++t) {
       for (int64_t i = 0; i < kInputs; ++i) {
-        x_.push_back(2 * common[static_cast<size_t>(t)] +
-                     own[static_cast<size_t>(t * kInputs + i)]);
+        x_.push_back(2 * common[t] + own[t * kInputs + i]);
       }
     }
     products_.resize(kInputs * kInputs);
     for (int64_t t = 0; t < kSamples; ++t) {
       for (int64_t i = 0; i < kInputs; ++i) {
         for (int64_t j = 0; j < kInputs; ++j) {
-          products_[static_cast<size_t>(i * kInputs + j)] += X(t, i) * X(t, j);
+          products_[i * kInputs + j] += X(t, i) * X(t, j);
         }
       }
     }
   }
 
-  float X(int64_t t, int64_t i) const { return x_[static_cast<size_t>(t * kInputs + i)]; }
+  float X(int64_t t, int64_t i) const { return x_[t * kInputs + i]; }
 
   // Of the outputs on the samples.
   double Error(const GroupedMatrix& matrix) const {
@@ -171,8 +170,7 @@ class WithFeedback : public testing::Test {
       for (int64_t t = 0; t < kSamples; ++t) {
         double difference = 0;
         for (int64_t i = 0; i < kInputs; ++i) {
-          difference += double{X(t, i)} * (values[static_cast<size_t>(i)] -
-                                           w_[static_cast<size_t>(row * kInputs + i)]);
+          difference += double{X(t, i)} * (values[i] - w_[row * kInputs + i]);
         }
         error += difference * difference;
       }

@@ -4,7 +4,6 @@
 
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
-#include "quant/index.h"
 #include "tensor/view.h"
 
 namespace godwit::quant {
@@ -22,10 +21,10 @@ int64_t InputProducts::Bytes(int64_t inputs) {
 void InputProducts::Add(const Exec& exec, std::span<const float> row) {
   if (inputs_ == 0) {
     inputs_ = std::ssize(row);
-    rows_.resize(Index(inputs_ * kTogether));
-    sums_.resize(Index(inputs_ * inputs_));
+    rows_.resize(inputs_ * kTogether);
+    sums_.resize(inputs_ * inputs_);
   }
-  for (int64_t i = 0; i < inputs_; ++i) rows_[Index(i * kTogether + waiting_)] = row[Index(i)];
+  for (int64_t i = 0; i < inputs_; ++i) rows_[i * kTogether + waiting_] = row[i];
   if (++waiting_ == kTogether) Flush(exec);
 }
 

@@ -17,8 +17,8 @@ TEST(InputProducts, AreSumsOverAllRows) {
       std::normal_distribution<float> normal;
       const TestExec exec(2), other(3);
       InputProducts products, again;
-      std::vector<double> want(static_cast<size_t>(inputs * inputs));
-      std::vector<float> row(static_cast<size_t>(inputs));
+      std::vector<double> want(inputs * inputs);
+      std::vector<float> row(inputs);
       for (int64_t r = 0; r < rows; ++r) {
         for (float& x : row) x = normal(random);
         products.Add(*exec, row);

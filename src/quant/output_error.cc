@@ -23,10 +23,9 @@ InputQuantization InputOf(const Scheme& scheme, float largest_input) {
 Weight FloatWeight(const Exec& exec, const MatrixPart& part,
                    FunctionRef<void(int64_t row, std::span<float> out)> read) {
   const int64_t outputs = part.rows, inputs = part.columns;
-  std::vector<float> values(static_cast<size_t>(outputs * inputs));
+  std::vector<float> values(outputs * inputs);
   exec.ParallelRows(outputs, inputs, [&](int64_t row) {
-    read(row,
-         std::span(values).subspan(static_cast<size_t>(row * inputs), static_cast<size_t>(inputs)));
+    read(row, std::span(values).subspan(row * inputs, inputs));
   });
   return ops::PackWeight(
       exec.pool, DType::kF32, outputs, inputs,
@@ -75,7 +74,7 @@ OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
   const auto smoothed = exec.workspace.Matrix<float>(rows.rows, rows.cols);
   for (int64_t row = 0; row < rows.rows; ++row) {
     for (int64_t i = 0; i < rows.cols; ++i) {
-      smoothed.Row(row)[i] = rows.Row(row)[i] / (s.empty() ? 1.0f : s[static_cast<size_t>(i)]);
+      smoothed.Row(row)[i] = rows.Row(row)[i] / (s.empty() ? 1.0f : s[i]);
     }
   }
   for (const MatrixPart& part : parts) {

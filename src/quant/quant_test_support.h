@@ -35,7 +35,7 @@ struct TestModel {
 
 // `count` texts of `length` tokens, all different.
 inline std::vector<std::vector<int32_t>> TestPieces(int count, int length, int vocabulary = 11) {
-  std::vector<std::vector<int32_t>> pieces(static_cast<size_t>(count));
+  std::vector<std::vector<int32_t>> pieces(count);
   int32_t next = 1;
   for (auto& piece : pieces) {
     for (int i = 0; i < length; ++i) piece.push_back(next = (next * 7 + i) % vocabulary);

@@ -33,15 +33,15 @@ QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t 
                                int64_t columns, int64_t rows_per_scale, DType stored,
                                FunctionRef<void(int64_t row, std::span<float> out)> read) {
   QuantizedMatrix result;
-  result.integers.resize(static_cast<size_t>(rows * columns));
+  result.integers.resize(rows * columns);
   std::vector<float>& scales = result.scales;
-  scales.resize(static_cast<size_t>(rows));
+  scales.resize(rows);
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), columns);
   exec.ParallelRows(rows, columns, [&](int64_t row, int worker) {
     const auto values = scratch.RowSpan(worker);
     read(row, values);
-    scales[static_cast<size_t>(row)] = StoredScale(Largest(exec, values, name), stored);
+    scales[row] = StoredScale(Largest(exec, values, name), stored);
   });
   // Rounding keeps the order: the largest scale is that of the largest element.
   for (auto begin = scales.begin(); begin != scales.end();) {
@@ -53,8 +53,8 @@ QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t 
     const auto values = scratch.RowSpan(worker);
     read(row, values);
     int8_t* out = result.integers.data() + row * columns;
-    const float scale = scales[static_cast<size_t>(row)];
-    for (int64_t i = 0; i < columns; ++i) out[i] = ToInt8(values[static_cast<size_t>(i)], scale);
+    const float scale = scales[row];
+    for (int64_t i = 0; i < columns; ++i) out[i] = ToInt8(values[i], scale);
   });
   return result;
 }

@@ -16,10 +16,9 @@ constexpr float kSmallest = 0x1p-23f;
 
 QuantizedMatrix Quantize(const std::vector<std::vector<float>>& rows, int64_t rows_per_scale,
                          DType stored = DType::kF32, int threads = 2) {
-  return QuantizeMatrix(*TestExec(threads), "x.weight", std::ssize(rows), std::ssize(rows[0]),
-                        rows_per_scale, stored, [&](int64_t row, std::span<float> out) {
-                          std::ranges::copy(rows[static_cast<size_t>(row)], out.begin());
-                        });
+  return QuantizeMatrix(
+      *TestExec(threads), "x.weight", std::ssize(rows), std::ssize(rows[0]), rows_per_scale, stored,
+      [&](int64_t row, std::span<float> out) { std::ranges::copy(rows[row], out.begin()); });
 }
 
 TEST(ToInt8, RoundsToEvenAndSaturates) {

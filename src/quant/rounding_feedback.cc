@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "quant/index.h"
 
 namespace godwit::quant {
 namespace {
@@ -47,28 +46,27 @@ RoundingFeedback::RoundingFeedback(const Exec& exec, std::vector<float> products
                                    std::span<const float> divisors)
     : feedback_(products.size()) {
   const auto n = static_cast<int64_t>(std::sqrt(static_cast<double>(products.size())));
-  const auto divisor = [&](int64_t i) { return divisors.empty() ? 1.0f : divisors[Index(i)]; };
+  const auto divisor = [&](int64_t i) { return divisors.empty() ? 1.0f : divisors[i]; };
   double mean = 0;
   for (int64_t i = 0; i < n; ++i) {
-    importance_.push_back(products[Index(i * n + i)] / divisor(i) / divisor(i));
+    importance_.push_back(products[i * n + i] / divisor(i) / divisor(i));
     mean += importance_.back() / static_cast<double>(n);
   }
   // Of inputs that were never anything but zero, any H will do.
   const float damping = mean > 0 ? kDamping * static_cast<float>(mean) : 1;
   for (float& x : importance_) x += damping;
-  order_.resize(Index(n));
+  order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
-  std::ranges::stable_sort(
-      order_, [&](int64_t a, int64_t b) { return importance_[Index(a)] > importance_[Index(b)]; });
+  std::ranges::stable_sort(order_,
+                           [&](int64_t a, int64_t b) { return importance_[a] > importance_[b]; });
 
   // Backwards, H is M^T D M with M upper triangular, which is (U + 1) D (U + 1)^T forwards.
   std::vector<float>& backwards = feedback_;
-  const auto at = [&](int64_t i) { return order_[Index(n - 1 - i)]; };
+  const auto at = [&](int64_t i) { return order_[n - 1 - i]; };
   exec.ParallelRows(n, n, [&](int64_t i) {
     for (int64_t j = i; j < n; ++j) {
-      backwards[Index(i * n + j)] =
-          i == j ? importance_[Index(at(i))]
-                 : products[Index(at(i) * n + at(j))] / divisor(at(i)) / divisor(at(j));
+      backwards[i * n + j] = i == j ? importance_[at(i)]
+                                    : products[at(i) * n + at(j)] / divisor(at(i)) / divisor(at(j));
     }
   });
   Factor(exec, n, backwards.data());

@@ -38,16 +38,15 @@ class RoundingFeedback {
   void Run(std::span<const float> w, std::span<float> errors, const Round& round) const {
     const auto n = std::ssize(order_);
     for (int64_t k = 0; k < n; ++k) {
-      const int64_t input = order_[static_cast<size_t>(k)];
+      const int64_t input = order_[k];
       float target[kLanes], values[kLanes];
       Target(k, errors.data(), target);
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        values[lane] = w[static_cast<size_t>(input * kLanes + lane)] - target[lane];
+        values[lane] = w[input * kLanes + lane] - target[lane];
       }
       round(input, values);
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        errors[static_cast<size_t>(k * kLanes + lane)] =
-            values[lane] - w[static_cast<size_t>(input * kLanes + lane)];
+        errors[k * kLanes + lane] = values[lane] - w[input * kLanes + lane];
       }
     }
   }

@@ -18,7 +18,7 @@ struct Problem {
   explicit Problem(int64_t inputs) : n(inputs), products(static_cast<size_t>(n * n)) {
     std::mt19937 random(static_cast<uint32_t>(n));
     std::normal_distribution<float> normal;
-    std::vector<float> x(static_cast<size_t>(n));
+    std::vector<float> x(n);
     for (int64_t t = 0; t < 3 * n; ++t) {
       float last = 0;  // neighbours are alike, and the later the louder
       for (size_t i = 0; i < x.size(); ++i) {
@@ -90,12 +90,11 @@ TEST(RoundingFeedback, RoundsAsGptqDoes) {
       order.push_back(input);
       for (int64_t lane = 0; lane < kLanes; ++lane) {
         values[lane] = std::nearbyint(values[lane]);
-        got[static_cast<size_t>(input * kLanes + lane)] = values[lane];
+        got[input * kLanes + lane] = values[lane];
       }
     });
     for (size_t k = 1; k < order.size(); ++k) {
-      EXPECT_GE(feedback.importance()[static_cast<size_t>(order[k - 1])],
-                feedback.importance()[static_cast<size_t>(order[k])]);
+      EXPECT_GE(feedback.importance()[order[k - 1]], feedback.importance()[order[k]]);
     }
     const std::vector<double> want = Paper(problem, order);
     // What is half way between two integers may fall to either side, and lead to others behind it.

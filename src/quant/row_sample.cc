@@ -13,7 +13,7 @@ void RowSample::Add(std::span<const float> row) {
     }
     count_ = (count_ + 1) / 2;
     stride_ *= 2;
-    rows_.resize(static_cast<size_t>(count_ * columns_));
+    rows_.resize(count_ * columns_);
     if (place % stride_ != 0) return;
   }
   rows_.insert(rows_.end(), row.begin(), row.end());

@@ -35,7 +35,7 @@ void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scal
   const auto factors_of = [&](const std::vector<int64_t>& channels) {
     std::vector<float> factors;
     for (const int64_t channel : channels) {
-      factors.push_back(channel == kNoChannel ? 1.0f : s[static_cast<size_t>(channel)]);
+      factors.push_back(channel == kNoChannel ? 1.0f : s[channel]);
     }
     return factors;
   };
@@ -55,7 +55,7 @@ void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::s
   ReadStored(part, row, out);
   for (size_t i = 0; i < columns.size(); ++i) out[i] *= columns[i];
   if (!scaling.row_divisors.empty()) {
-    const float divisor = scaling.row_divisors[static_cast<size_t>(row)];
+    const float divisor = scaling.row_divisors[row];
     for (float& x : out) x /= divisor;
   }
   if (scaling.added == 0) return;
@@ -64,7 +64,7 @@ void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::s
 
 std::vector<std::byte> ScaledBytes(const MatrixPart& part, const Scaling& scaling) {
   const DType dtype = part.dtype();
-  std::vector<float> values(static_cast<size_t>(part.columns));
+  std::vector<float> values(part.columns);
   const size_t row_bytes = values.size() * SizeOf(dtype);
   std::vector<std::byte> bytes(static_cast<size_t>(part.rows) * row_bytes);
   for (int64_t row = 0; row < part.rows; ++row) {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "quant/channel_maxima.h"
-#include "quant/index.h"
 #include "quant/output_error.h"
 #include "tensor/float_bytes.h"
 
@@ -16,12 +15,12 @@ constexpr float kLeastFactor = 1e-5f;
 
 // [channels] what the calibration saw, the most over all linear layers and columns of a channel.
 std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {
-  std::vector<float> maxima(Index(group.channels));
+  std::vector<float> maxima(group.channels);
   for (const LinearTensors* linear : group.linears) {
     const auto seen = calibration.find(ModuleName(*linear));
     if (seen == calibration.end()) continue;
     for (size_t i = 0; i < group.input_channels.size(); ++i) {
-      float& largest = maxima[Index(group.input_channels[i])];
+      float& largest = maxima[group.input_channels[i]];
       largest = std::max(largest, seen->second.largest[i]);
     }
   }
@@ -30,13 +29,13 @@ std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration&
 
 // [channels] likewise the root mean square, over all linear layers and columns of a channel.
 std::vector<float> RootMeanSquares(const SmoothGroup& group, const Calibration& calibration) {
-  std::vector<double> squares(Index(group.channels)), rows(squares);
+  std::vector<double> squares(group.channels), rows(squares);
   for (const LinearTensors* linear : group.linears) {
     const auto seen = calibration.find(ModuleName(*linear));
     if (seen == calibration.end()) continue;
     for (size_t i = 0; i < group.input_channels.size(); ++i) {
-      squares[Index(group.input_channels[i])] += seen->second.squares[i];
-      rows[Index(group.input_channels[i])] += static_cast<double>(seen->second.rows);
+      squares[group.input_channels[i]] += seen->second.squares[i];
+      rows[group.input_channels[i]] += static_cast<double>(seen->second.rows);
     }
   }
   std::vector<float> roots;
@@ -49,7 +48,7 @@ std::vector<float> RootMeanSquares(const SmoothGroup& group, const Calibration& 
 // [channels] of the weights, with what `scalings` have done to their rows.
 std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
                                 const Scalings& scalings) {
-  std::vector<float> maxima(Index(group.channels));
+  std::vector<float> maxima(group.channels);
   for (const LinearTensors* linear : group.linears) {
     Scalings rows_alone;
     for (const MatrixPart& part : PartsOf(*linear)) {
@@ -57,7 +56,7 @@ std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
     }
     const std::vector<float> of_columns = LargestWeights(exec, *linear, rows_alone);
     for (size_t i = 0; i < of_columns.size(); ++i) {
-      float& largest = maxima[Index(group.input_channels[i])];
+      float& largest = maxima[group.input_channels[i]];
       largest = std::max(largest, of_columns[i]);
     }
   }
@@ -119,7 +118,7 @@ int64_t WeightBytes(const SmoothGroup& group) {
 }
 
 size_t Best(const std::vector<double>& errors) {
-  return Index(std::ranges::min_element(errors) - errors.begin());
+  return static_cast<size_t>(std::ranges::min_element(errors) - errors.begin());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace godwit::quant {
 namespace {
 
 std::vector<int64_t> InOrder(int64_t n) {
-  std::vector<int64_t> channels(static_cast<size_t>(n));
+  std::vector<int64_t> channels(n);
   std::iota(channels.begin(), channels.end(), 0);
   return channels;
 }
@@ -135,7 +135,7 @@ void Finder::ValueGroup(const LayerTensors& layer) {
       rows = InOrder(kv_rows);
       break;
     case QkvLayout::kFused:
-      rows.assign(static_cast<size_t>(q_rows + kv_rows), kNoChannel);
+      rows.assign(q_rows + kv_rows, kNoChannel);
       for (int64_t i = 0; i < kv_rows; ++i) rows.push_back(i);
       break;
     case QkvLayout::kGrouped:
@@ -164,7 +164,7 @@ void Finder::MlpGroup(const MlpSpec& spec, const MlpTensors& mlp) {
     return;
   }
   std::vector<int64_t> rows;  // of the tensor that holds up
-  if (parts.back().rows > size) rows.assign(static_cast<size_t>(size), kNoChannel);
+  if (parts.back().rows > size) rows.assign(size, kNoChannel);
   for (int64_t i = 0; i < size; ++i) rows.push_back(i);
   SmoothGroup group{.channels = size, .linears = {&mlp.down}, .input_channels = InOrder(size)};
   group.divided.push_back({parts.back(), rows});

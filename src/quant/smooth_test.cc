@@ -152,9 +152,9 @@ TEST_F(SmoothTest, ASearchFindsTheLeastError) {
   ASSERT_EQ(global.curve.size(), AlphaGrid().size());
   EXPECT_EQ(global.alphas[0], global.alphas[1]);
   const auto least = std::ranges::min_element(global.curve) - global.curve.begin();
-  EXPECT_EQ(global.alphas[0], AlphaGrid()[static_cast<size_t>(least)]);
-  EXPECT_LT(global.curve[static_cast<size_t>(least)], 0.5 * global.curve.front());
-  EXPECT_LT(global.curve[static_cast<size_t>(least)], 0.5 * global.curve.back());
+  EXPECT_EQ(global.alphas[0], AlphaGrid()[least]);
+  EXPECT_LT(global.curve[least], 0.5 * global.curve.front());
+  EXPECT_LT(global.curve[least], 0.5 * global.curve.back());
   // What it settled on is what this alpha gives by itself.
   const Smoothing fixed = Run(SmoothKind::kNorm, seen, {.alpha = global.alphas[0]});
   const std::string norm = layer_ + "input_layernorm.weight";

@@ -53,13 +53,12 @@ std::vector<std::byte> PackedBytes(const QuantizedMatrix& matrix, int64_t column
 // Likewise zero points + 8, where neighbouring rows share a word: [rows / 8, groups].
 std::vector<std::byte> PackedZeros(const GroupedMatrix& matrix) {
   const int64_t groups = matrix.columns / matrix.group;
-  std::vector<std::byte> bytes(static_cast<size_t>((matrix.rows + 7) / 8 * groups * 4));
+  std::vector<std::byte> bytes((matrix.rows + 7) / 8 * groups * 4);
   for (int64_t row = 0; row < matrix.rows; ++row) {
     for (int64_t g = 0; g < groups; ++g) {
-      const int code = matrix.zeros[static_cast<size_t>(row * groups + g)] + 8;
+      const int code = matrix.zeros[row * groups + g] + 8;
       const int64_t word = row / 8 * groups + g, place = row % 8;
-      bytes[static_cast<size_t>(word * 4 + place / 2)] |=
-          static_cast<std::byte>(code << (place % 2 * 4));
+      bytes[word * 4 + place / 2] |= static_cast<std::byte>(code << (place % 2 * 4));
     }
   }
   return bytes;
@@ -134,10 +133,9 @@ class CheckpointWriter {
     if (input_.scheme.weights_alone) {
       WritePacked(part, matrix.packed);
     } else {
-      std::vector<int8_t> integers(static_cast<size_t>(matrix.rows * matrix.columns));
+      std::vector<int8_t> integers(matrix.rows * matrix.columns);
       exec_.ParallelRows(matrix.rows, matrix.columns, [&](int64_t row) {
-        matrix.Integers(row, std::span(integers).subspan(static_cast<size_t>(row * matrix.columns),
-                                                         static_cast<size_t>(matrix.columns)));
+        matrix.Integers(row, std::span(integers).subspan(row * matrix.columns, matrix.columns));
       });
       writer_.Write(part.name, std::as_bytes(std::span(integers)));
     }

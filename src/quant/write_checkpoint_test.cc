@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<float> Floats(const TensorInfo& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
+  std::vector<float> values(tensor.NumElements());
   ReadFloats(*tensor.dtype, tensor.bytes.data(), values);
   return values;
 }
@@ -75,14 +75,14 @@ class WriteTest : public testing::TestWithParam<DType> {
       if (tensor.dtype != DType::kI8) {
         const auto values = Floats(tensor);
         for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-          weights->Set(name, i, values[static_cast<size_t>(i)]);
+          weights->Set(name, i, values[i]);
         }
         continue;
       }
       const auto scales = Floats(*source.Find(name + "_scale"));
       for (int64_t i = 0; i < tensor.NumElements(); ++i) {
         const auto row = static_cast<size_t>(scales.size() == 1 ? 0 : i / tensor.shape[1]);
-        const auto integer = static_cast<int8_t>(tensor.bytes[static_cast<size_t>(i)]);
+        const auto integer = static_cast<int8_t>(tensor.bytes[i]);
         weights->Set(name, i, scales[row] * static_cast<float>(integer));
       }
     }
@@ -131,9 +131,8 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
   for (int64_t i = 0; i < 8; ++i) {
     ReadRow(WholeTensor(old), smoothing_.scalings.at(k + ".weight"), i, row);
     for (int64_t j = 0; j < 16; ++j) {
-      EXPECT_EQ(
-          static_cast<int8_t>(source->Find(k + ".weight")->bytes[static_cast<size_t>(i * 16 + j)]),
-          ToInt8(row[static_cast<size_t>(j)], scales[static_cast<size_t>(i)]));
+      EXPECT_EQ(static_cast<int8_t>(source->Find(k + ".weight")->bytes[i * 16 + j]),
+                ToInt8(row[j], scales[i]));
     }
   }
 }

@@ -37,7 +37,7 @@ class PartRows {
  public:
   explicit PartRows(const GgufPart& part) : part_(part), from_(part.rows.size()) {
     for (size_t i = 0; i < part.rows.size(); ++i) {
-      from_[static_cast<size_t>(part.rows[i])] = static_cast<int64_t>(i);
+      from_[part.rows[i]] = static_cast<int64_t>(i);
     }
     if (part.sources.empty()) return;
     const TensorInfo& first = *part.sources.front();
@@ -57,7 +57,7 @@ class PartRows {
       std::ranges::copy(part_.values, out.begin());
       return;
     }
-    const TensorInfo& source = *part_.sources[static_cast<size_t>(row / rows_of_source_)];
+    const TensorInfo& source = *part_.sources[row / rows_of_source_];
     if (vector_) {
       const std::vector<float> values = ReadAllRows(source);
       for (size_t i = 0; i < values.size(); ++i) {
@@ -65,7 +65,7 @@ class PartRows {
       }
     } else {
       const int64_t at = row % rows_of_source_;
-      ReadRow(source, from_.empty() ? at : from_[static_cast<size_t>(at)], out);
+      ReadRow(source, from_.empty() ? at : from_[at], out);
     }
     if (part_.added == 0) return;
     for (float& value : out) value += part_.added;
@@ -118,7 +118,7 @@ class GgufWriter {
     const float largest = LargestOf(*tensor.type);
     std::atomic<bool> beyond = false;
     exec_.ParallelRows(count, rows.columns(), [&](int64_t i) {
-      std::vector<float> row(static_cast<size_t>(rows.columns()));
+      std::vector<float> row(rows.columns());
       rows.Read(begin + i, row);
       // Not a number compares with nothing.
       if (!std::ranges::all_of(row, [&](float x) { return std::abs(x) <= largest; })) {

@@ -11,7 +11,7 @@ namespace {
 // Only options of astronomic size get there; a token that is infinitely likely, or NaN, would make
 // nonsense of the softmax.
 void CheckBelowInfinity(std::span<const float> logits, int32_t token) {
-  const float logit = logits[static_cast<size_t>(token)];
+  const float logit = logits[token];
   if (!(logit < INFINITY)) {
     Throw(ErrorKind::kInput, "logit_bias and penalties turn the logit of token {} into {}", token,
           logit);
@@ -30,13 +30,13 @@ Penalties::Penalties(const SamplerOptions& options, int32_t vocab)
       std::ranges::find(options.steps, SamplerStep::kPenalties) == options.steps.end() ||
       (repeat_penalty_ == 1 && presence_penalty_ == 0 && frequency_penalty_ == 0);
   if (off) repeat_last_n_ = 0;
-  if (repeat_last_n_ != 0) counts_.resize(static_cast<size_t>(vocab), 0);
+  if (repeat_last_n_ != 0) counts_.resize(vocab, 0);
 }
 
 void Penalties::Apply(std::span<float> logits, std::span<const int32_t> history) {
   std::span<const int32_t> window = history;
   if (repeat_last_n_ >= 0 && history.size() > static_cast<size_t>(repeat_last_n_)) {
-    window = history.last(static_cast<size_t>(repeat_last_n_));
+    window = history.last(repeat_last_n_);
   }
   for (const int32_t token : window) {
     if (token < 0 || static_cast<size_t>(token) >= logits.size()) {
@@ -45,13 +45,13 @@ void Penalties::Apply(std::span<float> logits, std::span<const int32_t> history)
     }
   }
 
-  for (const auto& [token, bias] : bias_) logits[static_cast<size_t>(token)] += bias;
+  for (const auto& [token, bias] : bias_) logits[token] += bias;
 
-  for (const int32_t token : window) ++counts_[static_cast<size_t>(token)];
+  for (const int32_t token : window) ++counts_[token];
   for (const int32_t token : window) {
-    int32_t& count = counts_[static_cast<size_t>(token)];
+    int32_t& count = counts_[token];
     if (count == 0) continue;  // an earlier occurrence has settled it
-    float& logit = logits[static_cast<size_t>(token)];
+    float& logit = logits[token];
     logit = logit > 0 ? logit / repeat_penalty_ : logit * repeat_penalty_;
     logit -= presence_penalty_ + frequency_penalty_ * static_cast<float>(count);
     count = 0;

@@ -79,7 +79,7 @@ TEST(Penalties, AgreeWithTheDefinition) {
     for (size_t i = 50; i < 150; ++i) ++counts[history[i]];
     std::vector<float> expected = logits;
     for (const auto& [token, count] : counts) {
-      float& logit = expected[static_cast<size_t>(token)];
+      float& logit = expected[token];
       logit = logit > 0 ? logit / 1.3f : logit * 1.3f;
       logit -= 0.2f + 0.1f * static_cast<float>(count);
     }

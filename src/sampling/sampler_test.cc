@@ -216,8 +216,8 @@ TEST(Sampler, DrawDependsOnKeyAndNotOnOrder) {
   int same_sequence = 0;
   int same_seed = 0;
   for (int64_t i = 0; i < 50; ++i) {
-    same_sequence += draw(sampler, 1, i) == forwards[static_cast<size_t>(i)];
-    same_seed += draw(other_seed, 0, i) == forwards[static_cast<size_t>(i)];
+    same_sequence += draw(sampler, 1, i) == forwards[i];
+    same_seed += draw(other_seed, 0, i) == forwards[i];
   }
   EXPECT_LT(same_sequence, 3);
   EXPECT_LT(same_seed, 3);

@@ -83,10 +83,10 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
                                    const chat::CompletionRequest& request, AnswerShape& shape,
                                    HttpReply& reply) {
   Stream stream(shape, request.return_progress, reply);
-  std::vector<bool> begun(static_cast<size_t>(request.answers()), !request.echo);
+  std::vector<bool> begun(request.answers(), !request.echo);
   const auto on_event = [&](int choice, const Event& event) {
-    const bool is_echo = !begun[static_cast<size_t>(choice)];
-    begun[static_cast<size_t>(choice)] = true;
+    const bool is_echo = !begun[choice];
+    begun[choice] = true;
     if (!is_echo) plan.slot.Take(choice, event);
     if (request.stream) stream.Take(choice, event);
   };

@@ -63,7 +63,7 @@ TEST_F(ApiCompletionsTest, AStreamTellsTheSame) {
         if (choice["finish_reason"].is_string()) finish = choice["finish_reason"];
       }
     }
-    const Json& expected = whole["choices"][static_cast<size_t>(i)];
+    const Json& expected = whole["choices"][i];
     EXPECT_EQ(text, expected["text"]);
     EXPECT_EQ(tokens, expected["token_ids"]);
     EXPECT_EQ(logprobs, expected["logprobs"]["token_logprobs"]);
@@ -215,7 +215,7 @@ TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   };
   for (const int i : {1, 2}) replies.push_back(Ask("POST", "/v1/completions", body_of(i).dump()));
   for (const int i : {1, 2}) {
-    Answered& reply = *replies[static_cast<size_t>(i - 1)];
+    Answered& reply = *replies[i - 1];
     reply.WaitForEnd();
     ASSERT_EQ(reply.status(), 200) << reply.body();
     const auto alone = TheEngine().NewSession({}).Generate(Prompt(i, 120), Greedy(60));

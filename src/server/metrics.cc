@@ -21,7 +21,7 @@ std::string Counter(std::string_view name, std::string_view help, int64_t value)
 
 void Histogram::Add(double value) {
   const auto bound = std::ranges::lower_bound(kBounds, value);
-  ++counts_[static_cast<size_t>(bound - kBounds.begin())];
+  ++counts_[bound - kBounds.begin()];
   sum_ += value;
 }
 

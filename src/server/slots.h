@@ -13,7 +13,7 @@ namespace godwit::server {
 
 class Slots {
  public:
-  explicit Slots(int64_t count) : slots_(static_cast<size_t>(count)) {}
+  explicit Slots(int64_t count) : slots_(count) {}
 
   // Taken: the slot of one request, for its lifetime.
   class Taken {

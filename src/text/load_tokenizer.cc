@@ -172,7 +172,7 @@ class HfTokenizer : public Tokenizer {
     const std::lock_guard lock(tokens_mutex_);
     Tokens& tokens = tokens_[id / kTokensAtOnce];
     if (tokens.empty()) tokens = AskForTokens(id / kTokensAtOnce * kTokensAtOnce);
-    return tokens[static_cast<size_t>(id % kTokensAtOnce)];
+    return tokens[id % kTokensAtOnce];
   }
 
   std::optional<int32_t> TokenToId(std::string_view token) const override {

@@ -64,27 +64,27 @@ void NormBackward(const Exec& exec, const ops::NormWeights& norm, MatrixView<con
     const double mean = squares / static_cast<double>(n) + static_cast<double>(norm.epsilon);
     const auto s = static_cast<float>(1 / std::sqrt(mean));
     const auto back = static_cast<float>(along / (mean * static_cast<double>(n)));
-    scales[static_cast<size_t>(row)] = s;
+    scales[row] = s;
     for (size_t i = 0; i < n; ++i) dx.Row(row)[i] += s * (norm.weight[i] * d[i] - in[i] * back);
   });
   exec.ParallelRows(x.cols, x.rows, [&](int64_t i) {
     float sum = 0;
     for (int64_t row = 0; row < x.rows; ++row) {
-      sum += dy.Row(row)[i] * x.Row(row)[i] * scales[static_cast<size_t>(row)];
+      sum += dy.Row(row)[i] * x.Row(row)[i] * scales[row];
     }
-    d_weight[static_cast<size_t>(i)] += sum;
+    d_weight[i] += sum;
   });
 }
 
 // A row of logits to the gradient of its loss, times scale, in place. Returns the loss.
 double SoftmaxBackward(std::span<float> logits, int32_t target, float scale) {
   const float largest = *std::ranges::max_element(logits);
-  const float at_target = logits[static_cast<size_t>(target)];
+  const float at_target = logits[target];
   double sum = 0;
   for (float& value : logits) sum += value = std::exp(value - largest);
   const auto share = static_cast<float>(scale / sum);
   for (float& value : logits) value *= share;
-  logits[static_cast<size_t>(target)] -= scale;
+  logits[target] -= scale;
   return std::log(sum) - static_cast<double>(at_target - largest);
 }
 
@@ -169,22 +169,22 @@ void HeadGradient::Add(const Exec& exec, const HiddenStates& states, std::span<c
     const auto losses = exec.workspace.Matrix<double>(1, n).RowSpan(0);
     for (int64_t row = 0; row < n; ++row) std::ranges::fill(d_out.RowSpan(row), 0.0f);
     for (int64_t i = std::ssize(heads_); i-- > 0;) {
-      const Head& head = heads_[static_cast<size_t>(i)];
-      const Trace& trace = traces[static_cast<size_t>(i)];
+      const Head& head = heads_[i];
+      const Trace& trace = traces[i];
       ops::Norm(exec, trace.out, head.output_norm, normed);
       model_.NormedLogits(exec, normed, logits);
       exec.ParallelRows(n, vocab_, [&](int64_t row) {
-        const int32_t target = states.Target(some[static_cast<size_t>(row)], i);
+        const int32_t target = states.Target(some[row], i);
         if (target >= 0) {
-          losses[static_cast<size_t>(row)] = SoftmaxBackward(logits.RowSpan(row), target, scale);
+          losses[row] = SoftmaxBackward(logits.RowSpan(row), target, scale);
         } else {
           std::ranges::fill(logits.RowSpan(row), 0.0f);
         }
       });
-      HeadScore& score = scores[static_cast<size_t>(i)];
+      HeadScore& score = scores[i];
       for (int64_t row = 0; row < n; ++row) {
-        if (states.Target(some[static_cast<size_t>(row)], i) < 0) continue;
-        score.loss += losses[static_cast<size_t>(row)];
+        if (states.Target(some[row], i) < 0) continue;
+        score.loss += losses[row];
         ++score.rows;
       }
       ops::Linear(exec, logits, projection_, d_normed);
@@ -208,17 +208,17 @@ void HeadGradient::Score(const Exec& exec, const HiddenStates& states,
       ops::Norm(exec, traces[at].out, heads_[at].output_norm, normed);
       model_.NormedLogits(exec, normed, logits);
       exec.ParallelRows(n, vocab_, [&](int64_t row) {
-        const int32_t target = states.Target(some[static_cast<size_t>(row)], i);
+        const int32_t target = states.Target(some[row], i);
         if (target < 0) return;
         const float at_target = logits.Row(row)[target];
-        places[static_cast<size_t>(row)] = std::ranges::count_if(
-            logits.RowSpan(row), [&](float value) { return value > at_target; });
-        losses[static_cast<size_t>(row)] = SoftmaxBackward(logits.RowSpan(row), target, 1);
+        places[row] = std::ranges::count_if(logits.RowSpan(row),
+                                            [&](float value) { return value > at_target; });
+        losses[row] = SoftmaxBackward(logits.RowSpan(row), target, 1);
       });
       for (int64_t row = 0; row < n; ++row) {
-        if (states.Target(some[static_cast<size_t>(row)], i) < 0) continue;
-        const int64_t place = places[static_cast<size_t>(row)];
-        scores[at].loss += losses[static_cast<size_t>(row)];
+        if (states.Target(some[row], i) < 0) continue;
+        const int64_t place = places[row];
+        scores[at].loss += losses[row];
         scores[at].rows += 1;
         scores[at].first += place < 1 ? 1 : 0;
         scores[at].among_ten += place < 10 ? 1 : 0;

@@ -21,7 +21,7 @@ HeadParameters Random(int64_t heads, const Decoder& decoder, float size) {
 
 double Loss(const Bench& bench, HeadGradient& gradient, const HiddenStates& states,
             std::span<const int64_t> rows, HeadParameters parameters) {
-  std::vector<HeadScore> scores(static_cast<size_t>(parameters.heads()));
+  std::vector<HeadScore> scores(parameters.heads());
   gradient.Prepare(bench.exec, parameters);
   gradient.Score(bench.exec, states, rows, scores);
   double loss = 0;
@@ -36,7 +36,7 @@ TEST(HeadGradient, IsWhatTheLossChangesBy) {
   const HiddenStates states = bench.Read(Circles(3, 9), kHeads);
   HeadGradient gradient(bench.exec, *bench.decoder, bench.decoder->vocab_size(), DType::kF32);
   HeadParameters parameters = Random(kHeads, *bench.decoder, 0.8f);
-  std::vector<int64_t> rows(static_cast<size_t>(states.rows()));
+  std::vector<int64_t> rows(states.rows());
   std::iota(rows.begin(), rows.end(), 0);
 
   HeadParameters sum(kHeads, parameters.hidden(), parameters.vocab());
@@ -73,7 +73,7 @@ TEST(HeadGradient, IsTheSameOnAnyNumberOfThreads) {
     HeadParameters parameters = Random(3, *bench.decoder, 0.8f);
     HeadParameters sum(3, parameters.hidden(), parameters.vocab());
     std::vector<HeadScore> scores(3);
-    std::vector<int64_t> rows(static_cast<size_t>(states.rows()));
+    std::vector<int64_t> rows(states.rows());
     std::iota(rows.begin(), rows.end(), 0);
     gradient.Prepare(bench.exec, parameters);
     gradient.Add(bench.exec, states, rows, 1, sum, scores);

@@ -11,7 +11,7 @@ int64_t HiddenStates::BytesOf(int64_t rows, int64_t hidden, int64_t heads) {
 }
 
 void HiddenStates::Add(std::span<const int32_t> tokens, MatrixView<const float> states) {
-  const auto token = [&](int64_t place) { return tokens[static_cast<size_t>(place)]; };
+  const auto token = [&](int64_t place) { return tokens[place]; };
   const auto row_bytes = static_cast<size_t>(hidden_) * SizeOf(DType::kBF16);
   for (int64_t row = 0; row + 2 < std::ssize(tokens); ++row) {
     states_.resize(states_.size() + row_bytes);

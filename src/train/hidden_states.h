@@ -33,11 +33,9 @@ class HiddenStates {
   void Read(std::span<const int64_t> rows, MatrixView<float> out) const;
   // The token that a head is to guess, head + 2 places behind the last that the state has read. -1:
   // none, or not one of `vocab`.
-  int32_t Target(int64_t row, int64_t head) const {
-    return targets_[static_cast<size_t>(row * heads_ + head)];
-  }
+  int32_t Target(int64_t row, int64_t head) const { return targets_[row * heads_ + head]; }
   // The token behind the last that the state has read. The model guesses it.
-  int32_t Next(int64_t row) const { return next_[static_cast<size_t>(row)]; }
+  int32_t Next(int64_t row) const { return next_[row]; }
   // The digest of the targets, and so of the text.
   uint64_t Digest() const;
 

@@ -23,7 +23,7 @@ constexpr const char *kRunKey = "training", *kStepsKey = "steps";
 
 // The rows in the order of an epoch.
 std::vector<int64_t> Shuffled(int64_t rows, uint64_t seed, int64_t epoch) {
-  std::vector<int64_t> order(static_cast<size_t>(rows));
+  std::vector<int64_t> order(rows);
   std::iota(order.begin(), order.end(), 0);
   for (size_t i = order.size(); i-- > 1;) {
     const uint64_t bits =
@@ -96,7 +96,7 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
   read("values", progress.parameters.values());
   read("mean", progress.optimizer.mean);
   read("square", progress.optimizer.square);
-  progress.losses.resize(static_cast<size_t>(steps));
+  progress.losses.resize(steps);
   read("losses", progress.losses);
   return progress;
 }
@@ -138,10 +138,10 @@ void TrainHeads(const Exec& exec, HeadGradient& gradient, const HiddenStates& st
         epoch = i / rows;
         order = Shuffled(rows, training.seed, epoch);
       }
-      batch.push_back(order[static_cast<size_t>(i % rows)]);
+      batch.push_back(order[i % rows]);
     }
     HeadParameters sum(parameters.heads(), hidden, parameters.vocab());
-    std::vector<HeadScore> scores(static_cast<size_t>(parameters.heads()));
+    std::vector<HeadScore> scores(parameters.heads());
     gradient.Prepare(exec, parameters);
     gradient.Add(exec, states, batch, 1 / static_cast<float>(batch.size()), sum, scores);
     // A step is taken whole.
@@ -160,9 +160,9 @@ void TrainHeads(const Exec& exec, HeadGradient& gradient, const HiddenStates& st
 
 std::vector<HeadScore> ScoreHeads(const Exec& exec, HeadGradient& gradient,
                                   const HiddenStates& states, HeadParameters& parameters) {
-  std::vector<int64_t> rows(static_cast<size_t>(states.rows()));
+  std::vector<int64_t> rows(states.rows());
   std::iota(rows.begin(), rows.end(), 0);
-  std::vector<HeadScore> scores(static_cast<size_t>(parameters.heads()));
+  std::vector<HeadScore> scores(parameters.heads());
   gradient.Prepare(exec, parameters);
   gradient.Score(exec, states, rows, scores);
   return scores;
@@ -171,11 +171,11 @@ std::vector<HeadScore> ScoreHeads(const Exec& exec, HeadGradient& gradient,
 int64_t FrequentTokens(std::span<const std::vector<int32_t>> pieces, int64_t vocab) {
   constexpr int64_t kStep = 1024;
   constexpr double kShare = 0.99;
-  std::vector<int64_t> counts(static_cast<size_t>((vocab + kStep - 1) / kStep));
+  std::vector<int64_t> counts((vocab + kStep - 1) / kStep);
   int64_t all = 0;
   for (const auto& piece : pieces) {
     for (const int32_t token : piece) {
-      ++counts[static_cast<size_t>(token / kStep)];
+      ++counts[token / kStep];
       ++all;
     }
   }

@@ -87,7 +87,7 @@ class Reader {
           "wrong",
           what, bytes, at_, left());
     }
-    const auto taken = file_.subspan(at_, static_cast<size_t>(bytes));
+    const auto taken = file_.subspan(at_, bytes);
     at_ += static_cast<size_t>(bytes);
     return taken;
   }
@@ -276,8 +276,7 @@ class Reader {
       }
       covered = entry.begin + entry.bytes;
       last = &entry;
-      entry.info.bytes =
-          data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.bytes));
+      entry.info.bytes = data.subspan(entry.begin, entry.bytes);
       entry.info.file = file_name_;
       entry.info.offset_bytes = at_ + entry.begin;
     }

@@ -49,8 +49,7 @@ void AddFifthBits(const std::byte* bytes, uint8_t* codes) {
 void DecodeQ8_0(const std::byte* block, DecodedBlock& out) {
   out.scale = HalfFloat(block);
   // Two's complement, from -128 on.
-  for (int64_t i = 0; i < 32; ++i)
-    out.codes[static_cast<size_t>(i)] = Code(Byte(block, 2 + i) ^ 128);
+  for (int64_t i = 0; i < 32; ++i) out.codes[i] = Code(Byte(block, 2 + i) ^ 128);
 }
 
 // Q4_0 and IQ4_NL.
@@ -105,7 +104,7 @@ void DecodeQ5_K(const std::byte* block, DecodedBlock& out) {
   ReadNibbles(block + 48, 256, 64, out.codes.data());
   // Bit g of byte i belongs to element i of group g.
   for (int64_t i = 0; i < 256; ++i) {
-    out.codes[static_cast<size_t>(i)] |= Code((Byte(block, 16 + i % 32) >> (i / 32) & 1) << 4);
+    out.codes[i] |= Code((Byte(block, 16 + i % 32) >> (i / 32) & 1) << 4);
   }
 }
 
@@ -114,7 +113,7 @@ void DecodeQ6_K(const std::byte* block, DecodedBlock& out) {
   // In each half of the block, bits 2j and 2j + 1 of byte i are the upper ones of element 32j + i.
   for (int64_t i = 0; i < 256; ++i) {
     const unsigned bits = Byte(block, 128 + i / 128 * 32 + i % 32) >> (2 * (i % 128 / 32));
-    out.codes[static_cast<size_t>(i)] |= Code((bits & 3) << 4);
+    out.codes[i] |= Code((bits & 3) << 4);
   }
   std::memcpy(out.scales.data(), block + 192, 16);
   out.scale = HalfFloat(block + 208);
@@ -126,7 +125,7 @@ void DecodeIq4_Xs(const std::byte* block, DecodedBlock& out) {
   for (int64_t g = 0; g < 8; ++g) {
     const unsigned low = Nibble(block + 4, g / 2, g % 2 != 0);
     const unsigned scale = low | (high >> (2 * g) & 3) << 4;
-    out.scales[static_cast<size_t>(g)] = static_cast<int8_t>(static_cast<int>(scale) - 32);
+    out.scales[g] = static_cast<int8_t>(static_cast<int>(scale) - 32);
   }
   ReadNibbles(block + 8, 256, 32, out.codes.data());
 }

@@ -25,14 +25,14 @@ TEST_P(GgufBlocksTest, RowsHaveTheBitsOfTheReference) {
   ASSERT_TRUE(blocks != nullptr && values != nullptr);
   const int64_t columns = values->shape[1];
   ASSERT_EQ(blocks->shape[1] * format.elements, columns * format.bytes);
-  std::vector<float> row(static_cast<size_t>(columns));
+  std::vector<float> row(columns);
   for (int64_t i = 0; i < values->shape[0]; ++i) {
     DequantizeRow(format, blocks->bytes.data() + i * blocks->shape[1], row);
     const std::byte* expected = values->bytes.data() + i * columns * int64_t{sizeof(float)};
     for (int64_t j = 0; j < columns; ++j) {
       uint32_t bits = 0;
       std::memcpy(&bits, expected + j * int64_t{sizeof(float)}, sizeof(bits));
-      ASSERT_EQ(std::bit_cast<uint32_t>(row[static_cast<size_t>(j)]), bits) << i << ", " << j;
+      ASSERT_EQ(std::bit_cast<uint32_t>(row[j]), bits) << i << ", " << j;
     }
   }
 }

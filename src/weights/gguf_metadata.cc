@@ -148,7 +148,7 @@ std::vector<float> GgufMetadata::Floats(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");
   if (!value.list || value.type != GgufType::kF32) Refuse(key, "a list of f32", FoundValue(value));
-  std::vector<float> numbers(static_cast<size_t>(value.count));
+  std::vector<float> numbers(value.count);
   if (!numbers.empty()) std::memcpy(numbers.data(), value.bytes.data(), value.bytes.size());
   return numbers;
 }

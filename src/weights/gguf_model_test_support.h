@@ -61,7 +61,7 @@ struct Translated {
     std::vector<float> column;
     const int64_t columns = tensor->shape.size() > 1 ? tensor->shape[1] : 1;
     for (int64_t i = 0; i < std::ssize(values); i += columns) {
-      column.push_back(values[static_cast<size_t>(i)]);
+      column.push_back(values[i]);
     }
     return column;
   }

@@ -115,7 +115,7 @@ std::string GgufHeader(const GgufKeys& keys, std::span<const NewGgufTensor> tens
     Put(header, static_cast<uint64_t>(offset));
     offset += GgufAligned(tensor.bytes());
   }
-  header.resize(static_cast<size_t>(GgufAligned(std::ssize(header))));
+  header.resize(GgufAligned(std::ssize(header)));
   return header;
 }
 

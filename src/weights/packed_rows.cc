@@ -38,8 +38,7 @@ uint8_t CodeAt(const PackedFormat& format, const std::byte* codes, int64_t place
 
 // Of an output, in the word that it shares with its neighbours.
 int64_t PlaceOf(const PackedFormat& format, int64_t output) {
-  return format.layout == Layout::kAwq ? kAwqPlaces[static_cast<size_t>(output % 8)]
-                                       : output % CodesOfWord(format);
+  return format.layout == Layout::kAwq ? kAwqPlaces[output % 8] : output % CodesOfWord(format);
 }
 
 int32_t IntegerAt(const TensorInfo& tensor, int64_t i) {
@@ -110,20 +109,20 @@ PackedTensors Mxfp4Tensors(const TensorInfo& blocks, const TensorInfo& scales) {
 
 std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group) {
   const int64_t inputs = groups.NumElements(), count = inputs / group;
-  std::vector<int32_t> order(static_cast<size_t>(inputs));
-  std::vector<int64_t> found(static_cast<size_t>(count));
+  std::vector<int32_t> order(inputs);
+  std::vector<int64_t> found(count);
   for (int64_t i = 0; i < inputs; ++i) {
     const int64_t g = IntegerAt(groups, i);
     if (g < 0 || g >= count) {
       Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected one of {} groups",
             groups.name, i, g, count);
     }
-    const int64_t place = found[static_cast<size_t>(g)]++;
+    const int64_t place = found[g]++;
     if (place >= group) {
       Throw(ErrorKind::kFormat, "tensor {}: group {} has more than {} inputs", groups.name, g,
             group);
     }
-    order[static_cast<size_t>(g * group + place)] = static_cast<int32_t>(i);
+    order[g * group + place] = static_cast<int32_t>(i);
   }
   if (std::ranges::is_sorted(order)) order.clear();
   return order;
@@ -196,7 +195,7 @@ void PackedRows::ReadZeros() {
   const TensorInfo& tensor = *tensors_.zeros;
   const bool across = format.across();
   const int64_t words = Words(format, outputs_);
-  if (format.zeros) zeros_.resize(static_cast<size_t>(outputs_ * groups_));
+  if (format.zeros) zeros_.resize(outputs_ * groups_);
   for (int64_t output = 0; output < outputs_; ++output) {
     for (int64_t group = 0; group < groups_; ++group) {
       const int64_t word = output / CodesOfWord(format);
@@ -206,7 +205,7 @@ void PackedRows::ReadZeros() {
       const int stored = CodeAt(format, bytes, PlaceOf(format, output));
       const int zero = (stored + (format.zeros_less_1 ? 1 : 0)) & (2 * Centre(format) - 1);
       if (format.zeros) {
-        zeros_[static_cast<size_t>(output * groups_ + group)] = static_cast<uint8_t>(zero);
+        zeros_[output * groups_ + group] = static_cast<uint8_t>(zero);
       } else if (zero != Centre(format)) {
         Throw(ErrorKind::kFormat,
               "tensor {}: group {} of output {} has the zero point {}, expected {}, as config.json "
@@ -241,7 +240,7 @@ void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
   std::vector<uint8_t> stored(codes.size());
   ReadStored(row, stored);
   for (size_t i = 0; i < codes.size(); ++i) {
-    codes[i] = stored[static_cast<size_t>(tensors_.order[i])];
+    codes[i] = stored[tensors_.order[i]];
   }
 }
 

@@ -83,7 +83,7 @@ class PackedRows {
   template <typename T>
   std::span<const T> Numbers(const std::vector<T>& all, int64_t row) const {
     if (all.empty()) return {};
-    return std::span(all).subspan(static_cast<size_t>(row * groups_), static_cast<size_t>(groups_));
+    return std::span(all).subspan(row * groups_, groups_);
   }
   // As ReadCodes, in the order of the model's inputs.
   void ReadStored(int64_t row, std::span<uint8_t> codes) const;

@@ -27,7 +27,7 @@ void WriteAt(int file, const fs::path& path, std::span<const std::byte> bytes, i
     const ssize_t done = pwrite(file, bytes.data(), bytes.size(), offset);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) ThrowErrno(path, "write");
-    bytes = bytes.subspan(static_cast<size_t>(done));
+    bytes = bytes.subspan(done);
     offset += done;
   }
 }

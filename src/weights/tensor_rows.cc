@@ -18,7 +18,7 @@ bool HoldsFloats(const TensorInfo& tensor) {
 
 const std::byte* RowBytes(const TensorInfo& tensor, int64_t row) {
   const int64_t row_bytes = std::ssize(tensor.bytes) / RowsOf(tensor);
-  if (tensor.row_order != nullptr) row = (*tensor.row_order)[static_cast<size_t>(row)];
+  if (tensor.row_order != nullptr) row = (*tensor.row_order)[row];
   return tensor.bytes.data() + row * row_bytes;
 }
 
@@ -33,7 +33,7 @@ void ReadRow(const TensorInfo& tensor, int64_t row, std::span<float> out) {
 }
 
 std::vector<float> ReadAllRows(const TensorInfo& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
+  std::vector<float> values(tensor.NumElements());
   if (values.empty()) return values;
   const size_t columns = values.size() / static_cast<size_t>(RowsOf(tensor));
   for (int64_t row = 0; row < RowsOf(tensor); ++row) {

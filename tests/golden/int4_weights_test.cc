@@ -30,7 +30,7 @@ class ChangedWeights : public WeightSource {
         [&](int64_t i) { return tensor.bytes.data() + static_cast<size_t>(i) * row_bytes; },
         DType::kGrouped);
     std::vector<float>& values = values_[tensor.name];
-    values.resize(static_cast<size_t>(outputs * inputs));
+    values.resize(outputs * inputs);
     for (int64_t i = 0; i < outputs; ++i) ops::UnpackRow(weight, i, &values[i * inputs]);
     TensorInfo& changed = changed_[tensor.name];
     changed = tensor;

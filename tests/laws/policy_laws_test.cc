@@ -128,7 +128,7 @@ class Laws : public testing::TestWithParam<Case> {
     if (way < 2) return served;
     std::vector<AttentionGeometry> in_turn;
     for (int64_t i = 0; i < std::ssize(served); ++i) {
-      if ((i + way + CaseNumber()) % 3 == 0) in_turn.push_back(served[static_cast<size_t>(i)]);
+      if ((i + way + CaseNumber()) % 3 == 0) in_turn.push_back(served[i]);
     }
     return in_turn;
   }
@@ -322,10 +322,10 @@ TEST_P(Laws, AForkIsATextOfItsOwn) {
 
 // Parents of a tree: of few drafts or many, deep or wide, in any order that lists them first.
 std::vector<int32_t> RandomTree(kernels::RandomFloats& random) {
-  std::vector<int32_t> parents(static_cast<size_t>(random.Integer(1, 14)));
+  std::vector<int32_t> parents(random.Integer(1, 14));
   const bool deep = random.Integer(0, 1) == 1;
   for (int32_t row = 0; row < std::ssize(parents); ++row) {
-    parents[static_cast<size_t>(row)] = static_cast<int32_t>(
+    parents[row] = static_cast<int32_t>(
         deep ? std::max(random.Integer(-1, row - 1), random.Integer(-1, row - 1))
              : random.Integer(-1, row - 1));
   }
@@ -334,7 +334,7 @@ std::vector<int32_t> RandomTree(kernels::RandomFloats& random) {
 
 std::vector<int64_t> PathTo(const std::vector<int32_t>& parents, int64_t row) {
   std::vector<int64_t> path;
-  for (; row >= 0; row = parents[static_cast<size_t>(row)]) path.insert(path.begin(), row);
+  for (; row >= 0; row = parents[row]) path.insert(path.begin(), row);
   return path;
 }
 

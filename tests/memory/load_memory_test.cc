@@ -41,7 +41,7 @@ class ZeroCheckpoint {
       }
     }
     // First, so that what is no zero stands together.
-    std::string scales(static_cast<size_t>(end_), '\0');
+    std::string scales(end_, '\0');
     for (const auto& [name, shape] : linears) {
       if (int8_) Add(name + ".weight_scale", "BF16", 2, {shape.first, 1});
     }

@@ -24,16 +24,16 @@ void ExpectFlatMemory(int64_t warm_up, int64_t tokens) {
       text->cache().layout().BytesFor(64 + kWindow + 64 + TextCache::kTokensToGoBack);
   const auto vocab = static_cast<uint64_t>(runner.spec().vocab_size);
   std::vector<int32_t> chunk(kChunk);
-  std::vector<float> hidden(static_cast<size_t>(kChunk * runner.decoder().hidden_size()));
+  std::vector<float> hidden(kChunk * runner.decoder().hidden_size());
 
   int64_t resident = 0;
   while (text->length() < tokens) {
     const int64_t length = text->length();
     const int64_t n = std::min(kChunk, tokens - length);
     for (int64_t i = 0; i < n; ++i) {
-      chunk[static_cast<size_t>(i)] = static_cast<int32_t>(RandomBits(1, 0, length + i, 0) % vocab);
+      chunk[i] = static_cast<int32_t>(RandomBits(1, 0, length + i, 0) % vocab);
     }
-    const Segment segment{std::span(chunk).first(static_cast<size_t>(n)), text.get()};
+    const Segment segment{std::span(chunk).first(n), text.get()};
     const int64_t cols = runner.decoder().hidden_size();
     runner.decoder().Forward(exec, {&segment, 1}, {hidden.data(), n, cols, cols});
     ASSERT_TRUE(std::isfinite(hidden[0])) << "at token " << length;

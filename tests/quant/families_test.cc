@@ -102,10 +102,9 @@ TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
     const QuantPlan plan = PlanQuantization(spec_, tensors, SmoothKind::kNone, {}, options.int8);
     for (const LinearTensors* linear : plan.linears) {
       for (const MatrixPart& part : PartsOf(*linear)) {
-        std::vector<float> values(static_cast<size_t>(part.rows * part.columns));
+        std::vector<float> values(part.rows * part.columns);
         const auto row_of = [&](int64_t row) {
-          return std::span(values).subspan(static_cast<size_t>(row * part.columns),
-                                           static_cast<size_t>(part.columns));
+          return std::span(values).subspan(row * part.columns, part.columns);
         };
         if (plan.SchemeOf(*linear, options.scheme).has_groups()) {
           const GroupedMatrix matrix =
@@ -127,8 +126,7 @@ TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
             (slice.bytes.data() - weights_.Find(whole)->bytes.data()) / int64_t{sizeof(float)};
         for (int64_t row = 0; row < part.rows; ++row) {
           for (int64_t i = 0; i < part.columns; ++i) {
-            rounded.Set(whole, begin + row * part.row_step + i * part.column_step,
-                        row_of(row)[static_cast<size_t>(i)]);
+            rounded.Set(whole, begin + row * part.row_step + i * part.column_step, row_of(row)[i]);
           }
         }
       }

@@ -33,7 +33,7 @@ std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTens
   const auto unstacked = UnstackedTensors(tensors);
   const auto add = [&](const MatrixPart& part) {
     scaled->Add(part.name, DType::kF32, part.shape());
-    std::vector<float> row(static_cast<size_t>(part.columns));
+    std::vector<float> row(part.columns);
     std::byte* out = scaled->Bytes(part.name).data();
     for (int64_t i = 0; i < part.rows; ++i) {
       ReadRow(part, FindScaling(scalings, part.name), i, row);

@@ -139,8 +139,8 @@ TEST_P(SameBitsOnIsas, InAStepOfPromptsAndDecodesAndTrees) {
   for (const int32_t token : texts[0]) next_of(*begun, token);
   for (size_t row = 0; row < drafts.size(); ++row) {
     std::vector<int32_t> path;
-    for (auto r = static_cast<int32_t>(row); r >= 0; r = parents[static_cast<size_t>(r)]) {
-      path.insert(path.begin(), drafts[static_cast<size_t>(r)]);
+    for (auto r = static_cast<int32_t>(row); r >= 0; r = parents[r]) {
+      path.insert(path.begin(), drafts[r]);
     }
     const auto chain = begun->Fork();
     std::vector<float> decoded;

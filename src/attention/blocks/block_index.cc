@@ -29,7 +29,7 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
     means_ = std::make_unique<BlockIndex>(of_tiles, pool_, layers);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
-    rank_[static_cast<size_t>(layers[i])] = static_cast<int64_t>(i);
+    rank_[layers[i]] = static_cast<int64_t>(i);
   }
 }
 
@@ -126,7 +126,7 @@ void BlockIndex::Grow(const Growth& growth, std::span<KvPool::PageId> ids,
                       std::span<std::byte*> data) {
   for (size_t i = 0; i < growth.copied; ++i) {
     std::byte*& page = data_[growth.first + i];
-    std::memcpy(data[i], page, static_cast<size_t>(pool_->layout().page_bytes()));
+    std::memcpy(data[i], page, pool_->layout().page_bytes());
     page = data[i];
     std::swap(ids_[growth.first + i], ids[i]);
   }
@@ -156,7 +156,7 @@ std::vector<std::span<const std::byte>> BlockIndex::parts() const {
 BlockIndex::Parts BlockIndex::MeansOf(Parts parts) {
   // The parts of means begin with their levels, which are empty.
   const auto first = std::ranges::find_if(parts, [](auto part) { return part.empty(); });
-  return parts.subspan(static_cast<size_t>(first - parts.begin()));
+  return parts.subspan(first - parts.begin());
 }
 
 bool BlockIndex::Restore(Parts parts, int64_t blocks) {
@@ -191,7 +191,7 @@ void BlockIndex::CopyParts(Parts parts, int64_t blocks) {
 }
 
 size_t BlockIndex::RankOf(int64_t layer) const {
-  const int64_t rank = rank_[static_cast<size_t>(layer)];
+  const int64_t rank = rank_[layer];
   assert(rank >= 0);
   return static_cast<size_t>(rank);
 }
@@ -292,8 +292,7 @@ void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& k
   const bool dynamic = shape_.type == RepresentativeType::kDynamic;
   const auto places = dynamic && important ? important(head, block) : std::span<const uint16_t>{};
   for (int64_t p = 0; p < shape_.parts; ++p) {
-    const int64_t first =
-        places.empty() ? p * shape_.part_tokens() : places[static_cast<size_t>(p)];
+    const int64_t first = places.empty() ? p * shape_.part_tokens() : places[p];
     const float scale =
         godwit::Represent(shape_.type, exec.kernels, keys + first, shape_.tokens,
                           dynamic ? 1 : shape_.part_tokens(), head_dim, floats, row.data());

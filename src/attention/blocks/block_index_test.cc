@@ -128,7 +128,7 @@ TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
         const PartVector found = VectorAt(index, layer, head, part);
         ASSERT_EQ(found.scale, scale);
         for (int64_t d = 0; d < index.width(); ++d) {
-          ASSERT_EQ(found.integers[static_cast<size_t>(d)], integers[static_cast<size_t>(d)])
+          ASSERT_EQ(found.integers[d], integers[d])
               << "part " << part << " of " << shape.parts << " x " << n << " tokens";
         }
       }

@@ -23,12 +23,12 @@ void ReadKeysOf(KvCache& cache, int64_t tokens, const KeyOf& key_of) {
   static const kernels::KernelTable& kernels = *kernels::SelectIsa("").table;
   const KvLayout& layout = cache.layout();
   cache.Reserve(tokens);
-  std::vector<float> key(static_cast<size_t>(layout.head_dim));
+  std::vector<float> key(layout.head_dim);
   for (int64_t p = cache.length(); p < cache.length() + tokens; ++p) {
     for (int64_t layer = 0; layer < layout.layers; ++layer) {
       for (int64_t head = 0; head < layout.kv_heads; ++head) {
         for (int64_t d = 0; d < layout.head_dim; ++d) {
-          key[static_cast<size_t>(d)] = key_of(layer, head, p, d);
+          key[d] = key_of(layer, head, p, d);
         }
         cache.Write(kernels, layer, head, p, key.data(), key.data());
       }

@@ -31,7 +31,7 @@ BlockMeans::BlockMeans(std::shared_ptr<KvPool> pool, int64_t block_tokens,
                        std::vector<int64_t> layers)
     : block_tokens_(block_tokens),
       layers_(std::move(layers)),
-      filled_(static_cast<size_t>(pool->layout().layers)),
+      filled_(pool->layout().layers),
       means_(std::move(pool)) {}
 
 BlockMeans::BlockMeans(const BlockMeans& other)
@@ -81,7 +81,7 @@ void BlockMeans::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
       means_.Write(exec.kernels, layer, head, block, key, value);
     }
   });
-  filled_[static_cast<size_t>(layer)] = std::max(filled, std::min(blocks, lasting));
+  filled_[layer] = std::max(filled, std::min(blocks, lasting));
   int64_t all = INT64_MAX;
   for (const int64_t one : layers_) all = std::min(all, this->filled(one));
   means_.Append(all - means_.length());

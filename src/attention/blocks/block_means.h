@@ -27,7 +27,7 @@ class BlockMeans {
 
   int64_t bytes() const { return means_.bytes(); }
   // Blocks of a layer that need not be made again.
-  int64_t filled(int64_t layer) const { return filled_[static_cast<size_t>(layer)]; }
+  int64_t filled(int64_t layer) const { return filled_[layer]; }
   ops::KvView View(int64_t layer) const { return means_.View(layer); }
 
   // Work as the functions of BlockIndex. Truncate forgets the blocks from `blocks` on. Reserve

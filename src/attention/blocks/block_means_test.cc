@@ -41,7 +41,7 @@ std::vector<float> Contents(const BlockMeans& means, int64_t blocks) {
         const int64_t block = row / kHeads;
         read(means.View(layer), kDim, row % kHeads, block / kTileTokens, tile.data(), kTileTokens);
         for (int64_t d = 0; d < kDim; ++d) {
-          all.push_back(tile[static_cast<size_t>(d * kTileTokens + block % kTileTokens)]);
+          all.push_back(tile[d * kTileTokens + block % kTileTokens]);
         }
       }
     }

@@ -33,7 +33,7 @@ void AddWorth(MatrixView<const float> shares, std::span<float> worth) {
 void Order(std::span<const float> worth, int64_t first, int64_t count, std::span<int32_t> order) {
   std::iota(order.begin(), order.end(), static_cast<int32_t>(first));
   std::ranges::partial_sort(order, order.begin() + count, [&](int32_t a, int32_t b) {
-    const float of_a = worth[static_cast<size_t>(a)], of_b = worth[static_cast<size_t>(b)];
+    const float of_a = worth[a], of_b = worth[b];
     return of_a != of_b ? of_a > of_b : a < b;
   });
 }
@@ -47,7 +47,7 @@ int64_t Enough(MatrixView<const float> shares, const ShareLimit& limit,
     for (int64_t i = 0; i < limit.seen; ++i) sum += std::exp2(double{shares.Row(head)[i]});
     int64_t count = 0;
     for (; count < std::ssize(order) && sum < limit.top_p; ++count) {
-      sum += std::exp2(double{shares.Row(head)[order[static_cast<size_t>(count)]]});
+      sum += std::exp2(double{shares.Row(head)[order[count]]});
     }
     most = std::max(most, count);
   }
@@ -75,8 +75,8 @@ void ChooseByKeys(const Exec& exec, const AttentionGeometry& geometry, const ops
     AddWorth(own, worth.RowSpan(i));
     const int64_t most = std::min(competing, chosen.cols);
     Order(worth.RowSpan(i), limit.seen, most, order.RowSpan(i));
-    const auto best = order.RowSpan(i).first(static_cast<size_t>(most));
-    const auto taken = chosen.RowSpan(i).first(static_cast<size_t>(Enough(own, limit, best)));
+    const auto best = order.RowSpan(i).first(most);
+    const auto taken = chosen.RowSpan(i).first(Enough(own, limit, best));
     for (size_t c = 0; c < taken.size(); ++c) taken[c] = blocks.Row(i)[best[c]];
     std::ranges::sort(taken);
     std::ranges::fill(chosen.RowSpan(i).subspan(taken.size()), -1);

@@ -49,11 +49,11 @@ struct Text {
         for (int64_t d = 0; d < kDim; ++d) {
           const float key =
               RandomKey(3, kLayer, head / 2, p, d) + 2 * RandomKey(4, kLayer, head / 2, p / 64, d);
-          score += double{q[static_cast<size_t>(head * kDim + d)]} * key;
+          score += double{q[head * kDim + d]} * key;
         }
         score *= double{geometry.shape.scale};
         if (!geometry.alibi.slopes.empty()) {
-          score += double{geometry.alibi.scale} * geometry.alibi.slopes[static_cast<size_t>(head)] *
+          score += double{geometry.alibi.scale} * geometry.alibi.slopes[head] *
                    static_cast<double>(p - position);
         }
         mass += std::exp(score);
@@ -97,8 +97,7 @@ Chosen Oracle(const Text& text, const std::vector<float>& q, int64_t position,
       for (const auto& share : shares) {
         double sum = std::accumulate(share.begin(), share.begin() + limit.seen, 0.0);
         for (const int32_t block : best) {
-          sum +=
-              share[static_cast<size_t>(std::ranges::find(blocks[i], block) - blocks[i].begin())];
+          sum += share[std::ranges::find(blocks[i], block) - blocks[i].begin()];
         }
         enough = enough && sum >= limit.top_p;
       }
@@ -118,7 +117,7 @@ Chosen ByKeys(StepRunner& runner, const Text& text, std::span<const float> q, in
   const int64_t choices = std::ssize(blocks);
   const auto named = exec.workspace.Matrix<int32_t>(choices, std::ssize(blocks[0]));
   for (int64_t i = 0; i < choices; ++i) {
-    std::ranges::copy(blocks[static_cast<size_t>(i)], named.Row(i));
+    std::ranges::copy(blocks[i], named.Row(i));
   }
   const auto chosen = exec.workspace.Matrix<int32_t>(choices, most);
   ChooseByKeys(exec, text.geometry, text.cache.View(kLayer), block_tokens,
@@ -173,8 +172,7 @@ TEST_P(ChooseByKeysTest, ForAllQueriesTakesWhatMattersToOne) {
       for (int64_t c = 0; c < choices; ++c) {
         std::vector<double> worth(9);
         for (const PlacedQuery& query : placed) {
-          std::vector<int32_t> before(
-              static_cast<size_t>(std::min<int64_t>(9, (query.position + 1) / 64)));
+          std::vector<int32_t> before(std::min<int64_t>(9, (query.position + 1) / 64));
           std::iota(before.begin(), before.end(), 0);
           for (int64_t head = c * kHeads / choices; head < (c + 1) * kHeads / choices; ++head) {
             const auto shares = text.Shares(query.q, query.position, head, before, 64);
@@ -183,10 +181,8 @@ TEST_P(ChooseByKeysTest, ForAllQueriesTakesWhatMattersToOne) {
         }
         std::vector<int32_t> order(8);
         std::iota(order.begin(), order.end(), 1);
-        std::ranges::sort(order, [&](int32_t a, int32_t b) {
-          return worth[static_cast<size_t>(a)] > worth[static_cast<size_t>(b)];
-        });
-        order.resize(static_cast<size_t>(count));
+        std::ranges::sort(order, [&](int32_t a, int32_t b) { return worth[a] > worth[b]; });
+        order.resize(count);
         expected.push_back(Ascending(order, order.size()));
       }
       const Exec exec = runner.exec();
@@ -194,7 +190,7 @@ TEST_P(ChooseByKeysTest, ForAllQueriesTakesWhatMattersToOne) {
       const auto chosen = exec.workspace.Matrix<int32_t>(choices, count);
       ChooseForAll(exec, text.geometry, text.cache.View(kLayer), 64, placed, 1, 9, chosen);
       for (int64_t c = 0; c < choices; ++c) {
-        EXPECT_TRUE(std::ranges::equal(chosen.RowSpan(c), expected[static_cast<size_t>(c)]))
+        EXPECT_TRUE(std::ranges::equal(chosen.RowSpan(c), expected[c]))
             << count << " of " << choices;
       }
     }

@@ -63,10 +63,8 @@ void FindImportant(const Exec& exec, const AttentionGeometry& geometry, const op
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       float* const q = queries_of_head.Row(worker);
       for (int64_t row = 0; row < rows; ++row) {
-        std::ranges::copy(
-            queries[static_cast<size_t>(row)].q.subspan(static_cast<size_t>(head * shape.head_dim),
-                                                        static_cast<size_t>(shape.head_dim)),
-            q + row * shape.head_dim);
+        std::ranges::copy(queries[row].q.subspan(head * shape.head_dim, shape.head_dim),
+                          q + row * shape.head_dim);
       }
       exec.kernels.gemm_f32({.a = q,
                              .a_stride = shape.head_dim,
@@ -80,22 +78,20 @@ void FindImportant(const Exec& exec, const AttentionGeometry& geometry, const op
                              .panel_begin = 0,
                              .panel_end = tiles});
       for (int64_t row = 0; row < rows; ++row) {
-        const int64_t position = queries[static_cast<size_t>(row)].position;
+        const int64_t position = queries[row].position;
         const int64_t seen = position - begin + 1;
         float* const scores = scores_of_head.Row(worker) + row * tokens;
         ops::FillAlibi(geometry.alibi, head, {.query = position, .shift = 0}, begin,
-                       bias.first(static_cast<size_t>(seen)));
+                       bias.first(seen));
         for (int64_t j = 0; j < seen; ++j) {
-          scores[j] = std::numbers::log2e_v<float> *
-                      (shape.scale * scores[j] + bias[static_cast<size_t>(j)]);
+          scores[j] = std::numbers::log2e_v<float> * (shape.scale * scores[j] + bias[j]);
         }
         AddShares(exec.kernels, {scores, static_cast<size_t>(seen)}, importance.data());
       }
     }
     for (int64_t block = 0; block < tokens / block_tokens; ++block) {
-      Choose(importance.subspan(static_cast<size_t>(block * block_tokens),
-                                static_cast<size_t>(block_tokens)),
-             orders.RowSpan(worker), places.RowSpan(block * shape.kv_heads + kv_head));
+      Choose(importance.subspan(block * block_tokens, block_tokens), orders.RowSpan(worker),
+             places.RowSpan(block * shape.kv_heads + kv_head));
     }
   });
 }

@@ -36,11 +36,10 @@ std::vector<uint16_t> Found(const AttentionGeometry& geometry, const KvCache& ca
   const int64_t width = geometry.shape.heads * geometry.shape.head_dim;
   std::vector<PlacedQuery> queries;
   for (int64_t i = 0; i < kObservers; ++i) {
-    queries.push_back({kEnd - kObservers + i, std::span(q).subspan(static_cast<size_t>(i * width),
-                                                                   static_cast<size_t>(width))});
+    queries.push_back({kEnd - kObservers + i, std::span(q).subspan(i * width, width)});
   }
   const int64_t rows = (kEnd - kBegin) / block_tokens * geometry.shape.kv_heads;
-  std::vector<uint16_t> places(static_cast<size_t>(rows * count));
+  std::vector<uint16_t> places(rows * count);
   StepRunner runner(threads);
   FindImportant(runner.exec(), geometry, cache.View(layer), block_tokens, queries, kBegin, kEnd,
                 {places.data(), rows, count, count});
@@ -60,11 +59,10 @@ std::vector<double> Importance(const AttentionGeometry& geometry, int64_t layer,
       for (int64_t key = kBegin; key <= position; ++key) {
         double score = 0;
         for (int64_t d = 0; d < shape.head_dim; ++d) {
-          score += double{q[static_cast<size_t>((i * shape.heads + head) * shape.head_dim + d)]} *
+          score += double{q[(i * shape.heads + head) * shape.head_dim + d]} *
                    RandomKey(3, layer, kv_head, key, d);
         }
-        const double slope =
-            geometry.alibi.slopes.empty() ? 0 : geometry.alibi.slopes[static_cast<size_t>(head)];
+        const double slope = geometry.alibi.slopes.empty() ? 0 : geometry.alibi.slopes[head];
         shares.push_back(
             std::exp(score * double{shape.scale} +
                      double{geometry.alibi.scale} * slope * static_cast<double>(key - position)));
@@ -87,11 +85,10 @@ TEST(FindImportantTest, FindsTheTokensOfEachBlockThatGetMostAttention) {
         for (size_t row = 0; row < places.size() / static_cast<size_t>(count); ++row) {
           const auto importance = Importance(geometry, 1, static_cast<int64_t>(row) % 2, q);
           const auto first = static_cast<int64_t>(row) / 2 * block;
-          std::vector<int64_t> order(static_cast<size_t>(block));
+          std::vector<int64_t> order(block);
           std::iota(order.begin(), order.end(), 0);
-          std::ranges::sort(order, std::greater{}, [&](int64_t place) {
-            return importance[static_cast<size_t>(first + place)];
-          });
+          std::ranges::sort(order, std::greater{},
+                            [&](int64_t place) { return importance[first + place]; });
           std::sort(order.begin(), order.begin() + count);
           const auto found = places.begin() + static_cast<int64_t>(row) * count;
           EXPECT_EQ(std::vector<int64_t>(found, found + count),

@@ -40,8 +40,7 @@ class PathHistory {
   void Accept(int64_t length, std::span<const int64_t> path) {
     std::erase_if(entries_, [&](const Entry& entry) {
       const int64_t place = entry.position - length;
-      return place >= 0 &&
-             (place >= std::ssize(path) || path[static_cast<size_t>(place)] != entry.row);
+      return place >= 0 && (place >= std::ssize(path) || path[place] != entry.row);
     });
   }
 

@@ -173,13 +173,13 @@ float RepresentSigns(const kernels::KernelTable& kernels, const float* keys,
     for (size_t j = 0; j < kTileTokens; ++j) bits[j] = row[j] > border ? bit : 0;
     int above = 0;
     for (int64_t j = 0; j < kTileTokens; ++j) {
-      const uint8_t sign = bits[static_cast<size_t>(j)];
+      const uint8_t sign = bits[j];
       signs[kernels::SignAt(d / 4, j).byte] |= sign;
       above += sign != 0 ? 1 : 0;
     }
     const float share = static_cast<float>(above) / static_cast<float>(kTileTokens);
     const float said = levels.below[d] + share * (levels.above[d] - levels.below[d]);
-    offsets[static_cast<size_t>(d)] = (mean - levels.centre[d] - said) / levels.Unit(d);
+    offsets[d] = (mean - levels.centre[d] - said) / levels.Unit(d);
   }
   return ops::QuantizeRow(kernels, offsets.data(), head_dim, offset).scale;
 }

@@ -27,8 +27,8 @@ struct Part {
         stride(tokens + 5),
         keys(static_cast<size_t>(head_dim * stride), kernels::kNan) {}
 
-  float& At(int64_t d, int64_t j) { return keys[static_cast<size_t>(d * stride + j)]; }
-  float At(int64_t d, int64_t j) const { return keys[static_cast<size_t>(d * stride + j)]; }
+  float& At(int64_t d, int64_t j) { return keys[d * stride + j]; }
+  float At(int64_t d, int64_t j) const { return keys[d * stride + j]; }
   void Fill(kernels::RandomFloats& random, float low, float high) {
     for (int64_t d = 0; d < head_dim; ++d) {
       for (int64_t j = 0; j < tokens; ++j) At(d, j) = random(low, high);
@@ -120,7 +120,7 @@ TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
       const bool box = GetParam().type == RepresentativeType::kQuest;
       double largest = 0;
       for (int64_t i = 0; i < std::ssize(exact); ++i) {
-        const double want = exact[static_cast<size_t>(i)];
+        const double want = exact[i];
         const double steps = box && i >= part.head_dim ? 1.5 : 0.5;
         EXPECT_NEAR(found.vectors[i] * double{found.scale}, want, steps * 1.0001 * found.scale)
             << GetParam().name << " " << i << " of " << part.head_dim << " x " << part.tokens;
@@ -233,12 +233,12 @@ TEST(QuestTest, NoKeyScoresAboveItsPage) {
       const Representative box(RepresentativeType::kQuest, part);
       for (int query = 0; query < 10; ++query) {
         int64_t score = 0;
-        std::vector<long double> keys(static_cast<size_t>(part.tokens));
+        std::vector<long double> keys(part.tokens);
         for (int64_t d = 0; d < part.head_dim; ++d) {
           const int64_t q = random.Integer(-127, 127);
           score += q * box.vectors[d] + std::abs(q) * box.vectors[part.head_dim + d];
           for (int64_t j = 0; j < part.tokens; ++j) {
-            keys[static_cast<size_t>(j)] += static_cast<long double>(q) * part.At(d, j);
+            keys[j] += static_cast<long double>(q) * part.At(d, j);
           }
         }
         EXPECT_LE(std::ranges::max(keys), static_cast<long double>(score) * box.scale);
@@ -264,7 +264,7 @@ struct LearntKeys {
     LearnLevels(
         kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
     for (int64_t tile = 0; tile < kTiles; ++tile) {
-      for (int64_t d = 0; d < dims; ++d) centre[static_cast<size_t>(d)] += MeanOf(tile, d) / kTiles;
+      for (int64_t d = 0; d < dims; ++d) centre[d] += MeanOf(tile, d) / kTiles;
     }
   }
   double MeanOf(int64_t tile, int64_t d) const {
@@ -315,8 +315,7 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
         border = (above + below) / 2;
       }
       const double near = 1e-5 * static_cast<double>(d + 1) + 1e-5 * usual;
-      EXPECT_NEAR(learnt.Levels().centre[d], learnt.centre[static_cast<size_t>(d)], near)
-          << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().centre[d], learnt.centre[d], near) << "dimension " << d;
       EXPECT_NEAR(learnt.Levels().above[d], above, near) << "dimension " << d;
       EXPECT_NEAR(learnt.Levels().below[d], below, near) << "dimension " << d;
     }
@@ -387,7 +386,7 @@ TEST(SignsTest, OfWhatIsNotFiniteHaveNoScale) {
     std::vector<float> keys(learnt.Tile(0), learnt.Tile(1));
     keys[20 * kernels::kTileTokens + 63] = bad;
     std::vector<int8_t> offset(kDim);
-    std::vector<uint8_t> signs(static_cast<size_t>(SignGroups(kDim) * kernels::kTileTokens / 2));
+    std::vector<uint8_t> signs(SignGroups(kDim) * kernels::kTileTokens / 2);
     EXPECT_TRUE(std::isnan(RepresentSigns(BestKernels(), keys.data(), learnt.Levels(), kDim,
                                           offset.data(), signs.data())));
   }

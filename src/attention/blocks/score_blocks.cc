@@ -87,8 +87,8 @@ struct SignTables {
       squares += range * range;
       all_least += lowest;
     }
-    least[static_cast<size_t>(head)] = all_least;
-    steps[static_cast<size_t>(head)] = finite ? largest : std::numeric_limits<float>::infinity();
+    least[head] = all_least;
+    steps[head] = finite ? largest : std::numeric_limits<float>::infinity();
     const auto groups = static_cast<float>(sums.cols / kPatterns);
     return largest * largest * groups > kOutweighs * kOutweighs * squares;
   }
@@ -148,7 +148,7 @@ BlockScorer::BlockScorer(const Exec& exec, const AttentionGeometry& geometry,
     for (int64_t d = q.cols; d < width; ++d) {
       row[d] = static_cast<int8_t>(std::abs(row[d - q.cols]));
     }
-    sums_[static_cast<size_t>(h)] = std::accumulate(row, row + width, 0);
+    sums_[h] = std::accumulate(row, row + width, 0);
   }
 }
 
@@ -156,8 +156,8 @@ float BlockScorer::Quantize(const float* q, int64_t head_dim, int64_t row) {
   int8_t* const integers = integers_.Row(row);
   std::fill_n(integers, integers_.cols, int8_t{0});
   const ops::RowQuantization result = ops::QuantizeRow(kernels_, q, head_dim, integers);
-  scales_[static_cast<size_t>(row)] = result.scale;
-  sums_[static_cast<size_t>(row)] = result.sum;
+  scales_[row] = result.scale;
+  sums_[row] = result.sum;
   return result.scale;
 }
 
@@ -167,7 +167,7 @@ void BlockScorer::MakeSignQueries(const Exec& exec, MatrixView<const float> q) {
     const int64_t kv_head = h / group_, row = kv_head * rows_ + h % group_;
     const SignLevels levels = index_.Levels(layer_, kv_head);
     for (int64_t d = 0; d < q.cols; ++d) {
-      scaled[static_cast<size_t>(d)] = q.Row(h)[d] * levels.Unit(d);
+      scaled[d] = q.Row(h)[d] * levels.Unit(d);
     }
     const float scale = Quantize(scaled.data(), q.cols, row);
     ops::SubtractRounded(integers_.Row(row), scale, q.cols, scaled.data());
@@ -182,7 +182,7 @@ void BlockScorer::MakeSignQueries(const Exec& exec, MatrixView<const float> q) {
   has_fine_ = exec.workspace.Matrix<bool>(1, kv_heads).RowSpan(0);
   exec.Parallel(kv_heads, [&](int64_t kv_head) {
     const int64_t head = kv_head * group_;
-    has_fine_[static_cast<size_t>(kv_head)] =
+    has_fine_[kv_head] =
         queries.Fill(q.Rows(head, head + group_), head, index_.Levels(layer_, kv_head));
   });
 }
@@ -216,8 +216,8 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
     const int64_t stride = whole ? scores.stride : kTileTokens;
     kernels_.score_tile_i8({.q = integers_.Row(query),
                             .q_stride = integers_.stride,
-                            .q_scales = &scales_[static_cast<size_t>(query)],
-                            .q_sums = &sums_[static_cast<size_t>(query)],
+                            .q_scales = &scales_[query],
+                            .q_sums = &sums_[query],
                             .rows = rows_,
                             .k = tile.vectors,
                             .k_scales = tile.scales,
@@ -250,20 +250,19 @@ void BlockScorer::AddSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixVi
   for (int64_t i = begin, next = 0; i < end; i = next) {
     next = std::min({end, i + tiles.count, i + kTileTokens});
     const SignTiles ahead = next < end ? index_.Signs(layer_, kv_head, next) : SignTiles{};
-    kernels_.score_signs(
-        {.tables = tables_.Row(head),
-         .fine = has_fine_[static_cast<size_t>(kv_head)] ? fine_.Row(head) : nullptr,
-         .offsets = &offsets_[static_cast<size_t>(head)],
-         .rows = group_,
-         .groups = SignGroups(geometry_.shape.head_dim),
-         .signs = tiles.signs,
-         .tiles = next - i,
-         .scores = signs,
-         .scores_stride = kTileTokens,
-         .next = ahead.signs});
+    kernels_.score_signs({.tables = tables_.Row(head),
+                          .fine = has_fine_[kv_head] ? fine_.Row(head) : nullptr,
+                          .offsets = &offsets_[head],
+                          .rows = group_,
+                          .groups = SignGroups(geometry_.shape.head_dim),
+                          .signs = tiles.signs,
+                          .tiles = next - i,
+                          .scores = signs,
+                          .scores_stride = kTileTokens,
+                          .next = ahead.signs});
     for (int64_t row = 0; row < group_; ++row) {
-      const float factor = std::numbers::log2e_v<float> * geometry_.shape.scale *
-                           steps_[static_cast<size_t>(head + row)];
+      const float factor =
+          std::numbers::log2e_v<float> * geometry_.shape.scale * steps_[head + row];
       const float* const of_row = signs + row * kTileTokens;
       float* const score = scores.Row(row) + i - begin;
       for (int64_t j = 0; j < next - i; ++j) score[j] += of_row[j] * factor;

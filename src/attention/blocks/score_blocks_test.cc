@@ -22,8 +22,7 @@ float KeyAt(int64_t head, int64_t p, int64_t d) {
 // The offset of a tile in dimension d.
 double OffsetOf(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
   const PartVector mean = VectorAt(index.means(), 1, head, tile);
-  return mean.integers[static_cast<size_t>(d)] * double{mean.scale} *
-         double{index.Levels(1, head).Unit(d)};
+  return mean.integers[d] * double{mean.scale} * double{index.Levels(1, head).Unit(d)};
 }
 
 struct SignProblem {
@@ -57,12 +56,12 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
   index.Reserve(blocks);
   index.Fill(exec, 1, cache.View(1), blocks, blocks);
   const int64_t heads = geometry.shape.heads, head_dim = geometry.shape.head_dim;
-  std::vector<float> queries(static_cast<size_t>(heads * head_dim));
+  std::vector<float> queries(heads * head_dim);
   kernels::RandomFloats(7).Fill(queries, -1, 1);
   for (int64_t at = 5; at < std::ssize(queries); at += head_dim) {
-    queries[static_cast<size_t>(at)] *= problem.outweighs;
+    queries[at] *= problem.outweighs;
   }
-  std::vector<float> found(static_cast<size_t>(heads * 64));
+  std::vector<float> found(heads * 64);
   ScoreBlocks(exec, geometry, index, 1, {queries.data(), heads, head_dim, head_dim}, kTokens - 1,
               blocks, {found.data(), heads, 64, 64});
   for (int64_t head = 0; head < heads; ++head) {
@@ -83,7 +82,7 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
     const double steps = problem.outweighs > 1 ? 127 * 129 : 127;
     const double error = static_cast<double>((head_dim + 3) / 4 + 1) * 0.51 * widest / steps;
     for (int64_t tile = 0; tile < 64; ++tile) {
-      const float score = found[static_cast<size_t>(head * 64 + tile)];
+      const float score = found[head * 64 + tile];
       if (tile >= tiles) {
         EXPECT_EQ(score, -std::numeric_limits<float>::infinity());
         continue;
@@ -101,7 +100,7 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
       for (int64_t p = tile * 64; p < (tile + 1) * 64; ++p) {
         double score_of_levels = 0;
         for (int64_t d = 0; d < head_dim; ++d) {
-          const bool above = KeyAt(kv_head, p, d) > borders[static_cast<size_t>(d)];
+          const bool above = KeyAt(kv_head, p, d) > borders[d];
           score_of_levels += q[d] * double{above ? levels.above[d] : levels.below[d]};
         }
         highest = std::max(highest, score_of_levels);

@@ -95,8 +95,7 @@ void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const Blo
   exec.Parallel(chosen.rows, [&](int64_t i) {
     std::fill_n(worth.Row(i), parts, -std::numeric_limits<float>::infinity());
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
-      AddShares(exec.kernels, scores.RowSpan(head).first(static_cast<size_t>(parts)),
-                worth.RowSpan(i));
+      AddShares(exec.kernels, scores.RowSpan(head).first(parts), worth.RowSpan(i));
     }
     ToBlocks(parts_of_block, choice, worth.Row(i));
     Choose(worth.Row(i), choice, order.RowSpan(i), maxima.RowSpan(i), chosen.RowSpan(i));

@@ -87,14 +87,14 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) 
     double score = 0;
     for (int64_t d = 0; d < problem.index.width(); ++d) {
       const int64_t i = head * shape.head_dim + d % shape.head_dim;
-      const double q = problem.q[static_cast<size_t>(i)];
-      score += (d < shape.head_dim ? q : std::abs(q)) * vector.integers[static_cast<size_t>(d)];
+      const double q = problem.q[i];
+      score += (d < shape.head_dim ? q : std::abs(q)) * vector.integers[d];
     }
     score *= double{shape.scale} * vector.scale;
     if (!geometry.alibi.slopes.empty()) {
       const auto last = static_cast<float>((part + 1) * part_tokens - 1);
       const auto rounded = [&](float x) { return geometry.alibi.in_bf16 ? ToFloat(ToBF16(x)) : x; };
-      const float slope = rounded(geometry.alibi.slopes[static_cast<size_t>(head)]);
+      const float slope = rounded(geometry.alibi.slopes[head]);
       score += double{geometry.alibi.scale} * rounded(slope * rounded(last));
     }
     shares.push_back(score);
@@ -114,19 +114,19 @@ Expected Oracle(const Problem& problem, const BlockChoice& choice, int64_t choic
   const int64_t heads = problem.geometry.shape.heads / choices;
   Expected expected{.chosen = {}, .margin = std::numeric_limits<double>::infinity()};
   for (int64_t i = 0; i < choices; ++i) {
-    std::vector<double> worth(static_cast<size_t>(choice.last), -1e9);
+    std::vector<double> worth(choice.last, -1e9);
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
       const auto shares = Shares(problem, head, choice.last * parts);
       for (int64_t part = 0; part < choice.last * parts; ++part) {
-        double& block = worth[static_cast<size_t>(part / parts)];
-        block = std::max(block, shares[static_cast<size_t>(part)]);
+        double& block = worth[part / parts];
+        block = std::max(block, shares[part]);
       }
     }
     std::vector<int32_t> order;
     for (int64_t block = choice.first; block < choice.last; ++block) {
       order.push_back(static_cast<int32_t>(block));
     }
-    const auto worth_of = [&](int32_t block) { return worth[static_cast<size_t>(block)]; };
+    const auto worth_of = [&](int32_t block) { return worth[block]; };
     std::ranges::stable_sort(order, std::ranges::greater{}, worth_of);
     const auto count = static_cast<size_t>(choice.count);
     if (count < order.size()) {

@@ -63,7 +63,7 @@ class Search {
     std::ranges::fill(chooser.group_worth, -kInfinity);
     for (int64_t head = 0; head < chooser.coarse.rows; ++head) {
       const auto scores = chooser.coarse.RowSpan(head).first(chooser.group_worth.size());
-      float& total = chooser.totals[static_cast<size_t>(head)];
+      float& total = chooser.totals[head];
       total = TotalOf(kernels_, scores);
       float largest = 0;
       for (const float score : scores) largest = std::max(largest, std::abs(score));
@@ -72,8 +72,8 @@ class Search {
     std::iota(chooser.order.begin(), chooser.order.end(), 0);
     const auto sorted = chooser.order.begin() + (bounds_ ? groups_ : chooser.open);
     std::ranges::partial_sort(chooser.order, sorted, [&](int32_t a, int32_t b) {
-      const float of_a = chooser.group_worth[static_cast<size_t>(a)];
-      const float of_b = chooser.group_worth[static_cast<size_t>(b)];
+      const float of_a = chooser.group_worth[a];
+      const float of_b = chooser.group_worth[b];
       return of_a != of_b ? of_a > of_b : a < b;
     });
   }
@@ -85,9 +85,7 @@ class Search {
     std::ranges::fill(worth, -kInfinity);
     for (int64_t head = 0; head < chooser.fine.rows; ++head) {
       const auto scores = chooser.fine.RowSpan(head).first(blocks * static_cast<size_t>(parts_));
-      AddShares(scores,
-                bounds_ ? chooser.totals[static_cast<size_t>(head)] : TotalOf(kernels_, scores),
-                parts_, worth);
+      AddShares(scores, bounds_ ? chooser.totals[head] : TotalOf(kernels_, scores), parts_, worth);
     }
     auto end = chooser.best.begin();
     for (int32_t place = 0; place < std::ssize(worth); ++place) {
@@ -95,13 +93,12 @@ class Search {
     }
     const auto last = chooser.best.begin() + choice_.count - 1;
     std::ranges::nth_element(chooser.best.begin(), last, end, [&](int32_t a, int32_t b) {
-      const float of_a = worth[static_cast<size_t>(a)], of_b = worth[static_cast<size_t>(b)];
+      const float of_a = worth[a], of_b = worth[b];
       return of_a != of_b ? of_a > of_b : BlockAt(chooser, a) < BlockAt(chooser, b);
     });
     for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = BlockAt(chooser, chooser.best[i]);
     std::ranges::sort(chosen);
-    chooser.sure = !bounds_ || chooser.open == groups_ ||
-                   worth[static_cast<size_t>(*last)] > NextWorth(chooser);
+    chooser.sure = !bounds_ || chooser.open == groups_ || worth[*last] > NextWorth(chooser);
   }
 
  private:
@@ -115,13 +112,12 @@ class Search {
     }
   }
   float NextWorth(const Chooser& chooser) const {
-    return chooser
-        .group_worth[static_cast<size_t>(chooser.order[static_cast<size_t>(chooser.open)])];
+    return chooser.group_worth[chooser.order[chooser.open]];
   }
   int32_t BlockAt(const Chooser& chooser, int32_t place) const {
     const int64_t in_groups = place - rest();
     if (in_groups < 0) return static_cast<int32_t>(groups_ * group_blocks_ + place);
-    const int64_t group = chooser.order[static_cast<size_t>(in_groups / group_blocks_)];
+    const int64_t group = chooser.order[in_groups / group_blocks_];
     return static_cast<int32_t>(group * group_blocks_ + in_groups % group_blocks_);
   }
 
@@ -156,17 +152,16 @@ int64_t SelectByGroups(const Exec& exec, const AttentionGeometry& geometry, cons
     const auto row = [&]<class T>(int64_t count, T) {
       return workspace.Matrix<T>(1, count).RowSpan(0);
     };
-    std::construct_at(&choosers[static_cast<size_t>(i)],
-                      Chooser{.coarse = coarse.Rows(i * heads, (i + 1) * heads),
-                              .fine = fine.Rows(i * heads, (i + 1) * heads),
-                              .totals = row(heads, float{}),
-                              .group_worth = row(search.groups(), float{}),
-                              .block_worth = row(search.BlocksOf(room), float{}),
-                              .order = row(search.groups(), int32_t{}),
-                              .best = row(search.BlocksOf(room), int32_t{}),
-                              .open = most});
+    std::construct_at(&choosers[i], Chooser{.coarse = coarse.Rows(i * heads, (i + 1) * heads),
+                                            .fine = fine.Rows(i * heads, (i + 1) * heads),
+                                            .totals = row(heads, float{}),
+                                            .group_worth = row(search.groups(), float{}),
+                                            .block_worth = row(search.BlocksOf(room), float{}),
+                                            .order = row(search.groups(), int32_t{}),
+                                            .best = row(search.BlocksOf(room), int32_t{}),
+                                            .open = most});
   }
-  exec.Parallel(choices, [&](int64_t i) { search.OrderGroups(choosers[static_cast<size_t>(i)]); });
+  exec.Parallel(choices, [&](int64_t i) { search.OrderGroups(choosers[i]); });
   const auto is_sure = [](const Chooser& chooser) { return chooser.sure; };
   while (!std::ranges::all_of(choosers, is_sure)) {
     int64_t tasks = 0;
@@ -175,7 +170,7 @@ int64_t SelectByGroups(const Exec& exec, const AttentionGeometry& geometry, cons
     }
     exec.Parallel(tasks * kv_heads, [&](int64_t task, int worker) {
       const int64_t kv_head = task / tasks;
-      const Chooser& chooser = choosers[static_cast<size_t>(kv_head * choices / kv_heads)];
+      const Chooser& chooser = choosers[kv_head * choices / kv_heads];
       const auto scores = fine.Rows(kv_head * group, (kv_head + 1) * group);
       const auto score = [&](int64_t begin, int64_t to, int64_t parts) {
         scorer.Score(kv_head, begin, begin + parts, scores.Cols(to, to + parts), worker);
@@ -184,11 +179,11 @@ int64_t SelectByGroups(const Exec& exec, const AttentionGeometry& geometry, cons
       const int64_t begin = chooser.scored + task % tasks * kTaskGroups;
       if (begin == 0) score(search.groups() * parts, 0, search.PartsOf(0));
       for (int64_t i = begin; i < std::min(chooser.open, begin + kTaskGroups); ++i) {
-        score(chooser.order[static_cast<size_t>(i)] * parts, search.PartsOf(i), parts);
+        score(chooser.order[i] * parts, search.PartsOf(i), parts);
       }
     });
     exec.Parallel(choices, [&](int64_t i) {
-      Chooser& chooser = choosers[static_cast<size_t>(i)];
+      Chooser& chooser = choosers[i];
       chooser.scored = chooser.open;
       if (chooser.sure) return;
       search.ChooseBlocks(chooser, chosen.RowSpan(i));

@@ -148,7 +148,7 @@ class BlocksPolicy : public AttentionPolicy {
       const size_t listed =
           geometry_->ListParts(here_, blocks[at], local, run.position, parts.RowSpan(i));
       for (int64_t head = i; head < kv_heads; head += choices) {
-        lists[static_cast<size_t>(head)] = parts.RowSpan(i).first(listed);
+        lists[head] = parts.RowSpan(i).first(listed);
       }
     }
     looks.Add({.visible = {}, .parts = lists});

@@ -76,12 +76,12 @@ MatrixView<const float> BlocksEstimate::Biases(const Exec& exec, int64_t positio
     for (int64_t block = 0; !of_tokens.empty() && block < blocks; ++block) {
       ops::FillAlibi(alibi, row, {.query = position, .shift = 0}, (here_.begin + block) * size,
                      of_tokens);
-      of_row[static_cast<size_t>(block)] +=
+      of_row[block] +=
           std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0f) / static_cast<float>(size);
     }
-    for (const int32_t block : chosen[static_cast<size_t>(row * choices / rows)]) {
+    for (const int32_t block : chosen[row * choices / rows]) {
       if (block < 0) break;
-      of_row[static_cast<size_t>(block - here_.begin)] = -std::numeric_limits<float>::infinity();
+      of_row[block - here_.begin] = -std::numeric_limits<float>::infinity();
     }
   }
   return biases;

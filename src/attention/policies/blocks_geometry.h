@@ -40,9 +40,9 @@ struct BlocksGeometry {
   // Whether a layer chooses blocks. A layer with a window or chunks of the model's own is short
   // anyway.
   bool Chooses(int64_t layer) const {
-    return layer >= spec.dense_layer_num && attention.windows[static_cast<size_t>(layer)] == 0;
+    return layer >= spec.dense_layer_num && attention.windows[layer] == 0;
   }
-  size_t LeaderOf(int64_t layer) const { return leader_of[static_cast<size_t>(layer)]; }
+  size_t LeaderOf(int64_t layer) const { return leader_of[layer]; }
   bool Leads(int64_t layer) const { return leaders[LeaderOf(layer)] == layer; }
   // The number of heads, or groups of them, that choose for themselves.
   int64_t choices() const { return spec.separate ? attention.shape.kv_heads : 1; }

@@ -51,7 +51,7 @@ ImportantTokens BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t f
     of_stretches.push_back(found == nullptr ? nullptr : *found);
   }
   return [=](int64_t head, int64_t block) -> std::span<const uint16_t> {
-    const auto& places = of_stretches[static_cast<size_t>(block / blocks - from)];
+    const auto& places = of_stretches[block / blocks - from];
     if (places == nullptr) return {};
     const auto row = static_cast<size_t>(block % blocks * kv_heads + head);
     return std::span(*places).subspan(row * count, count);

@@ -35,8 +35,7 @@ std::vector<int64_t> Important(const AttentionGeometry& geometry, const TestText
   }
   std::vector<int64_t> order(64);
   std::iota(order.begin(), order.end(), block * 64);
-  std::ranges::sort(order, std::greater{},
-                    [&](int64_t t) { return importance[static_cast<size_t>(t - begin)]; });
+  std::ranges::sort(order, std::greater{}, [&](int64_t t) { return importance[t - begin]; });
   order.resize(4);
   return order;
 }
@@ -46,7 +45,7 @@ std::set<int64_t> Seen(const AttentionGeometry& geometry, const TestText& text, 
                        int64_t kv_head, int64_t position) {
   const int64_t group = geometry.shape.heads / geometry.shape.kv_heads;
   const int64_t local = (position + 1 - 130) / 64;
-  std::vector<double> worth(static_cast<size_t>(local));
+  std::vector<double> worth(local);
   std::vector<SeenKey> keys;
   for (int64_t block = 0; block < local; ++block) {
     for (const int64_t t : Important(geometry, text, layer, kv_head, block)) keys.push_back({t, t});
@@ -59,10 +58,9 @@ std::set<int64_t> Seen(const AttentionGeometry& geometry, const TestText& text, 
       worth[i / 4] = std::max(worth[i / 4], shares[i] / sum);
     }
   }
-  std::vector<int64_t> order(static_cast<size_t>(local - 1));
+  std::vector<int64_t> order(local - 1);
   std::iota(order.begin(), order.end(), 1);
-  std::ranges::sort(order, std::greater{},
-                    [&](int64_t block) { return worth[static_cast<size_t>(block)]; });
+  std::ranges::sort(order, std::greater{}, [&](int64_t block) { return worth[block]; });
   std::set<int64_t> seen = {0, order[0], order[1]};
   for (int64_t block = local; block <= position / 64; ++block) seen.insert(block);
   return seen;
@@ -85,8 +83,8 @@ TEST(BlocksPolicyDynamic, ChoosesByTheKeysThatGotMostAttention) {
         const auto expected = text.Attend(layer, head, t, t, keys);
         double error = 0;
         for (int64_t d = 0; d < 12; ++d) {
-          const float found = out[static_cast<size_t>(((t * 2 + layer) * 4 + head) * 12 + d)];
-          error = std::max(error, std::abs(found - expected[static_cast<size_t>(d)]));
+          const float found = out[((t * 2 + layer) * 4 + head) * 12 + d];
+          error = std::max(error, std::abs(found - expected[d]));
         }
         equal += error < 2e-6 ? 1 : 0;
         ++all;

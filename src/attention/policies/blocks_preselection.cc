@@ -55,7 +55,7 @@ MatrixView<const int32_t> BlocksPreselection::BlocksFor(const RowRun& run, int64
   const int64_t since = geometry_->FirstLocal(run.position) - among->local;
   const auto blocks = exec.workspace.Matrix<int32_t>(geometry_->choices(), count + since);
   for (int64_t i = 0; i < blocks.rows; ++i) {
-    std::ranges::copy(among->lists[static_cast<size_t>(i)], blocks.Row(i));
+    std::ranges::copy(among->lists[i], blocks.Row(i));
     std::iota(blocks.Row(i) + count, blocks.Row(i) + blocks.cols,
               static_cast<int32_t>(among->local));
   }

@@ -31,9 +31,7 @@ std::set<int64_t> Preselected(const TestText& text, int64_t layer, int64_t begin
     }
   }
   std::vector<int64_t> order = {1, 2, 3, 4, 5};
-  std::ranges::sort(order, [&](int64_t a, int64_t b) {
-    return worth[static_cast<size_t>(a)] > worth[static_cast<size_t>(b)];
-  });
+  std::ranges::sort(order, [&](int64_t a, int64_t b) { return worth[a] > worth[b]; });
   return {order.begin(), order.begin() + 3};
 }
 
@@ -60,8 +58,7 @@ TEST(BlocksPolicyPreselect, TheAnswerSeesWhatTheQuestionChoseAndAllThatCameSince
             }
             const auto expected = text.Attend(layer, head, t, t, keys);
             for (int64_t d = 0; d < 12; ++d) {
-              ASSERT_NEAR(out[static_cast<size_t>(((t * 2 + layer) * kHeads + head) * 12 + d)],
-                          expected[static_cast<size_t>(d)], 2e-6)
+              ASSERT_NEAR(out[((t * 2 + layer) * kHeads + head) * 12 + d], expected[d], 2e-6)
                   << "token " << t << " layer " << layer << " head " << head;
             }
           }

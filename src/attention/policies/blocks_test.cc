@@ -59,16 +59,16 @@ struct Choice {
 Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t layer,
                   int64_t begin, int64_t end) {
   const int64_t local = budget.FirstLocal(t);
-  std::vector<double> worth(static_cast<size_t>(local), -1e9);
+  std::vector<double> worth(local, -1e9);
   const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
   for (int64_t head = begin; head < end; ++head) {
     const auto scores = text.Scores(layer, head, t, t, keys);
     // The score of a mean key is the mean score. ALiBi counts from a part's end, a constant for
     // all.
-    std::vector<double> pages(static_cast<size_t>(local * 64));
+    std::vector<double> pages(local * 64);
     for (const SeenKey& key : keys) {
-      pages[static_cast<size_t>(key.token / budget.PageTokens())] +=
-          scores[static_cast<size_t>(key.token)] / static_cast<double>(budget.PageTokens());
+      pages[key.token / budget.PageTokens()] +=
+          scores[key.token] / static_cast<double>(budget.PageTokens());
     }
     double sum = 0;
     for (const double score : pages) sum += std::exp(score);
@@ -78,7 +78,7 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
   }
   std::vector<std::pair<double, int64_t>> order;
   for (int64_t block = budget.InitialBlocks(); block < local; ++block) {
-    order.emplace_back(-worth[static_cast<size_t>(block)], block);
+    order.emplace_back(-worth[block], block);
   }
   std::ranges::sort(order);
   const auto count = static_cast<size_t>(budget.count);

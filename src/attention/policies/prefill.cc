@@ -116,7 +116,7 @@ class PrefillPolicy : public AttentionPolicy {
         asked_(other.asked_->Fork()),
         tail_from_(other.tail_from_) {}
 
-  bool SeesAll(int64_t layer) const { return geometry_.windows[static_cast<size_t>(layer)] == 0; }
+  bool SeesAll(int64_t layer) const { return geometry_.windows[layer] == 0; }
 
   // The keys that a row of the context sees beside the anchor. A layer with a window or chunks of
   // the model's own needs no star.

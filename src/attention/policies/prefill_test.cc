@@ -38,7 +38,7 @@ void ExpectContextSeesItsWindow(const AttentionGeometry& geometry, const std::st
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-        const int64_t window = kModelWindows[static_cast<size_t>(layer)];
+        const int64_t window = kModelWindows[layer];
         const int64_t of_model = window == 0 ? INT64_MAX : window;
         std::vector<SeenKey> keys;
         int64_t place = t;
@@ -179,7 +179,7 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
         size_t index = 0;
         for (int64_t t = 0; t < kTokens; ++t) {
           for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-            const int64_t of_model = geometry.windows[static_cast<size_t>(layer)];
+            const int64_t of_model = geometry.windows[layer];
             const bool star = t < kQuestionBegin - tail && of_model == 0;
             std::vector<SeenKey> keys;
             for (int64_t key = 0; key <= t; ++key) {

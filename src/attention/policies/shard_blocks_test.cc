@@ -68,7 +68,7 @@ TEST(ShardBlocksTest, TogetherTheyShowAsManyKeysAsOne) {
 // sure: false if int8 representatives might have decided.
 std::set<int64_t> Best(const TestText& text, int64_t t, int64_t layer, int64_t kv_head,
                        int64_t begin, int64_t first, int64_t last, int64_t count, bool& sure) {
-  std::vector<double> worth(static_cast<size_t>(last), -1e9);
+  std::vector<double> worth(last, -1e9);
   std::vector<SeenKey> keys;
   for (int64_t key = begin * kBlock; key < last * kBlock; ++key) keys.push_back({key, key});
   for (const int64_t head : {2 * kv_head, 2 * kv_head + 1}) {
@@ -76,13 +76,13 @@ std::set<int64_t> Best(const TestText& text, int64_t t, int64_t layer, int64_t k
     double sum = 0;
     for (const double score : scores) sum += std::exp(score);
     for (size_t i = 0; i < keys.size(); ++i) {
-      double& of_block = worth[static_cast<size_t>(keys[i].token / kBlock)];
+      double& of_block = worth[keys[i].token / kBlock];
       of_block = std::max(of_block, scores[i] - std::log(sum));
     }
   }
   std::vector<std::pair<double, int64_t>> order;
   for (int64_t block = first; block < last; ++block) {
-    order.emplace_back(-worth[static_cast<size_t>(block)], block);
+    order.emplace_back(-worth[block], block);
   }
   std::ranges::sort(order);
   const auto n = static_cast<size_t>(count);

@@ -79,7 +79,7 @@ TEST(ShardPolicyTest, BlocksAreSpread) {
     std::vector<bool> tiles(kTokens / 64 + 1);
     for (const auto& [begin, end] : parts[rank]) {
       for (int64_t p = begin; p < end; ++p) positions.push_back(p);
-      for (int64_t p = begin; p < end; ++p) tiles[static_cast<size_t>(p / 64)] = true;
+      for (int64_t p = begin; p < end; ++p) tiles[p / 64] = true;
     }
     EXPECT_EQ(reads[rank].positions, positions);
     EXPECT_EQ(reads[rank].bytes, std::ranges::count(tiles, true) * page);
@@ -114,7 +114,7 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
         const Read& read = reads[rank];
         for (size_t i = 0; read.positions[i] < kQuestionBegin; ++i) {
           const int64_t p = read.positions[i];
-          ++readers[static_cast<size_t>(p)];
+          ++readers[p];
           const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
           ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << p;
         }
@@ -127,7 +127,7 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
         EXPECT_EQ(read.bytes, HeldBytes(*policy, layout, kTokens)) << rank;
       }
       for (int64_t p = 0; p < anchor; ++p) {
-        ASSERT_EQ(readers[static_cast<size_t>(p)], p < together ? 1 : ranks) << p;
+        ASSERT_EQ(readers[p], p < together ? 1 : ranks) << p;
       }
       const auto asked = From(reads[0], kQuestionBegin);
       ASSERT_EQ(asked.size(), answer.size());

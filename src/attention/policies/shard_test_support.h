@@ -60,13 +60,13 @@ inline std::vector<Read> ReadWithRanks(int ranks, const AttentionGeometry& geome
                                        const TestText& text, const PolicyOptions& options,
                                        int64_t chunk, int threads) {
   LocalWorld world(ranks);
-  std::vector<Read> reads(static_cast<size_t>(ranks));
+  std::vector<Read> reads(ranks);
   std::vector<std::thread> members;
   for (int rank = 0; rank < ranks; ++rank) {
     members.emplace_back([&, rank] {
       PolicyOptions mine = options;
       mine.ranks = world.Rank(rank);
-      reads[static_cast<size_t>(rank)] = ReadAll(geometry, text, mine, chunk, threads);
+      reads[rank] = ReadAll(geometry, text, mine, chunk, threads);
     });
   }
   for (std::thread& member : members) member.join();

@@ -78,7 +78,7 @@ class SinksPolicy : public AttentionPolicy {
   }
 
   int64_t WindowOfModel(int64_t layer) const {
-    const int64_t window = windows_[static_cast<size_t>(layer)];
+    const int64_t window = windows_[layer];
     return window == 0 ? INT64_MAX : window;
   }
 

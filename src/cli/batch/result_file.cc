@@ -118,7 +118,7 @@ class ResultReader {
       Throw(ErrorKind::kInput, "{}: is an answer of {}, not of {}: expected results of this model",
             reader_.where(), Quote(model), Quote(model_));
     }
-    auto is_finished = finished_.lines[static_cast<size_t>(name.place.line)];
+    auto is_finished = finished_.lines[name.place.line];
     if (is_finished) {
       Throw(ErrorKind::kInput, "{}: answers {} a second time", reader_.where(), Quote(custom_id));
     }
@@ -173,7 +173,7 @@ void ForgetFailures(console::AppendedFile& results, FinishedRequests& finished) 
   auto next = finished.failures.begin();
   while (const auto line = reader.Next()) {
     if (next != finished.failures.end() && reader.number() == next->result) {
-      finished.lines[static_cast<size_t>(next->request)] = false;
+      finished.lines[next->request] = false;
       --finished.count;
       ++next;
     } else {

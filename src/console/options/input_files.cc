@@ -31,7 +31,7 @@ bool BeginsAsBinary(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string begin(size_t{64} << 10, ' ');
   file.read(begin.data(), std::ssize(begin));
-  begin.resize(static_cast<size_t>(file.gcount()));
+  begin.resize(file.gcount());
   return begin.find('\0') != std::string::npos;
 }
 

@@ -41,7 +41,7 @@ void AnswerTexts::End() {
 }
 
 void AnswerTexts::Take(int answer, std::string_view text, bool done) {
-  Answer& taken = answers_[static_cast<size_t>(answer)];
+  Answer& taken = answers_[answer];
   taken.unwritten += text;
   taken.done = done;
   while (current_ < answers_.size()) {

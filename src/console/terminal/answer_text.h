@@ -30,7 +30,7 @@ class AnswerText {
 // as it arrives.
 class AnswerTexts {
  public:
-  explicit AnswerTexts(int count) : answers_(static_cast<size_t>(count)) {}
+  explicit AnswerTexts(int count) : answers_(count) {}
 
   // Takes more text of an answer; done: the answer is complete. Throws as WriteOutput does.
   void Take(int answer, std::string_view text, bool done);

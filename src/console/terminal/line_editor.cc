@@ -117,7 +117,7 @@ void LineEditor::Impl::SaveHistory() {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   HistEvent event;
   if (file == nullptr || history(history_, &event, H_SAVE_FP, file.get()) < 0) return;
-  std::string lines(static_cast<size_t>(std::max(0L, std::ftell(file.get()))), '\0');
+  std::string lines(std::max(0L, std::ftell(file.get())), '\0');
   std::rewind(file.get());
   if (std::fread(lines.data(), 1, lines.size(), file.get()) != lines.size()) return;
   std::error_code ignored;
@@ -161,7 +161,7 @@ Line LineEditor::Impl::Read(const std::string& prompt) {
     WriteStatus("\n");
     return {.kind = Line::Kind::kEnd, .text = ""};
   }
-  Line line{.text = std::string(text, static_cast<size_t>(length))};
+  Line line{.text = std::string(text, length)};
   if (line.text.ends_with('\n')) line.text.pop_back();
   line.pasted = pasting_;
   Remember(line.text);

@@ -50,7 +50,7 @@ void WriteAll(int file, std::span<const std::byte> bytes, const std::string& nam
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());
     if (written >= 0) {
-      bytes = bytes.subspan(static_cast<size_t>(written));
+      bytes = bytes.subspan(written);
     } else if (errno == EPIPE) {
       throw ClosedPipe();
     } else if (errno == EAGAIN) {

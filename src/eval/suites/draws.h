@@ -24,13 +24,13 @@ class Draws {
 
   template <typename Items>
   const auto& OneOf(const Items& items) {
-    return items[static_cast<size_t>(Below(std::ssize(items)))];
+    return items[Below(std::ssize(items))];
   }
 
   template <typename T>
   void Shuffle(std::vector<T>& items) {
     for (int64_t i = std::ssize(items) - 1; i > 0; --i) {
-      std::swap(items[static_cast<size_t>(i)], items[static_cast<size_t>(Below(i + 1))]);
+      std::swap(items[i], items[Below(i + 1)]);
     }
   }
 

@@ -47,8 +47,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const auto entry = [&](int64_t i) {
       if (i == std::ssize(names)) (void)DrawWordPairs(name_draws, i + 1);  // throws
       numbers.push_back(1 + draws.Below(kMostNumber));
-      return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[static_cast<size_t>(i)],
-                         numbers.back());
+      return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[i], numbers.back());
     };
     const Listing listing{.entry = entry,
                           .finish = {},

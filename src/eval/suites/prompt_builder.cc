@@ -109,7 +109,7 @@ int64_t PromptBuilder::Append(const Piece& piece) {
   const Piece joined = last_begin_ == frame ? maker_.MakeFirst(last_)
                        : piece.is_last      ? maker_.MakeLast(last_)
                                             : maker_.Make(last_);
-  tokens_.resize(static_cast<size_t>(last_begin_));
+  tokens_.resize(last_begin_);
   tokens_.insert(tokens_.end(), joined.tokens.begin(), joined.tokens.end());
   return last_begin_;
 }

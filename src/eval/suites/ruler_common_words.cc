@@ -84,7 +84,7 @@ class Numbers {
       made_.push_back(
           pieces_.Make(fmt::format("{}{}.", made_.empty() ? "" : " ", made_.size() + 1)));
     }
-    return made_[static_cast<size_t>(i)];
+    return made_[i];
   }
 
  private:

@@ -76,7 +76,7 @@ SampleMaker OpenRulerFile(const std::filesystem::path& folder, int64_t samples,
   }
   return [rows = ReadRows(*file, samples), max_new_tokens = inputs.max_new_tokens,
           &pieces](const SamplePlace& place) {
-    const Row& row = rows[static_cast<size_t>(place.index)];
+    const Row& row = rows[place.index];
     const PromptEnds ends =
         pieces.Ends({.before = row.input, .question = "", .answer = row.answer_prefix});
     PromptBuilder builder(pieces);

@@ -40,7 +40,7 @@ int64_t TimesOf(int64_t rank, int64_t words) {
 int64_t TokensOf(const std::vector<Piece>& ranked, int64_t words) {
   int64_t tokens = 0;
   for (int64_t i = 0; i < std::ssize(ranked); ++i) {
-    tokens += TimesOf(i + 1, words) * ranked[static_cast<size_t>(i)].size();
+    tokens += TimesOf(i + 1, words) * ranked[i].size();
   }
   return tokens;
 }

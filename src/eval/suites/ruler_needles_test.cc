@@ -106,9 +106,7 @@ TEST(RulerTest, EveryTaskHidesWhatItsParametersSay) {
     for (const std::string& value : sample.expected) {
       EXPECT_EQ(Count(text, value), 1) << suite->name;
       EXPECT_TRUE(std::ranges::any_of(sample.needles, [&](const TokenSpan& span) {
-        return TextOf(std::span(sample.prompt)
-                          .subspan(static_cast<size_t>(span.begin),
-                                   static_cast<size_t>(span.end - span.begin)))
+        return TextOf(std::span(sample.prompt).subspan(span.begin, span.end - span.begin))
                    .find(value) != std::string::npos;
       })) << suite->name;
     }

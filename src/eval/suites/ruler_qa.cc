@@ -90,7 +90,7 @@ class Asker {
       Throw(ErrorKind::kInput, "questions with an answer: expected {} or more, found {}",
             place.index + 1, order_.size());
     }
-    const QaQuestion& asked = all_.questions[order_[static_cast<size_t>(place.index)]];
+    const QaQuestion& asked = all_.questions[order_[place.index]];
     const PromptEnds ends = pieces_.Ends(Words(asked.question));
     Sample sample{
         .question = asked.question, .expected = asked.answers, .max_new_tokens = max_new_tokens_};

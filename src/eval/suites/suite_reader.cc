@@ -12,7 +12,7 @@ GenerateResult SuiteReader::Ask(const Sample& sample, const OnProgress& on_progr
   options.sampler.temperature = 0;
   options.stop = sample.stop;
   options.on_progress = on_progress;
-  const auto shared = std::span(sample.prompt).first(static_cast<size_t>(sample.shared_tokens));
+  const auto shared = std::span(sample.prompt).first(sample.shared_tokens);
   if (shared.empty()) {
     shared_.reset();
     return new_session_().Generate(sample.prompt, options);

@@ -32,8 +32,7 @@ inline std::string TextOf(std::span<const int32_t> tokens) { return ByteCoder().
 
 inline std::string NeedleOf(const Sample& sample, size_t which = 0) {
   const auto [begin, end] = sample.needles.at(which);
-  return TextOf(std::span(sample.prompt)
-                    .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+  return TextOf(std::span(sample.prompt).subspan(begin, end - begin));
 }
 
 }  // namespace godwit::eval

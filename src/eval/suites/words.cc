@@ -125,7 +125,7 @@ const int64_t kWords = std::ssize(Words());
 std::vector<std::string> DrawWords(Draws& draws, int64_t count) {
   std::vector<std::string> words;
   for (const int64_t which : draws.Different(count, kWords)) {
-    words.push_back(Words()[static_cast<size_t>(which)]);
+    words.push_back(Words()[which]);
   }
   return words;
 }

@@ -76,7 +76,7 @@ std::string CurveText(const quant::Smoothing& smoothing) {
   const std::vector<float> alphas = quant::AlphaGrid();
   const auto best = std::ranges::min_element(smoothing.curve);
   for (auto error = smoothing.curve.begin(); error != smoothing.curve.end(); ++error) {
-    table.Add(alphas[static_cast<size_t>(error - smoothing.curve.begin())],
+    table.Add(alphas[error - smoothing.curve.begin()],
               fmt::format("{:.3e}{}", *error, error == best ? "  least" : ""));
   }
   return table.Take();

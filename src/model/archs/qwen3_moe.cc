@@ -36,12 +36,12 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   spec.mlp.experts_per_token = config.IntOr("num_experts_per_tok", usual, {1, spec.mlp.experts});
   spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", false);
   const int64_t step = config.IntOr("decoder_sparse_step", 1, kLayerRange);
-  spec.dense_layers.assign(static_cast<size_t>(spec.layers), false);
+  spec.dense_layers.assign(spec.layers, false);
   for (int64_t i = 0; i < spec.layers; ++i) {
-    spec.dense_layers[static_cast<size_t>(i)] = (i + 1) % step != 0;
+    spec.dense_layers[i] = (i + 1) % step != 0;
   }
   for (const int64_t layer : config.Ints("mlp_only_layers", {0, kLayerRange.max})) {
-    if (layer < spec.layers) spec.dense_layers[static_cast<size_t>(layer)] = true;
+    if (layer < spec.layers) spec.dense_layers[layer] = true;
   }
 
   NameExperts(spec.names);

@@ -109,7 +109,7 @@ void WriteIndex(NewFile& file, const TextIndex& index) {
 
 SavedIndex::SavedIndex(const std::filesystem::path& path) : file_(path) {
   const std::string name = QuoteUnlessPlain(path.native());
-  constexpr size_t kRunBytes = size_t{2} << 20;  // as much as Snapshot::Prove reads at once
+  constexpr size_t kRunBytes = size_t{2} << 20;  // as much as Snapshot::Verify reads at once
   const size_t size = file_.Span().size();
   for (size_t at = 0; at < size; at += kRunBytes) {
     if (!file_.LoadIntoMemory(at, std::min(kRunBytes, size - at)))

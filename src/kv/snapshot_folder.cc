@@ -428,7 +428,7 @@ std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
     Refresh();
     problems = std::exchange(problems_, {});
   }
-  const auto prove = [&](const fs::path& file, const auto& action) {
+  const auto verify = [&](const fs::path& file, const auto& action) {
     try {
       action(file);
     } catch (const Error& why) {
@@ -436,9 +436,9 @@ std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
     }
   };
   for (const Entry& entry : Entries()) {
-    prove(FileOf(entry.name), [](const fs::path& file) { Snapshot(file).VerifyAll(); });
+    verify(FileOf(entry.name), [](const fs::path& file) { Snapshot(file).VerifyAll(); });
     for (const auto& [tag, bytes] : entry.indexes) {
-      prove(IndexOf(entry.name, tag), [](const fs::path& file) { SavedIndex{file}; });
+      verify(IndexOf(entry.name, tag), [](const fs::path& file) { SavedIndex{file}; });
     }
     if (entry.reachable) continue;
     problems.push_back(

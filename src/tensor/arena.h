@@ -1,7 +1,7 @@
 // Arena: memory for buffers that live as long as each other, as the weights of a model do. They lie
 // side by side, so that large pages lie under all of them. A buffer alone has only the large pages
 // that it covers whole, and below 2 MiB none. Experts of a mixture in 4 bits have 0.9 and 1.8 MB
-// each; one row then reads 0.87 as fast (docs/performance.md).
+// each; one row then reads 0.87 as fast (docs/performance-history.md).
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,8 @@ AnswerFile::AnswerFile(const std::optional<std::string>& path, std::string how,
   Read();
 }
 
-// Each line is written in one piece with its newline: one without it is all that can be unfinished.
+// Reads the answers of an earlier run. Only the last line can be unfinished, because each line is
+// written in one piece with its newline.
 void AnswerFile::Read() {
   LineReader reader(file_->path(), kMostLineBytes);
   while (const auto line = reader.Next()) {

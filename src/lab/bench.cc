@@ -1,4 +1,4 @@
-// godwit bench: how fast this machine is with a model, against what it could be.
+// godwit bench: the speed of this machine with a model, beside the machine's limit.
 
 #include <algorithm>
 #include <filesystem>
@@ -43,7 +43,7 @@ namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 22;
 constexpr int64_t kMostTexts = 1024;
-// What is measured where nothing else is asked for.
+// Defaults of the tests.
 constexpr int64_t kPrompt = 512, kPredict = 128;
 
 struct BenchOptions {
@@ -55,15 +55,15 @@ struct BenchOptions {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
-  std::string cache;  // where texts are saved and gone on from; empty: no such test
-  std::vector<int64_t> ranks, contexts;  // of the model of time; no ranks: none
+  std::string cache;  // folder of snapshots to continue from; empty: no such test
+  std::vector<int64_t> ranks, contexts;  // of the time model for several hosts; no ranks: none
   float network_gbit = 10, network_us = 50;
   SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
   bool json = false;
   bool csv = false;
 };
 
-// A flag that is given again adds to its list.
+// Adds the values of a flag to its list, which grows when the flag is given again.
 void AddList(console::CommandLine& line, console::Flag flag, std::vector<int64_t>& target,
              int64_t min, int64_t max) {
   flag.repeats = true;
@@ -214,7 +214,7 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
   }
 }
 
-// Before anything is measured for it.
+// Refuses, before any measurement, options that the time model of several hosts cannot use.
 void CheckForRankTime(const BenchOptions& options, std::span<const bench::TestCase> cases) {
   if (MpiSize() > 1) {
     Throw(ErrorKind::kInput,
@@ -234,12 +234,12 @@ void CheckForRankTime(const BenchOptions& options, std::span<const bench::TestCa
   if (depths.size() < 2) bench::RefuseOneDepth();
 }
 
-// As llama-bench orders them: the prompts of a depth, then what is generated there.
+// Tests in llama-bench's order: the prompts of a depth, then the decoding there.
 std::vector<bench::TestCase> Cases(const BenchOptions& options) {
   const auto or_default = [](std::vector<int64_t> list, int64_t fallback) {
     return list.empty() ? std::vector{fallback} : std::move(list);
   };
-  // With no context before that ranks could share.
+  // Tests whose text has no context that ranks could share.
   const auto asks_alone = [](int64_t depth) { return MpiSize() > 1 && depth == 0; };
   std::vector<bench::TestCase> cases;
   for (const int64_t threads : or_default(options.threads, 0)) {
@@ -269,11 +269,11 @@ std::vector<bench::TestCase> Cases(const BenchOptions& options) {
   return cases;
 }
 
-// What is measured, before any memory is taken for it.
+// The model under test, before any memory is taken for it.
 struct Subject {
   std::string name;
   std::optional<ModelFolder> folder;
-  std::unique_ptr<const WeightSource> synthetic;  // without a folder
+  std::unique_ptr<const WeightSource> synthetic;  // set if there is no folder
   DecoderSpec spec;
   std::optional<DType> storage;  // as LoadDecoder takes it
   int64_t weight_bytes = 0;
@@ -319,7 +319,7 @@ bench::SuiteOptions Plan(const BenchOptions& options, const Subject& subject,
           .warm_up = !options.no_warm_up};
 }
 
-// Of ranks that compute with the threads of the first test.
+// Speeds of the ranks, each of which computes with the threads of the first test.
 std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject& subject) {
   if (suite.policy.ranks == nullptr) return {};
   ThreadPool pool(suite.cases.front().threads);
@@ -330,7 +330,7 @@ std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject&
       suite.kv_pool ? suite.kv_pool->budget().bytes() : ReadMachineMemory().available_bytes);
 }
 
-// Those that mpirun started, which measure the same; null: none.
+// Joins the ranks that mpirun started, which measure the same. Null: no other ranks.
 std::shared_ptr<Communicator> JoinRanks(const BenchOptions& options,
                                         std::span<const std::string> arguments) {
   if (MpiSize() == 1) return nullptr;
@@ -340,7 +340,7 @@ std::shared_ptr<Communicator> JoinRanks(const BenchOptions& options,
   return ranks;
 }
 
-// What --ranks asks for, by the tests.
+// The report of --ranks, computed from the tests.
 std::string RankTime(const BenchOptions& options, const Subject& subject,
                      const bench::SuiteOptions& suite, const bench::SuiteResult& result) {
   const std::string& prefill = options.session.prefill;

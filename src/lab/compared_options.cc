@@ -16,7 +16,7 @@
 namespace godwit::lab {
 namespace {
 
-// As a policy spells its name, for the smallest of models: "blocks:" is "blocks".
+// The policy's own spelling of its name, from the smallest of models: "blocks:" is "blocks".
 std::string KvName(const std::string& kv) {
   if (cli::RecomputeWindow(kv)) return kv;
   AttentionGeometry any;

@@ -1,4 +1,4 @@
-// godwit eval: how good a model is, measured in the way that the name behind it says.
+// godwit eval: how good a model is. The next word names the measurement.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// godwit eval quant: what quantization costs: models beside the float model that they were made of.
+// godwit eval quant: the loss by quantization: models beside the float model that they came from.
 
 #include <algorithm>
 #include <filesystem>
@@ -33,7 +33,7 @@ namespace godwit::lab {
 namespace {
 
 struct QuantEvalOptions {
-  std::vector<std::string> models;  // as they are named; the reference first
+  std::vector<std::string> models;  // names as given; the reference first
   cli::ModelOptions compute;        // of all models
   ScoredFiles text;
   int64_t window_tokens = 512;
@@ -44,7 +44,7 @@ struct QuantEvalOptions {
   SessionOptions session;
 };
 
-// A model as it is named in the report, and how it is loaded.
+// A model's name in the report, and how to load it.
 struct Model {
   std::string name;
   cli::ModelOptions options;
@@ -82,8 +82,8 @@ void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& op
   line.Parse(arguments);
 }
 
-// "FOLDER:int8": what stands behind the last colon, if it is a storage. What is named ...:int8
-// itself can be given as ...:int8/.
+// Splits "FOLDER:int8" at the last colon, if a storage type follows it. A folder whose own name
+// ends in ":int8" can be given as "...:int8/".
 Model ModelOf(const std::string& name, cli::ModelOptions options) {
   options.folder = name;
   for (const WeightType& type : kWeightTypes) {
@@ -96,7 +96,7 @@ Model ModelOf(const std::string& name, cli::ModelOptions options) {
   return {.name = name, .options = std::move(options)};
 }
 
-// The reference first.
+// All models, the reference first.
 std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
   std::vector<Model> models;
   for (const std::string& name : options.models) models.push_back(ModelOf(name, options.compute));
@@ -110,7 +110,7 @@ std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
   return models;
 }
 
-// What can be refused before a file is read.
+// Refuses what can be refused before a file is read.
 void CheckQuantEval(const QuantEvalOptions& options, std::span<const Model> models) {
   if (options.text.files.empty() && options.tasks.folder.empty()) {
     Throw(ErrorKind::kInput, "a text (-f FILE) or a folder of task files (-d FOLDER) is needed");
@@ -126,7 +126,8 @@ void CheckQuantEval(const QuantEvalOptions& options, std::span<const Model> mode
   console::CheckResultFiles({{"--jsonl", options.jsonl}}, inputs);
 }
 
-// Before any weights are loaded, since the last model may come hours after the first.
+// Compares vocabularies before any weights are loaded: the last model may load hours after the
+// first.
 void CheckVocabularies(std::span<const Model> models) {
   const auto vocabulary = [](const Model& model) {
     return ModelFolder(model.options.folder).spec().vocab_size;
@@ -141,7 +142,7 @@ void CheckVocabularies(std::span<const Model> models) {
   }
 }
 
-// The text as the reference reads it.
+// The text in the reference's tokens.
 struct Text {
   std::vector<std::string> contents;
   bool reset;
@@ -165,14 +166,14 @@ void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
         Quote(model.name), Quote(reference.name));
 }
 
-// A quantized cache is the others'.
+// Options of the reference, which has no quantized KV cache: only the other models have one.
 SessionOptions OfReference(SessionOptions session) {
   session.kv_type = SessionOptions().kv_type;
   session.int8_attention = {};
   return session;
 }
 
-// Shows progress.
+// Runs the tasks and shows progress.
 std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
                                  std::span<const TaskRows> tasks) {
   const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
@@ -181,7 +182,7 @@ std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
   std::vector<TaskResult> results;
   int64_t done_tokens = 0;
   for (const eval::EncodedTask& task : encoded) {
-    // Its rate and the time left are those of all tasks together.
+    // The line's rate and time left are those of all tasks together.
     console::ProgressLine progress(fmt::format("evaluating {}", task.task->name),
                                    console::ProgressUnit::kTokens);
     KvReport longest;

@@ -1,5 +1,5 @@
-// godwit eval recall: what cache policies show of the tokens that dense attention gives most
-// weight.
+// godwit eval recall: the share that cache policies show of the tokens that get the most weight in
+// dense attention.
 
 #include <fmt/format.h>
 
@@ -101,7 +101,7 @@ std::vector<int32_t> ReadTokens(const ModelFolder& model, const RecallOptions& o
   return tokens;
 }
 
-// Of every policy, by one dense reading.
+// Recalls of every policy, by one dense reading.
 std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFolder& model,
                                    std::span<const int32_t> tokens) {
   const CalibrationRun run(options.model);
@@ -126,7 +126,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
   const KvLayout layout = LayoutOf(geometry, kv_type);
   auto pool = PoolOf(options.model.kv_memory, layout);
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
-  // Said before hours of reading, not behind them.
+  // A lack of memory is reported before hours of reading, not after them.
   pool->Require(PagesFor(policy.context) * layout.layers);
   TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
                   std::move(pool), policy.context, policy.int8_products);
@@ -135,7 +135,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
   console::ProgressLine progress("reading the text", console::ProgressUnit::kTokens);
   while (cache.length() < policy.context) {
     const int64_t begin = cache.length();
-    // What is measured comes token by token, so that sums add up in one order.
+    // Measured tokens come one by one, so that sums add up in one order.
     const int64_t count = begin < asked ? std::min(options.session.chunk_tokens, asked - begin) : 1;
     Workspace::Scope scope(run.exec().workspace);
     const auto hidden = run.exec().workspace.Matrix<float>(count, decoder->hidden_size());
@@ -151,10 +151,10 @@ double Mean(Sum sum, int64_t count) {
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, count));
 }
 
-// Heads that are named of each policy, by the KV head that their queries share.
+// Heads that the report names for each policy, by the KV head that their queries share.
 constexpr size_t kWorst = 5;
 
-// kvs: the specs of the policies, as they were given. Means over the tokens, layers and heads.
+// kvs: the policies' specs as given. Values are means over the tokens, layers and heads.
 nlohmann::ordered_json RecallJson(std::span<const std::string> kvs, std::span<const Recall> recalls,
                                   int64_t kv_heads) {
   auto policies = nlohmann::ordered_json::array();

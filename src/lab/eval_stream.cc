@@ -1,4 +1,4 @@
-// godwit eval stream: questions about an endless text while it goes on, under any cache policy.
+// godwit eval stream: questions about an endless text while it continues, under any cache policy.
 
 #include <fmt/format.h>
 
@@ -37,10 +37,10 @@ constexpr int64_t kMost = int64_t{1} << 32;
 constexpr const char* kArcTasks[] = {"arc_easy", "arc_challenge"};
 
 struct StreamEvalOptions : ComparedOptions {
-  // Of the lines. What is not given keeps the default of StreamEvalOptions.
+  // Fields for the task of lines. A field that is not given keeps the default of StreamEvalOptions.
   std::optional<int64_t> lines, every, samples;
   std::vector<int64_t> distances;
-  // Of ARC.
+  // Fields for ARC.
   std::optional<std::string> arc;
   int64_t limit = 0;  // rows of each file; 0: all
   eval::Feed feed = eval::Feed::kAnswer;
@@ -147,7 +147,7 @@ void ParseStreamEval(std::span<const std::string> arguments, StreamEvalOptions& 
   line.Parse(arguments);
 }
 
-// What can be refused before a file is read.
+// Refuses what can be refused before a file is read.
 void CheckStreamEval(StreamEvalOptions& options) {
   if (options.arc) {
     if (options.lines || options.every || options.samples || !options.distances.empty()) {
@@ -224,7 +224,7 @@ class StreamRun {
                 .query_tokens = options.query_tokens},
         comparison_(options.kvs, options.seed) {}
 
-  // What would be read if every answer was right.
+  // Shows the text of the stream as if every answer were right.
   void Show() {
     std::vector<int32_t> text;
     eval::Reader reader;
@@ -342,7 +342,7 @@ class StreamRun {
     }
     progress.Finish();
     cli::SayDropped(result.kv, " in the last stream");
-    // Of the first policy: under others, answers may be longer.
+    // Distances in tokens of the first policy: under others, answers may be longer.
     if (kv_ > 0) return;
     for (const eval::DistanceResult& one : result.distances) {
       RowOf(one.distance_lines).about["tokens"] = one.distance_tokens;
@@ -385,8 +385,8 @@ class StreamRun {
   eval::Stream::Options stream_;
   Comparison comparison_;
   std::map<int64_t, ComparedRow*> rows_;  // by distance
-  AnswerFile* answers_ = nullptr;         // while it asks
-  size_t kv_ = 0;                         // whose turn it is
+  AnswerFile* answers_ = nullptr;         // while the session asks
+  size_t kv_ = 0;                         // the policy that is measured now
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// godwit eval passkey, needle, kv-retrieval, lines, babilong, ruler: questions about long texts
-// that are made to measure, asked under several cache policies. What they ask is in eval/suites.
+// godwit eval passkey, needle, kv-retrieval, lines, babilong, ruler: questions about synthetic long
+// texts, under several cache policies. eval/suites makes the questions.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 using eval::Suite;
 
-// Every sample, those of one text behind each other.
+// All samples; those of one text follow each other.
 std::vector<eval::SamplePlace> Places(const SuiteOptions& options) {
   std::vector<eval::SamplePlace> places;
   for (const int64_t length : options.lengths) {
@@ -69,7 +69,7 @@ nlohmann::ordered_json AnswerJson(const eval::Sample& sample, const std::string&
           {"score", score}};
 }
 
-// The text of a template is framed already.
+// The coder of a suite. A chat template has already added the leading tokens.
 eval::StreamCoder CoderOf(const Engine& engine, const SuiteOptions& options) {
   eval::StreamCoder coder = eval::CoderOf(engine);
   if (options.chat) coder.frame.clear();
@@ -105,7 +105,7 @@ class SuiteRun {
               ? suite->open(inputs, pieces_)
               : eval::OpenRulerFile(options.generated, options.samples, inputs, pieces_));
     }
-    // What does not fit, or is too short, is known before hours have gone by.
+    // A sample that does not fit, or is too short, is refused before hours of measuring.
     for (size_t i = 0; i < makers_.size(); ++i) {
       for (const eval::SamplePlace& place : places_) {
         const bool at_an_end = &place == &places_.front() || &place == &places_.back();
@@ -141,7 +141,7 @@ class SuiteRun {
   }
 
  private:
-  // Errors name the task.
+  // Makes a sample. Errors name the task.
   eval::Sample Make(size_t which, const eval::SamplePlace& place) const {
     try {
       return makers_[which](place);
@@ -208,7 +208,7 @@ class SuiteRun {
     progress.Finish();
   }
 
-  // In their order, since samples come in another.
+  // Adds the rows in the order of the report, because samples come in another.
   void AddRows(std::string_view task, Comparison& comparison) const {
     for (const int64_t length : options_.lengths) {
       for (const int64_t depth : options_.depths) {

@@ -50,7 +50,7 @@ void ParseTasksEval(std::span<const std::string> arguments, TasksEvalOptions& op
   FinishCompared(options, TaskFiles(options.tasks.folder));
 }
 
-// Of one policy.
+// The session and progress of one policy.
 struct Asker {
   std::string kv;
   Session session;
@@ -142,7 +142,7 @@ class TaskRun {
     const auto update = [&] { progress.Update(done_tokens_, total_tokens_, known_tokens_); };
     update();
     for (Asker& asker : askers_) asker.longest = {};
-    double chance = 0;  // the acc of guessing
+    double chance = 0;  // the accuracy of guessing
     for (const EncodedQuestion& question : task.questions) {
       chance += 1.0 / static_cast<double>(question.choices.size());
     }
@@ -193,7 +193,7 @@ class TaskRun {
     return marks;
   }
 
-  // To the figures that the task has.
+  // Adds one row's marks to the figures that the task has.
   void Add(const EncodedTask& task, double chance, size_t kv, const eval::Marks& marks) {
     const auto add = [&](const char* figure, double score, bool exponential = false) {
       if (!HasFigure(task, figure)) return;

@@ -1,4 +1,4 @@
-// godwit inspect --activations: what goes into linear layers, and what smoothing makes of it.
+// godwit inspect --activations: the inputs of linear layers, before and after smoothing.
 
 #include <nlohmann/json.hpp>
 

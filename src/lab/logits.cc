@@ -1,4 +1,4 @@
-// godwit logits: what the model computes, for anyone who wants to compare.
+// godwit logits: writes the model's logits, for comparison with other programs.
 
 #include "base/error.h"
 #include "cli/options/kv_options.h"
@@ -82,7 +82,7 @@ int Logits(std::span<const std::string> arguments) {
     console::ProgressLine progress("computing logits", console::ProgressUnit::kTokens);
     const console::CancelOnInterrupt cancel(session, /*presses_to_exit=*/2);
     session.Logits(tokens, [&](int64_t position, std::span<const float> logits) {
-      // Not earlier: what is refused writes nothing.
+      // The header is written no earlier, so that a refused request writes nothing.
       if (position == 0) file.Write(std::as_bytes(std::span(header)));
       file.Write(std::as_bytes(logits));
       progress.Update(position + 1, rows);

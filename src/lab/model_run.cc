@@ -18,7 +18,7 @@ struct StageName {
   const char* label;
   console::ProgressUnit unit;
 };
-// In the order of quant::Stage.
+// Names of stages, in the order of quant::Stage.
 constexpr StageName kStages[] = {{"loading the model", console::ProgressUnit::kBytes},
                                  {"calibrating", console::ProgressUnit::kTokens},
                                  {"smoothing", console::ProgressUnit::kBytes},
@@ -26,7 +26,7 @@ constexpr StageName kStages[] = {{"loading the model", console::ProgressUnit::kB
                                  {"finding the fixed scales", console::ProgressUnit::kTokens},
                                  {"quantizing and writing", console::ProgressUnit::kBytes}};
 
-// Warned first, since the threads are there from then on.
+// The warning comes first, because the threads exist from then on.
 int Threads(const cli::ModelOptions& options) {
   cli::WarnAboutThreads(options.threads);
   return ThreadsFor(options.threads);

@@ -33,14 +33,14 @@ struct PerplexityOptions {
   cli::ModelOptions model;
   ScoredFiles text;
   eval::PerplexityOptions eval;
-  std::vector<std::string> compare;  // KV policies, instead of the session's
+  std::vector<std::string> compare;  // cache policies, instead of the session's
   bool json = false;
   std::optional<std::string> jsonl;
   SessionOptions session;
 };
 
-// "dense,sinks:4+60,pin=9" -> "dense", "sinks:4+60,pin=9": what has a = is an argument of the
-// policy before it.
+// Splits "dense,sinks:4+60,pin=9" into "dense" and "sinks:4+60,pin=9". A part with "=" is an
+// argument of the policy before it.
 std::vector<std::string> SplitSpecs(const std::string& list) {
   std::vector<std::string> specs;
   for (const std::string_view part : console::SplitAtCommas(list)) {
@@ -106,7 +106,7 @@ void ParsePerplexity(std::span<const std::string> arguments, PerplexityOptions& 
   line.Parse(arguments);
 }
 
-// What can be refused before a file is read.
+// Refuses what can be refused before a file is read.
 void CheckPerplexity(const PerplexityOptions& options, bool compare) {
   if (options.text.files.empty()) {
     Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
@@ -137,7 +137,7 @@ void CheckPerplexity(const PerplexityOptions& options, bool compare) {
                             Inputs(options.text, {{"-m", options.model.folder}}));
 }
 
-// One line for every token.
+// A file with one line for each token.
 class NllFile {
  public:
   explicit NllFile(const std::string& path) : file_(path) {}
@@ -167,7 +167,7 @@ class NllFile {
   std::string lines_;
 };
 
-// By one of the ways that --kv and --compare name.
+// Measures under one of the policies that --kv and --compare name.
 eval::PerplexityResult MeasureWith(const Engine& engine, const std::string& kv,
                                    std::span<const std::vector<int32_t>> texts,
                                    PerplexityOptions& options) {

@@ -1,4 +1,4 @@
-// godwit probe: what a client can see of a server, checked for faults that servers have had.
+// godwit probe: checks a server, through its API alone, for faults that servers have had.
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ std::string RootOf(std::string url) {
   while (url.ends_with('/')) url.pop_back();
   constexpr std::string_view kApi = "/v1";
   if (url.ends_with(kApi)) url.resize(url.size() - kApi.size());
-  (void)OriginOf(url);  // refuses what is none
+  (void)OriginOf(url);  // refuses a URL without an origin
   return url;
 }
 
@@ -110,7 +110,7 @@ std::optional<probe::Json> JsonIn(const HttpResponse& response) {
   }
 }
 
-// The first number of tokens that stands at one of these places.
+// The first number of tokens found at one of these places.
 std::optional<int64_t> NumberIn(const probe::Json& json,
                                 std::initializer_list<const char*> places) {
   for (const char* const place : places) {
@@ -123,7 +123,7 @@ std::optional<int64_t> NumberIn(const probe::Json& json,
   return std::nullopt;
 }
 
-// Asks the server for what the checks need to know. Throws where it is none that they can ask.
+// Asks the server for facts that the checks need. Throws if the checks cannot use this server.
 void GetToKnow(probe::Target& target) {
   probe::Client client(target);
   const HttpResponse listed = client.Get("/v1/models");

@@ -34,7 +34,7 @@ struct QuantizeOptions {
   cli::SmoothingFlags smoothing;
   cli::CalibrationFlags calibration;
   std::optional<int64_t> group;  // --group-size
-  std::optional<bool> rounding;  // --rounding, whether by the text
+  std::optional<bool> rounding;  // --rounding; whether the text decides
   bool dry_run = false;
   bool json = false;
   std::string to;                                                       // --to; empty: a folder
@@ -64,7 +64,7 @@ bool ParseRounding(const std::string& value) {
   Throw(ErrorKind::kInput, "expected gptq or nearest, found {}", Quote(value));
 }
 
-// Everything else is for a folder.
+// Flags for GGUF. All other flags are for a folder.
 void AddGgufFlags(console::CommandLine& line, QuantizeOptions& options) {
   line.Group("GGUF");
   line.Add({.names = "--to",
@@ -149,7 +149,7 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
   }
 }
 
-// What can be refused before anything is read.
+// Refuses what can be refused before anything is read.
 void CheckQuantize(const QuantizeOptions& options) {
   const bool eight = !options.quantize.int8.empty();
   if ((options.group || options.rounding || eight) && !options.quantize.scheme.has_groups()) {
@@ -223,7 +223,7 @@ int Quantize(std::span<const std::string> arguments) {
   if (options.quantize.calibrates()) text = ReadCalibrationText(model, options.calibration);
   const quant::Smoothing smoothing = [&] {
     const CalibrationRun run(options.model);
-    // Before it is there: a signal may come at once.
+    // The guard stands before the folder exists: a signal may come at once.
     const console::RemovedOnSignal removed(NewFolder::TemporaryPath(options.output));
     return quant::QuantizeModel(run.exec(), model, plan, options.quantize, text.pieces,
                                 options.output, run.hooks());

@@ -33,7 +33,7 @@ void CheckOutput(const cli::ModelOptions& options, const GgufOutput& output) {
   console::CheckResultFiles({{"-o", output.file}}, {{"-m", options.folder}});
 }
 
-// How many tensors have which type, in the order of the names of types.
+// The number of tensors of each type, sorted by type name.
 std::map<std::string, int64_t, std::less<>> CountTypes(const quant::GgufPlan& plan) {
   std::map<std::string, int64_t, std::less<>> types;
   for (const NewGgufTensor& tensor : plan.tensors) ++types[std::string(tensor.type->name)];

@@ -43,8 +43,8 @@ std::vector<console::NamedFile> Inputs(const ScoredFiles& options,
 std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
                                                 std::vector<std::string> contents, bool reset,
                                                 int64_t scored_tokens) {
-  // The first token of a window, which has another, may not be scored; nor that of a text, or of
-  // what is left of it for its last window.
+  // The limit counts two tokens for each scored one: a window's first token may not be scored, and
+  // a second one follows it. A text's last window may have one token alone, so each text adds two.
   const bool all = scored_tokens < 0 || scored_tokens > INT64_MAX / 4;
   int64_t left = all ? INT64_MAX : 2 * (scored_tokens + std::ssize(contents));
   std::vector<std::vector<int32_t>> texts(1);

@@ -27,7 +27,7 @@ TEST(TokenizeFiles, EndsWhenEnoughIsKnownToScore) {
   EXPECT_LT(some[0].size(), all[0].size() / 2);
   ASSERT_GE(some[0].size(), 200);
   EXPECT_TRUE(std::equal(some[0].begin(), some[0].end(), all[0].begin()));
-  // Enough of two short texts is in both.
+  // Two short texts together have enough tokens.
   const Texts short_texts = TokenizeFiles(engine, {"a", text}, /*reset=*/true, 100);
   EXPECT_EQ(short_texts.size(), 2);
   EXPECT_GE(TokensOf(short_texts), 200);

@@ -130,7 +130,7 @@ struct MissingInput {
   std::string flag, what;
 };
 
-// What a suite cannot do without and was not given.
+// The input that a suite needs and that was not given.
 std::optional<MissingInput> MissingOf(const Suite& suite, const SuiteOptions& options) {
   if (suite.data != nullptr && options.folder.empty()) {
     return MissingInput{"-d FOLDER", fmt::format("a folder with {}", suite.data)};
@@ -141,11 +141,11 @@ std::optional<MissingInput> MissingOf(const Suite& suite, const SuiteOptions& op
   return std::nullopt;
 }
 
-// Those of the suites that there is everything for, unless they were named.
+// Keeps the suites whose inputs are all given. A suite that the user named must have them.
 void ChooseMade(SuiteOptions& options) {
   const bool any_ready = std::ranges::any_of(
       options.suites, [&](const Suite* suite) { return !MissingOf(*suite, options); });
-  std::map<std::string, std::vector<std::string_view>> left_out;  // by flag
+  std::map<std::string, std::vector<std::string_view>> left_out;  // keys: flags
   std::vector<const Suite*> ready;
   for (const Suite* suite : options.suites) {
     const auto missing = MissingOf(*suite, options);
@@ -166,7 +166,7 @@ void ChooseMade(SuiteOptions& options) {
   options.suites = std::move(ready);
 }
 
-// Those of the suites that are there, unless they were named.
+// Keeps the suites whose files exist, unless the user named suites.
 void ChooseGenerated(SuiteOptions& options) {
   for (const auto& [given, flag] :
        {std::pair(!options.files.empty(), "-f"), std::pair(!options.folder.empty(), "-d")}) {

@@ -27,7 +27,7 @@ void ParseTasks(std::string_view names, std::vector<const eval::Task*>& tasks) {
   }
 }
 
-// Those whose files are in the folder.
+// The tasks whose files are in the folder.
 std::vector<const eval::Task*> FindTasks(const std::filesystem::path& folder) {
   std::vector<const eval::Task*> tasks;
   for (const eval::Task& task : eval::AllTasks()) {

@@ -27,7 +27,7 @@ double ParseMs(std::string_view text) {
   return ms;
 }
 
-// Calls see(key, value) of "key:value,key:value", with another mark between them.
+// Calls see(key, value) for each pair of "key:value,key:value"; `mark` stands for the colon.
 template <typename See>
 void ForEachPair(std::string_view list, char mark, std::string_view example, const See& see) {
   for (const std::string_view item : console::SplitAtCommas(list)) {
@@ -39,7 +39,7 @@ void ForEachPair(std::string_view list, char mark, std::string_view example, con
   }
 }
 
-// "1:22.2,8:24"
+// Parses "1:22.2,8:24".
 StepCosts ParseStepMs(std::string_view list) {
   std::map<int64_t, double> ms_of_rows;
   ForEachPair(list, ':', "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
@@ -51,7 +51,7 @@ StepCosts ParseStepMs(std::string_view list) {
   return StepCosts::AlongLines(ms_of_rows);
 }
 
-// "heads:2.1,partial:24"
+// Parses "heads:2.1,partial:24".
 void ParseDraftMs(std::string_view list, ReplayTimes& times) {
   ForEachPair(list, ':', "heads:MS or partial:MS", [&](auto source, auto ms) {
     if (source != "heads" && source != "partial") {
@@ -62,7 +62,7 @@ void ParseDraftMs(std::string_view list, ReplayTimes& times) {
   });
 }
 
-// "rows=16,depth=4,children=2", or "3x3x3"
+// Parses "rows=16,depth=4,children=2", or "3x3x3".
 DraftShape ParseShape(std::string_view text) {
   DraftShape shape;
   if (text.find('=') == std::string_view::npos) {

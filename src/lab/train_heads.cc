@@ -1,4 +1,4 @@
-// godwit train-heads: heads that guess the tokens behind the next one, for --draft heads.
+// godwit train-heads: trains heads that propose tokens behind the next one, for --draft heads.
 
 #include "train/train_heads.h"
 
@@ -130,13 +130,13 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
   return options;
 }
 
-// What the heads learn from, and a twentieth of the pieces on which they are tried.
+// The pieces for training, and a twentieth of all pieces for validation.
 struct Pieces {
   std::vector<std::vector<int32_t>> learned, kept_back;
 };
 
-// Of a text much longer than is asked for, stretches all over it, from the beginnings of lines: it
-// takes longer to make tokens of a text than to learn from some.
+// Samples a text much longer than the wanted tokens: stretches from all over it, each from the
+// beginning of a line. Tokenizing a whole text takes longer than training on some of it.
 std::string Spread(std::string text, int64_t tokens) {
   constexpr size_t kStretches = 64, kBytesOfToken = 8;
   const size_t bytes = static_cast<size_t>(tokens) * kBytesOfToken;
@@ -148,7 +148,7 @@ std::string Spread(std::string text, int64_t tokens) {
         line == std::string::npos ? line : text.find('\n', line + bytes / kStretches);
     if (end != std::string::npos) some.append(text, line + 1, end - line);
   }
-  return some.size() < bytes / 2 ? text : some;  // lines too long to be any
+  return some.size() < bytes / 2 ? text : some;  // lines too long to find stretches
 }
 
 Pieces ReadPiecesOf(const ModelFolder& model, const TrainHeadsOptions& options) {
@@ -204,7 +204,7 @@ void WriteLog(const std::string& path, const train::HeadTraining& training,
   console::WriteFile(path, lines);
 }
 
-// A training with what it needs of the machine. Progress goes to standard error.
+// A training with its threads and memory. Progress goes to standard error.
 class HeadRun {
  public:
   HeadRun(const TrainHeadsOptions& options, std::string output)
@@ -220,7 +220,7 @@ class HeadRun {
 
   struct Result {
     train::HeadProgress progress;
-    std::vector<train::HeadScore> scores;  // on what was kept back
+    std::vector<train::HeadScore> scores;  // on the validation pieces
   };
   Result Train(const ModelFolder& model, const Pieces& pieces, int64_t vocab);
 

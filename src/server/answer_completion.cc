@@ -16,7 +16,7 @@
 namespace godwit::server {
 namespace {
 
-// An answer in events as they come (server-sent events).
+// An answer that is sent as server-sent events while the model writes it.
 class Stream {
  public:
   Stream(AnswerShape& shape, bool tells_progress, HttpReply& reply)
@@ -43,8 +43,8 @@ class Stream {
     if (!events.empty()) reply_.Write(events);
   }
 
-  // A comment now and then where nobody asked: who waits long, or a proxy between, sees a sign of
-  // life.
+  // Sends the progress of reading the prompt. A client that did not ask for progress gets a comment
+  // now and then, as a sign of life; a proxy between needs one, too.
   void Tell(const PromptProgress& progress) {
     if (tells_progress_) return Put(shape_.Progress(progress));
     constexpr double kEveryMs = 5000;
@@ -61,7 +61,7 @@ class Stream {
   Stopwatch told_;
 };
 
-// samples: so many of the results are of one prompt.
+// samples: the number of results for each prompt.
 CompletionOutcome OutcomeOf(std::span<const GenerateResult> results, int samples) {
   const GenerateResult& first = results.front();
   CompletionOutcome outcome{.first_token_ms = first.prompt_ms};

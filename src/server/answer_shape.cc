@@ -98,7 +98,7 @@ class Infill : public AnswerShape {
   const chat::CompletionName& name_;
 };
 
-// Of events that have a type, in lists.
+// An answer shape whose events have types and come in lists.
 template <typename Events>
 class TypedEvents : public AnswerShape {
  public:

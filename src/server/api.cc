@@ -37,14 +37,15 @@ constexpr std::string_view kEnding = "the server is about to end";
 constexpr std::string_view kTooMany = "too many requests are waiting already";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
-// Of a text of more than a million tokens as numbers.
+// The most values of a text of more than a million tokens, given as numbers.
 constexpr size_t kMostValues = 4'000'000;
-// Of a request itself, many times those that there are: each is looked for among the others.
+// The most fields of a request, many times those that exist: finding one compares it with the
+// others.
 constexpr size_t kMostFields = 1000;
 
 void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
-// In the same time whatever they have in common.
+// Compares a key in constant time, whatever the two have in common.
 bool IsSame(std::string_view key, std::string_view said) {
   unsigned differ = key.size() == said.size() ? 0 : 1;
   for (size_t i = 0; i < said.size(); ++i) {
@@ -54,7 +55,7 @@ bool IsSame(std::string_view key, std::string_view said) {
   return differ == 0;
 }
 
-// host: as a header has it; none is from no browser.
+// host: the value of the header; empty: the request is from no browser.
 bool IsThisMachine(std::string_view host) {
   const size_t port = host.rfind(':');
   if (port != host.npos && host.find(']', port) == host.npos) host = host.substr(0, port);
@@ -67,7 +68,7 @@ ErrorWords WordsOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
 
-// Of a path: what stands there as %2F and the like.
+// Decodes %2F and the like in a path.
 std::string Unescaped(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -84,8 +85,9 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
-// The values of a text take up to a hundred times its bytes while they are read: of large ones one
-// at a time. Who is gone neither waits nor is read to the end.
+// Parses a body. The values of a text take up to a hundred times its bytes meanwhile, so large
+// bodies are parsed one at a time. A request whose client is gone stops waiting and parsing.
+//
 // work: an Api::Work.
 auto ReadBody(const auto& work, const auto& read) {
   constexpr size_t kLargeBytes = size_t{1} << 20;
@@ -105,7 +107,8 @@ auto ReadBody(const auto& work, const auto& read) {
   return read(body);
 }
 
-// Throws for fields that a request may not have, and without the first, which is needed.
+// Throws for fields that a request may not have, and if the first one, which is required, is
+// missing.
 void CheckFields(const Json& body, std::initializer_list<std::string_view> names) {
   if (!body.is_object()) Throw(ErrorKind::kInput, "expected a request that is an object");
   for (const auto& [name, value] : body.items()) {
@@ -119,7 +122,8 @@ void CheckFields(const Json& body, std::initializer_list<std::string_view> names
   }
 }
 
-// One that is broken stands in the way of chats only, each of which says so.
+// Whether the model has a chat template. A broken template disables chats only, each of which says
+// so.
 bool HasTemplate(const Engine& engine) {
   try {
     return engine.has_chat_template();
@@ -128,13 +132,13 @@ bool HasTemplate(const Engine& engine) {
   }
 }
 
-// A chat as the model reads it.
+// The conversation's text as the model reads it.
 std::string Rendered(const Engine& engine, const chat::CompletionRequest& request) {
   return chat::RenderOpen(engine, std::get<std::vector<Message>>(request.prompt), request.continues,
                           request.template_variables.dump(), request.tools.list.dump());
 }
 
-// 0: as long as you like.
+// The context length of a session. 0: no limit.
 int64_t ContextOf(const Session& session) {
   const int64_t limit = session.limit_tokens();
   return limit == INT64_MAX ? 0 : limit;
@@ -157,8 +161,8 @@ struct Api::Route {
   std::string_view method;
   std::string_view path;
   void (Api::*answer)(const Work&) const;
-  bool open = false;     // to whoever has no key
-  bool at_once = false;  // by the server's own thread, whatever else goes on
+  bool open = false;     // also without a key
+  bool at_once = false;  // by the server's own thread, regardless of other work
 };
 
 const Api::Route Api::kRoutes[] = {
@@ -189,15 +193,16 @@ Api::Api(const Engine& engine, ApiOptions options)
       slots_(options_.parallel),
       workers_(options_.parallel, options_.queue) {}
 
-// Null: there is none.
+// Null: no such route.
 const Api::Route* Api::FindRoute(std::string_view path) {
   if (path.starts_with(kModels) && path.size() > kModels.size()) path = "/v1/models/{id}";
   const auto* const route = std::ranges::find(kRoutes, path, &Route::path);
   return route == std::end(kRoutes) ? nullptr : route;
 }
 
-// Such a page, in a browser here, says where it comes from; or its site's name has been made to
-// lead here, and then it is asked for by that name.
+// The reason to refuse a request of another site's page in a browser of this machine. Such a
+// request names its origin. If the site's name was made to resolve to this machine (DNS rebinding),
+// the request has that name as its host.
 std::string_view Api::WhyForeign(const HttpRequest& request) const {
   if (request.allowed_origin) return "";
   std::string_view origin = request.origin;
@@ -219,7 +224,7 @@ std::string_view Api::WhyForeign(const HttpRequest& request) const {
          "--api-key-file to any";
 }
 
-// Null: none of them. Whoever asks has an empty one where there are none.
+// The key that a request gave. Null: none that is valid. Without keys on the server: an empty one.
 const std::string* Api::KeyOf(const HttpRequest& request) const {
   static const std::string kAnybody;
   if (options_.keys.empty()) return &kAnybody;
@@ -228,7 +233,7 @@ const std::string* Api::KeyOf(const HttpRequest& request) const {
   said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
   const std::string* found = nullptr;
   for (const std::string& key : options_.keys) {
-    // The header of most clients, and that of Anthropic's.
+    // The first is the header of most clients, the second that of Anthropic's.
     if (IsSame(key, said) || IsSame(key, request.api_key)) found = &key;
   }
   return found;
@@ -294,7 +299,7 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
     served.status = status;
     reply.Send(status, kJson, body);
   };
-  if (reply.gone().cancelled()) return;  // while it waited
+  if (reply.gone().cancelled()) return;  // while the request waited
   served.status = 200;
   const ErrorWords words = WordsOf(request.path);
   const CancelScope scope(reply.gone());
@@ -322,7 +327,7 @@ void Api::Drain() {
   workers_.Wait();
 }
 
-// Empty: requests get through.
+// The reason why no request makes progress. Empty: requests do.
 std::string Api::StallOf() const {
   const int64_t waiting = workers_.waiting();
   const double still_ms = std::min(workers_.still_ms(), slots_.still_ms());
@@ -333,7 +338,8 @@ std::string Api::StallOf() const {
       waiting, workers_.working(), still_ms / 1000);
 }
 
-// Whoever asks this may end the server where it fails: slow work is no reason for that.
+// Answers 200 even when stalled. A supervisor may kill a server that fails this check, and slow
+// work is no reason for that.
 void Api::Health(const Work& work) const {
   if (draining_ || engine_.ranks_ended()) {
     work.served.status = 503;
@@ -344,7 +350,7 @@ void Api::Health(const Work& work) const {
   SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
-// Whether the next request would be answered, for whoever chooses among servers.
+// Tells a load balancer whether the next request would be answered.
 void Api::Ready(const Work& work) const {
   std::string why = StallOf();
   if (draining_ || engine_.ranks_ended()) {
@@ -382,7 +388,7 @@ void Api::OneModel(const Work& work) const {
                 "model_not_found"));
 }
 
-// What a client can know before it asks, and what it may ask for.
+// Tells a client the server's properties and the limits of its requests.
 void Api::Props(const Work& work) const {
   const GenerateOptions& generate = options_.defaults.generate;
   Json settings = chat::SamplerJson(generate.sampler);
@@ -449,7 +455,7 @@ void Api::Message(const Work& work) const {
          [&](const chat::CompletionName& name) { return AnthropicShape(request, name); });
 }
 
-// Of a prompt that is too long, too.
+// Counts tokens also of a prompt that is too long.
 void Api::CountTokens(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(work, [&](const Json& body) {
     return chat::ParseAnthropicRequest(body, options_.defaults, /*for_count=*/true);

@@ -33,7 +33,7 @@ TEST_F(ApiChatsTest, RolesAreKnown) {
   EXPECT_EQ(prompt_of("function"), prompt_of("tool"));
 }
 
-// The answer goes on where the message ends, as if the model had written its beginning.
+// An assistant's last message is continued, as if the model had written its beginning.
 TEST_F(ApiChatsTest, ABegunMessageIsContinued) {
   const Json user{{"role", "user"}, {"content", "Hello"}};
   const Json begun{{"role", "assistant"}, {"content", " Once upon  "}};
@@ -66,7 +66,7 @@ TEST_F(ApiChatsTest, ChatsNeedATemplate) {
   EXPECT_EQ(reply->json()["choices"][0]["message"]["role"], "assistant");
 }
 
-// The newer words for the same answer.
+// The Responses API names the same answer in newer words.
 TEST_F(ApiChatsTest, ResponsesAreChats) {
   const Json chat{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}};
   Json asked{{"input", "Hello"}, {"metadata", {{"a", "b"}}}};
@@ -87,7 +87,7 @@ TEST_F(ApiChatsTest, ResponsesAreChats) {
               HasSubstr("\"store\": expected false"));
 }
 
-// With a template that knows of tools, and begins thoughts if it is told to.
+// Answers with a template that supports tools, and that begins reasoning on demand.
 class ThinkingApiTest : public ApiTest {
  protected:
   ThinkingApiTest() {
@@ -101,7 +101,7 @@ class ThinkingApiTest : public ApiTest {
   }
   ~ThinkingApiTest() override { api_.reset(); }
 
-  // The deltas of a stream that have this field.
+  // Deltas of a stream that have this field.
   std::vector<Json> Deltas(Json body, const std::string& field) {
     body["stream"] = true;
     std::vector<Json> deltas;
@@ -148,7 +148,7 @@ bool IsLike(const Json& value, const char* pattern) {
   return value.is_string() && std::regex_match(value.get<std::string>(), std::regex(pattern));
 }
 
-// Answers, and what is said to a tool, are of the schema, or the request is refused.
+// Answers and tool arguments follow their schema, or the request is refused.
 TEST_F(ThinkingApiTest, AnswersAreOfTheirSchemas) {
   const auto length = [](const Json& value) { return value.get<std::string>().size(); };
   std::string names = R"({"type": "object", "required": ["a"], "properties": {"a": {"enum": [)";
@@ -200,7 +200,7 @@ TEST_F(ThinkingApiTest, AnswersAreOfTheirSchemas) {
       called["tools"] = {{{"type", "function"}, {"function", function}}};
       called["tool_choice"] = "required";
       const auto reply = Post("/v1/chat/completions", called);
-      if (schema.dump().size() > 10'000) {  // which the template tells the model
+      if (schema.dump().size() > 10'000) {  // the template shows it to the model
         EXPECT_EQ(reply->json()["error"]["code"], "context_length_exceeded");
         continue;
       }

@@ -30,7 +30,7 @@ TEST_F(ApiCompletionsTest, TextsHaveTheAnswerOfTheEngine) {
   EXPECT_EQ(served_.back().completion.output_tokens, 8);
 }
 
-// The pieces of a stream, put together, are the whole.
+// Pieces of a stream, joined, are the whole answer.
 TEST_F(ApiCompletionsTest, AStreamTellsTheSame) {
   const Tokens prompt = Prompt(1, 100);
   Json body{{"prompt", prompt}, {"n", 2},           {"seed", 3},
@@ -72,7 +72,7 @@ TEST_F(ApiCompletionsTest, AStreamTellsTheSame) {
   EXPECT_TRUE(progress);
 }
 
-// Each of a list of prompts has the answers that it would have alone.
+// Each prompt of a list has the answers that it would have alone.
 TEST_F(ApiCompletionsTest, PromptsOfAList) {
   const Tokens one = Prompt(1, 40), two = Prompt(2, 60);
   Json body{{"n", 2}, {"seed", 3}, {"temperature", 1}, {"return_token_ids", true}};
@@ -105,7 +105,7 @@ TEST_F(ApiCompletionsTest, PromptsOfAList) {
   EXPECT_EQ(chunks[chunks.size() - 2]["usage"]["prompt_tokens"], 100);
 }
 
-// How likely a prompt is: what its tokens would have had as an output.
+// Log-probabilities of prompt tokens are those that the tokens would have as outputs.
 TEST_F(ApiCompletionsTest, EchoesTellHowLikelyAPromptIs) {
   const Tokens prompt = Prompt(1, 40);
   const auto written = TheEngine().NewSession({}).Generate(prompt, Telling(8));
@@ -165,7 +165,7 @@ TEST_F(ApiCompletionsTest, EchoesOfTexts) {
   EXPECT_EQ(text, with["choices"][1]["text"]);
 }
 
-// Whoever is gone takes the reading of a prompt along.
+// A client that disconnects ends the reading of its prompt.
 TEST_F(ApiCompletionsTest, EchoesEndWithWhoeverAsks) {
   Start({.session = {.kv = "sinks:4+60"}});
   Json body = kLong;
@@ -197,7 +197,7 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
   EXPECT_GT(small->json()["error"]["n_prompt_tokens"], most - 10);
 }
 
-// A text that is larger than all caches is refused, and of two that fit alone one waits.
+// A text larger than all caches is refused. When two texts fit only one at a time, one waits.
 TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   constexpr int64_t kPages = 3, kTokens = 64;
   const int64_t page = TheEngine().KvBytes(kTokens, {});

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr int32_t kPrefix = 508, kSuffix = 509, kMiddle = 510, kFile = 511;
 
-// The tiny model, whose last four tokens are those that frame a hole.
+// The tiny model, whose last four tokens are the special tokens of infilling.
 class ApiInfillTest : public ApiTest {
  protected:
   ApiInfillTest() {

@@ -1,4 +1,4 @@
-// Api: Anthropic's words for a chat.
+// Api: Anthropic's Messages API.
 #include <gmock/gmock.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Api: streams that end anywhere, hold anything and may be cut anywhere.
+// Api: streams that end anywhere, contain anything and may be split anywhere.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class ApiStreamsTest : public ApiTest {
  protected:
-  // The texts of the answers and why they ended, from a stream or the whole.
+  // The texts of the answers and their finish reasons, from a stream or a whole answer.
   struct Texts {
     std::vector<std::string> texts, reasons;
   };
@@ -37,7 +37,7 @@ class ApiStreamsTest : public ApiTest {
   }
 };
 
-// Stop strings from within a token to within another one, with guesses, two answers or a schema.
+// Stop strings begin and end within tokens, with draft tokens, two answers or a schema.
 TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
   const std::string schema = R"({"type": "object", "required": ["name", "of"],
       "properties": {"name": {"type": "string", "minLength": 8, "maxLength": 12},
@@ -54,7 +54,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
     body["max_tokens"] = 40;
     body["temperature"] = 1;
     body["seed"] = 5;
-    // Letters alone, so that each place is the beginning of a character.
+    // Only letters are allowed, so that each place is the beginning of a character.
     for (int id = 0; id < 512 && !body.contains("response_format"); ++id) {
       const std::string text = TheEngine().Detokenize({{id}});
       if (text.find("\xef\xbf\xbd") != text.npos) body["logit_bias"][std::to_string(id)] = -100;
@@ -82,9 +82,9 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
   EXPECT_GT(inside, 50) << "stops across tokens";
 }
 
-// Bytes that are no text: what clients get is text, and the log-probabilities have the bytes.
+// Outputs that are no UTF-8: clients get valid text, and the log-probabilities hold the bytes.
 TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
-  // ED A0 80 would be a surrogate; its bytes come from characters that there are.
+  // ED A0 80 would be a surrogate. Its bytes come from characters that exist.
   const auto bytes_of = [](const char* text) { return TheEngine().Tokenize(text, false); };
   const Tokens ed = bytes_of("\xed\x9f\xbf"), a0 = bytes_of("\xc2\xa0"), x80 = bytes_of("\xc2\x80");
   ASSERT_EQ(ed.size(), 3u);
@@ -124,7 +124,7 @@ TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
   }
 }
 
-// The same numbers for each token, the likeliest beside it too, whatever guessed it.
+// Draft tokens of any source change no token's log-probability, nor the likeliest tokens beside it.
 TEST_F(ApiStreamsTest, GuessesChangeNoLogProbability) {
   Json body{{"prompt", Prompt(1, 300)}, {"max_tokens", 300}, {"logprobs", 5}, {"draft", ""}};
   const Json plain = Post("/v1/completions", body)->json()["choices"][0];

@@ -108,7 +108,7 @@ TEST(PageTest, IsInTheProgram) {
   const auto [is_page, index] = get("/");
   ASSERT_TRUE(is_page);
   EXPECT_THAT(index->headers().at("Content-Security-Policy"), HasSubstr("default-src 'none'"));
-  // Whatever it loads is there, and nothing of another host.
+  // All files that the page loads exist, and none is of another host.
   const std::string& html = index->body();
   int64_t loaded = 0;
   for (size_t at = 0; (at = html.find("\"/page/", at)) != html.npos; ++loaded) {
@@ -218,7 +218,7 @@ TEST_F(ApiTest, KeysLetIn) {
   EXPECT_EQ(Ask("GET", "/health")->status(), 200);
 }
 
-// Neither by their own name, nor by one that was made to lead here.
+// Pages of other sites are refused by their own name, and by a name that was made to resolve here.
 TEST_F(ApiTest, PagesOfOtherSitesMayNotAsk) {
   const auto status = [&](const std::string& host, const std::string& origin,
                           const std::string& key = "", bool allowed = false) {
@@ -280,7 +280,7 @@ TEST_F(ApiTest, MoreThanMayWaitAreToldToComeBack) {
   EXPECT_FALSE(first->ended()) << "there was nobody to tell";
 }
 
-// An object of so many keys took minutes, when each was looked for among those before it.
+// An object of so many keys took minutes when each key was compared with all earlier ones.
 TEST_F(ApiTest, RELEASE_ObjectsOfManyKeysAreReadInLinearTime) {
   constexpr int kKeys = 600'000;
   std::string many = "{";
@@ -305,7 +305,8 @@ TEST_F(ApiTest, RELEASE_ObjectsOfManyKeysAreReadInLinearTime) {
               HasSubstr("found \"0\""));
 }
 
-// Looks at its client when it begins, and when it reads the body: there he leaves.
+// A request that checks for its client twice: at its beginning and while it reads the body. At the
+// second check the client is gone.
 class LeavesWhileItIsRead : public Answered {
  public:
   const CancelToken& gone() const override {
@@ -372,7 +373,7 @@ TEST_F(ApiTest, PlacesOfFilesAreForTheLogAlone) {
   EXPECT_THAT(served_[0].error, HasSubstr(folder.path() / "chat_template.jinja"));
 }
 
-// Who goes away takes his request along.
+// A client that disconnects ends its request.
 TEST_F(ApiTest, WhatNobodyReadsEnds) {
   Start({.session = {.kv = "sinks:4+60"}});
   Json body = kLong;

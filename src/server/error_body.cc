@@ -35,7 +35,7 @@ int StatusOf(const Error& error) {
     case ErrorKind::kFormat:
     case ErrorKind::kUnsupported:
       return 400;
-    case ErrorKind::kMemory:  // a text that is too long for all of it will be so later, too
+    case ErrorKind::kMemory:  // a text too long for all memory stays too long
       return error.data().code == ErrorCode::kPromptTooLong ? 400 : 503;
     default:
       return 500;

@@ -51,12 +51,12 @@ std::string Head(int status, std::string_view content_type, Headers headers, boo
   return head;
 }
 
-// What a browser is told of a page that may ask.
+// Headers that tell a browser that a page may ask.
 std::string AllowLines(std::string_view origin) {
   return fmt::format("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", origin);
 }
 
-// Of whole lines of a header: whether one goes on in the next.
+// Whether a line of these whole header lines continues in the next one.
 bool HasFoldedLine(std::string_view lines) {
   return lines.find("\r\n ") != lines.npos || lines.find("\r\n\t") != lines.npos;
 }
@@ -66,8 +66,8 @@ struct Refusal {
   std::string_view message;
 };
 
-// Of a header that may be read in two ways: a proxy in front could have read it in the other one,
-// and what this server takes for the next request would be somebody's body.
+// Refuses a header that two readers may read differently. A proxy in front could read it in the
+// other way, and this server would take somebody's body for the next request.
 std::optional<Refusal> RefusalOf(const http::fields& header, bool is_old) {
   const auto count = [&](http::field name) { return header.count(name); };
   if (count(http::field::host) > 1 || (!is_old && count(http::field::host) == 0)) {
@@ -152,10 +152,10 @@ class HttpServer::Impl {
  private:
   class Connection;
 
-  // Hands an answer to its connection. What it says reaches the server's thread in order.
+  // Hands an answer to its connection. Its calls reach the server's thread in order.
   class Reply : public HttpReply {
    public:
-    // allow_lines: lines of every head. head_alone: nothing but that is sent.
+    // allow_lines: lines of every head. head_alone: no body is sent.
     Reply(Impl& server, std::shared_ptr<Connection> connection, bool head_alone,
           std::string allow_lines = "")
         : server_(server),
@@ -165,7 +165,7 @@ class HttpServer::Impl {
       const std::lock_guard lock(server_.mutex_);
       ++server_.replies_;
     }
-    // A connection ends where all of it happens.
+    // The connection ends on the server's thread, where all its work happens.
     ~Reply() override {
       asio::post(server_.context_, [connection = std::move(connection_), ended = ended_] {
         if (!ended) connection->Break();
@@ -189,7 +189,7 @@ class HttpServer::Impl {
     }
 
     void Write(std::string_view piece) override {
-      if (piece.empty() || head_alone_) return;  // an empty one would be the end
+      if (piece.empty() || head_alone_) return;  // an empty chunk would be the end
       Put(connection_->takes_chunks() ? fmt::format("{:x}\r\n{}\r\n", piece.size(), piece)
                                       : std::string(piece));
       connection_->WaitForReader();
@@ -229,7 +229,7 @@ class HttpServer::Impl {
     bool ended_ = false;
   };
 
-  // All but what is said to be for any thread happens in the server's.
+  // Runs on the server's thread, except methods that say otherwise.
   class Connection : public std::enable_shared_from_this<Connection> {
    public:
     Connection(Impl& server, tcp::socket socket)
@@ -282,12 +282,12 @@ class HttpServer::Impl {
       if (state_ == State::kIdle) Break();
     }
 
-    // A whole answer that its reader has not taken yet is sent first.
+    // Breaks the connection, unless a whole answer is still being sent.
     void BreakUnlessItSends() {
       if (state_ != State::kAnswering || !finished_ || unsent_.empty()) Break();
     }
 
-    // Any thread.
+    // The methods down to WaitForReader may be called by any thread.
     const CancelToken& gone() const { return gone_; }
     bool keeps_alive() const { return keeps_alive_; }
     bool takes_chunks() const { return takes_chunks_; }
@@ -303,14 +303,14 @@ class HttpServer::Impl {
 
    private:
     enum class State { kIdle, kReading, kAnswering, kBroken };
-    // More than a client is read ahead is not kept: a header, and what came with it.
+    // The most bytes that are read ahead of a client: a header and the bytes behind it.
     static constexpr size_t kBufferBytes = 64 << 10;
-    static constexpr size_t kHeaderBytes = 4 << 10;  // read at once
+    static constexpr size_t kHeaderBytes = 4 << 10;  // one read of a header
     static constexpr std::chrono::milliseconds kLookTime{200};
     static constexpr std::chrono::seconds kLingerTime{2};
 
-    // Line by line, as the parser joins folded lines without a word, and has a limit for what it is
-    // given at once and none for the whole.
+    // Reads line by line. The parser joins folded lines silently, and it limits the bytes of one
+    // call but not of the whole header.
     void ReadHeader() {
       error_code error = http::error::need_more;
       if (buffer_.size() > 0) {
@@ -343,7 +343,7 @@ class HttpServer::Impl {
         return Refuse(refusal->status, refusal->message);
       }
       stream_.expires_after(server_.options_.body_time);
-      // One in pieces may become as large as any.
+      // A chunked body may become as large as any.
       const auto length = parser_->content_length();
       const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
       if (!TakeRoom(length ? *length : most)) {
@@ -359,7 +359,8 @@ class HttpServer::Impl {
       ReadBody();
     }
 
-    // Instead of what it has. False: there is none, and it has none.
+    // Reserves the bytes of a body, in place of the earlier reservation. False: too few are free,
+    // and nothing is reserved now.
     bool TakeRoom(uint64_t bytes) {
       server_.bodies_bytes_ -= std::exchange(room_bytes_, 0);
       if (bytes > server_.options_.most_bodies_bytes - server_.bodies_bytes_) return false;
@@ -376,7 +377,7 @@ class HttpServer::Impl {
                        });
     }
 
-    // For its client to say what he wants.
+    // Ends the wait for a request on this connection.
     void WaitNoMore() {
       if (waits_at_) server_.waiting_.erase(*waits_at_);
       waits_at_.reset();
@@ -402,7 +403,7 @@ class HttpServer::Impl {
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
       const auto& origins = server_.options_.origins;
       request.allowed_origin = std::ranges::find(origins, request.origin) != origins.end();
-      // Whoever answers need not know: it is the GET of which the head alone is sent.
+      // The handler sees a GET for a HEAD request; the reply sends the head alone.
       const bool head_alone = message.method() == http::verb::head;
       if (head_alone) request.method = "GET";
       auto reply =
@@ -414,7 +415,7 @@ class HttpServer::Impl {
       server_.handler_(std::move(request), std::move(reply));
     }
 
-    // A browser asks beforehand what a page may ask.
+    // Answers a browser's preflight request.
     static void Promise(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
           {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
@@ -424,7 +425,8 @@ class HttpServer::Impl {
       reply.Send(200, "text/plain", "", kMayAsk);
     }
 
-    // Who goes away while he waits sends nothing, but an end.
+    // Notices the end of a client that waits for its answer. Such a client sends nothing but its
+    // end.
     void WatchForEnd() {
       stream_.socket().async_wait(
           tcp::socket::wait_read, [self = shared_from_this(), answer = answers_](error_code error) {
@@ -434,14 +436,14 @@ class HttpServer::Impl {
             self->stream_.socket().non_blocking(true, wrong);
             const size_t read = self->stream_.socket().receive(asio::buffer(&byte, 1),
                                                                tcp::socket::message_peek, wrong);
-            // Woken by what the request was, which had been read by then.
+            // The request's own bytes caused the event; they had been read by then.
             if (wrong == asio::error::would_block) return self->WatchForEnd();
             if (wrong || read == 0) return self->Break();
             self->LookForEnd();
           });
     }
 
-    // Behind bytes that nobody reads before the answer an end makes nothing readable.
+    // Polls for the client's end. Behind unread bytes, an end makes nothing newly readable.
     void LookForEnd() {
       look_.expires_after(kLookTime);
       look_.async_wait([self = shared_from_this(), answer = answers_](error_code error) {
@@ -481,7 +483,7 @@ class HttpServer::Impl {
       stream_.socket().cancel(ignored);  // WatchForEnd
       look_.cancel();
       if (keeps_alive_) return ReadRequest();
-      // Who is still sending would not see the answer, if the connection were closed at once.
+      // A client that still sends would not see the answer if the connection were closed at once.
       stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
       stream_.expires_after(kLingerTime);
       ReadToEnd();
@@ -495,7 +497,7 @@ class HttpServer::Impl {
                               });
     }
 
-    // What is no request, and who is gone or too slow: he gets nothing.
+    // Refuses a malformed request. A client that is gone or too slow gets no answer.
     void Refuse(error_code error) {
       const auto& of_http = http::make_error_code(http::error::bad_version).category();
       if (error.category() != of_http || error == http::error::end_of_stream ||
@@ -523,7 +525,7 @@ class HttpServer::Impl {
     beast::tcp_stream stream_;
     beast::flat_buffer buffer_;
     asio::steady_timer look_;
-    size_t header_bytes_ = 0;  // read of the header
+    size_t header_bytes_ = 0;  // of the header so far
     std::optional<http::request_parser<http::string_body>> parser_;
     State state_ = State::kIdle;
     std::deque<std::string> unsent_;
@@ -534,7 +536,7 @@ class HttpServer::Impl {
     std::atomic<bool> takes_chunks_ = true;
     int64_t answers_ = 0;
     CancelToken gone_;
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // of the fields below
     std::condition_variable changed_;
     size_t waiting_bytes_ = 0;
   };
@@ -562,7 +564,7 @@ class HttpServer::Impl {
   void Accept() {
     acceptor_.async_accept([this](error_code error, tcp::socket socket) {
       if (!acceptor_.is_open()) return;
-      if (error) {  // such as too many open files: later, and without spinning until then
+      if (error) {  // such as too many open files: retry later, without spinning
         BreakLongestWaiting();
         retry_.expires_after(std::chrono::milliseconds(100));
         return retry_.async_wait([this](error_code) { Accept(); });
@@ -589,7 +591,8 @@ class HttpServer::Impl {
     connection->ReadRequest();
   }
 
-  // So that nobody keeps others out by connections on which he asks nothing. False: there is none.
+  // Breaks the connection that has waited longest for a request, so that idle clients keep nobody
+  // out. False: none waits.
   bool BreakLongestWaiting() {
     if (waiting_.empty()) return false;
     waiting_.front()->Break();
@@ -610,13 +613,13 @@ class HttpServer::Impl {
   asio::steady_timer retry_{context_};
   uint16_t port_ = 0;
   bool is_local_ = false;
-  // Of the server's thread.
+  // Fields of the server's thread.
   std::set<std::shared_ptr<Connection>> connections_;
-  std::list<Connection*> waiting_;  // of these, for a request, the longest first
+  std::list<Connection*> waiting_;  // those without a request, the longest wait first
   bool stopping_ = false;
   uint64_t bodies_bytes_ = 0;
   std::atomic<int64_t> count_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // of the fields below
   std::condition_variable no_replies_;
   int64_t replies_ = 0;
   std::thread thread_;

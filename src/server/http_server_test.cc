@@ -36,7 +36,7 @@ std::string Post(std::string_view body) {
                      body);
 }
 
-// Replies that are waiting for the test to give them.
+// Replies that wait until the test sends them.
 class Replies {
  public:
   void Put(std::shared_ptr<HttpReply> reply) {
@@ -139,7 +139,7 @@ TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
   EXPECT_THAT(other.HearUntil("/other"), HasSubstr("200 OK"));
 }
 
-// Who does not read holds up whoever writes to him, and nobody else.
+// A client that does not read delays only the handler of its own request.
 TEST_F(HttpServerTest, ASlowReaderCostsNobodyElse) {
   Client slow(Start().port());
   slow.Say(Get("/later"));
@@ -191,8 +191,8 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(nothing.HearAll(), "");
 }
 
-// Two servers that read a header differently do not agree on where the next request begins: each
-// of these is refused, and what stands behind it is never taken for a request.
+// Two servers that read a header differently disagree on where the next request begins. Each header
+// here is refused, and the bytes behind it are never taken for a request.
 TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
   Start();
   const auto refused = [&](std::string_view headers, std::string_view version = "1.1") {
@@ -229,7 +229,7 @@ TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
         "Host: x\nTransfer-Encoding: chunked"}) {
     EXPECT_THAT(refused(headers), StartsWith("HTTP/1.1 400 ")) << headers;
   }
-  // Byte by byte no fold is missed either.
+  // Folds are also found when the header arrives byte by byte.
   Client slow(server_->port());
   for (const char c : std::string_view("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n")) {
     slow.Say({&c, 1});
@@ -310,7 +310,7 @@ TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
   }
 }
 
-// Pages of other sites, in browsers: of those that may ask.
+// Pages of other sites in browsers: only those that may ask.
 TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
   Start({.origins = {"https://chat.example"}});
   const auto ask = [&](std::string_view method, std::string_view origin) {
@@ -351,7 +351,7 @@ TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
   EXPECT_THAT(second.HearUntil("done"), HasSubstr("200 OK"));
 }
 
-// Ten times as many as there may be, on which nothing is asked, or only half.
+// Ten times as many connections as allowed, with no request, or only half of one.
 TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
   Start({.most_connections = 20});
   Client busy(server_->port());

@@ -21,7 +21,7 @@ TEST(Loading, SaysHowFarItIsAndWhenToComeBack) {
   EXPECT_EQ(json["error"]["type"], "server_error");
 }
 
-// A model of no weights has no bytes to count, and the last byte is not the end.
+// A model without weights has no bytes to count, and the last byte is not the end of loading.
 TEST(Loading, IsNeverDoneBeforeItIs) {
   Loading loading;
   loading.Note(0, 0);

@@ -6,7 +6,7 @@ namespace godwit::server {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kHeaders[] = {
-    // Nothing of other hosts, no script that is not a file of ours, and no page around it.
+    // Allows nothing of other hosts, no inline script, and no page around this one.
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
      "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},

@@ -13,7 +13,7 @@
 namespace godwit::server {
 namespace {
 
-// Paths of other servers, as they begin.
+// Beginnings of paths of other servers.
 struct Elsewhere {
   std::string_view path;
   std::string_view answer;
@@ -40,7 +40,7 @@ constexpr Elsewhere kElsewhere[] = {
     {"/api/tags", "Ollama's API is not there: the model's name is at GET /v1/models"},
 };
 
-// How many parts of two paths agree, from their ends.
+// The number of parts in which two paths agree, from their ends.
 int CommonEnd(std::string_view a, std::string_view b) {
   int parts = 0;
   while (!a.empty() && !b.empty()) {
@@ -63,7 +63,8 @@ const Endpoint& NearestTo(std::string_view path, std::span<const Endpoint> endpo
   return named == endpoints.end() ? endpoints.front() : *named;
 }
 
-// The folders of absolute paths. A word of the text that only looks like one is shortened, too.
+// Removes the folders of absolute paths. A word of the text that only looks like a path is
+// shortened, too.
 std::string ShortenPaths(std::string_view message) {
   std::string text;
   for (size_t i = 0; i < message.size();) {
@@ -122,7 +123,7 @@ std::string WithoutFolders(const Error& error, std::string message, const std::s
       message.erase(at, slash + 1);
     }
   }
-  // What a request says is told back in errors of other kinds.
+  // Errors of other kinds quote the request, so their paths stay.
   const bool is_of_machine = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kFormat ||
                              error.kind() == ErrorKind::kMemory;
   return is_of_machine ? ShortenPaths(message) : message;

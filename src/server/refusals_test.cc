@@ -19,7 +19,7 @@ TEST(Refusals, FoldersOfThisMachineAreLeftOut) {
   EXPECT_EQ(words(ErrorKind::kIo, "cannot start /opt/godwit/bin/godwit-text: no such file"),
             "cannot start godwit-text: no such file");
   EXPECT_EQ(words(ErrorKind::kFormat, "\"/etc/a\" and (/etc/b/c), a/b"), "\"a\" and (c), a/b");
-  // What a request has said is its own, and the server's own paths are no files.
+  // Quotes of a request stay as they are, and the server's URL paths are no files.
   EXPECT_EQ(words(ErrorKind::kInput, "found \"/etc/passwd\"; see POST /v1/completions"),
             "found \"/etc/passwd\"; see POST /v1/completions");
 }

@@ -33,7 +33,7 @@ std::span<const Check> AllChecks() { return kChecks; }
 void MustBeSame(std::string_view how, std::string_view text, std::string_view other_how,
                 std::string_view other) {
   if (text == other) return;
-  // The texts are shown from a little before the first byte that differs.
+  // The excerpts begin a little before the first byte that differs.
   constexpr size_t kBefore = 12, kShown = 40;
   const auto differ = std::mismatch(text.begin(), text.end(), other.begin(), other.end());
   const auto at = static_cast<size_t>(differ.first - text.begin());

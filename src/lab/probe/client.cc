@@ -40,7 +40,7 @@ std::string TextOf(const Json& json, const char* name) {
   return text == nullptr ? "" : text->get<std::string>();
 }
 
-// A number of tokens or the like. Whatever adds a few of them up stays far from any limit.
+// A number of tokens or a similar count, so limited that sums of a few cannot overflow.
 int64_t CountIn(const Json& json, const char* name) {
   constexpr int64_t kMost = int64_t{1} << 50;
   const Json* count = Find(json, name);
@@ -62,7 +62,7 @@ void TakeLogprobs(const Json& logprobs, Choice& choice) {
   }
 }
 
-// A whole answer, or a piece of one: its choices are added to those that are there.
+// Adds a whole answer, or a piece of one, to `answer`: choices are joined by their index.
 void Take(const Json& json, Answer& answer, bool streamed) {
   if (const Json* error = Find(json, "error")) {
     throw Fault("an answer became an error: " + Quote(DumpJson(*error), kQuotedBytes));
@@ -98,7 +98,7 @@ void Take(const Json& json, Answer& answer, bool streamed) {
   }
 }
 
-// An answer of another shape throws where a check reads it.
+// Calls action, and turns an answer of an unexpected shape into a Fault.
 template <typename Action>
 auto OrFault(const Action& action) {
   try {

@@ -1,4 +1,4 @@
-// Checks of requests beside each other, and one after the other.
+// Checks of concurrent requests, and of requests one after another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace godwit::lab::probe {
 namespace {
 
-// Calls work(client, i) for each i below count, by as many threads as the target is to have
-// clients. Throws what one of them threw, when all have ended.
+// Calls work(client, i) for each i below count, on as many threads as the target is to have
+// clients. After all calls, throws the error of one that failed.
 void ByManyClients(const Target& target, int count, const std::function<void(Client&, int)>& work) {
   std::atomic<int> next = 0;
   std::mutex mutex;
@@ -54,7 +54,7 @@ std::vector<std::string> Answers(const Target& target, const std::vector<std::st
   return answers;
 }
 
-// How many requests a server says that it answers; nothing: it does not say.
+// The number of requests that a server says it is answering. Nothing: it does not say.
 std::optional<int64_t> RequestsInWork(Client& client) {
   const HttpResponse slots = client.Get("/slots");
   if (slots.status == 200) {
@@ -65,7 +65,7 @@ std::optional<int64_t> RequestsInWork(Client& client) {
       }
       return busy;
     } catch (const Error&) {
-    } catch (const Json::exception&) {  // of another server's kind
+    } catch (const Json::exception&) {  // another server's form
     }
   }
   const HttpResponse metrics = client.Get("/metrics");
@@ -130,7 +130,7 @@ std::string CheckCache(const Target& target) {
     MustBeSame("first", first[at], "beside others that begin alike",
                client.MustAnswer(prompts[at], fields).text());
   });
-  // A text that is gone on from, left for another branch, and returned to.
+  // A text that requests continue, leave for another branch, and return to.
   const std::string branches[] = {prompts[0] + " a word that nobody knows. Then", shared,
                                   prompts[0] + " easy to guess, and so"};
   const auto branched = Answers(target, {std::begin(branches), std::end(branches)}, fields);

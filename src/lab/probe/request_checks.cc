@@ -1,4 +1,4 @@
-// Checks of what is said of an answer, and of requests that are to be refused.
+// Checks of an answer's metadata, and of requests that a server must refuse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string Words(int64_t count) {
 }  // namespace
 
 std::string CheckLogprobs(const Target& target) {
-  // The text repeats itself, because servers that guess tokens do it there.
+  // The text repeats itself, because servers with speculative decoding draft tokens there.
   const std::string prompt =
       "The cat sat on the mat. The cat sat on the mat. The cat sat on the mat. The cat";
   Json fields = Greedily(24);
@@ -154,7 +154,7 @@ std::string CheckChoices(const Target& target) {
 std::string CheckLength(const Target& target) {
   constexpr int64_t kUnknown = 2'000'000, kMost = 4'000'000;
   if (target.context_tokens == 0) throw Skip("the server says that its context has no end");
-  // Each word is a token or more.
+  // Each word is one token or more.
   const int64_t words =
       std::min(kMost, target.context_tokens ? 2 * *target.context_tokens : kUnknown);
   Client client(target);

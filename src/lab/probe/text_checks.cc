@@ -12,7 +12,7 @@
 namespace godwit::lab::probe {
 namespace {
 
-// Strings that begin within one piece of a stream and end within another.
+// Stop strings that begin within one piece of a stream and end within another.
 std::vector<std::string> StopsAcross(const std::vector<std::string>& pieces) {
   constexpr size_t kMost = 6, kLongest = 24;
   std::string text;
@@ -28,7 +28,7 @@ std::vector<std::string> StopsAcross(const std::vector<std::string>& pieces) {
     while (begin < end && ContinuesCharacter(text[begin])) ++begin;
     while (end < text.size() && ContinuesCharacter(text[end])) ++end;
     const std::string stop = text.substr(begin, end - begin);
-    // Blanks alone may be taken off an answer by whoever writes it.
+    // A server may strip blanks from an answer, so a stop string holds more than blanks.
     if (begin > 0 && stop.find_first_not_of(" \n\t") != stop.npos && stop.size() > 1) {
       stops.insert(stop);
     }
@@ -135,7 +135,7 @@ std::string CheckStop(const Target& target) {
 std::string CheckUtf8(const Target& target) {
   constexpr const char* kTexts[] = {"😀😃😄😁😆😅😂🤣👩‍👩‍👧🇯🇵",
                                     "東京は日本の首都です。", "नमस्ते दुनिया, ", "Ünïcödé ěščřž "};
-  // A byte may be a token, and the answer is to find room.
+  // Bytes may be a token each, and the answer needs space too.
   const auto bytes =
       static_cast<size_t>(std::clamp<int64_t>(target.context_tokens.value_or(1200) / 2, 64, 2000));
   Client client(target);

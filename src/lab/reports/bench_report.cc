@@ -24,7 +24,7 @@ using bench::Median;
 using bench::StandardDeviation;
 using bench::TestResult;
 
-// Two operations, a multiplication and an addition, for each multiply-add: as peers count.
+// Operations of one multiply-add: a multiplication and an addition, as other programs count.
 constexpr double kOperations = 2;
 
 double Limit(const TestResult& result) {
@@ -89,7 +89,7 @@ std::string FractionText(const TestResult& result) {
   return result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions));
 }
 
-// By all ranks, for a token of the test.
+// Bytes that all ranks sent for one token of the test.
 double SentBytes(const TestResult& result) {
   double bytes = 0;
   for (const bench::RankUse& rank : result.ranks) bytes += rank.sent_bytes;
@@ -209,7 +209,7 @@ std::string BenchCsv(const BenchReport& report) {
   Json rows = Json::array();
   for (const TestResult& result : report.result.tests) {
     Json& row = rows.emplace_back(TestJson(report, result));
-    // What both kinds of test have is one column.
+    // One column holds the work of both kinds of test.
     row["work_per_token"] =
         (result.limit_kind == LimitKind::kMultiplyPeak ? kOperations : 1) * result.work_per_token;
     for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) row.erase(key);

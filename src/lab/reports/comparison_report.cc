@@ -15,12 +15,12 @@ namespace {
 
 using eval::MeanInterval;
 
-// Of a row's policy, as it is shown.
+// The score of a row's policy, as the table shows it.
 MeanInterval ScoreOf(const ComparedRow& row, size_t kv, uint64_t seed) {
   return eval::Bootstrap(row.scores[kv], seed);
 }
 
-// Of one of the others against the first, on the same samples.
+// The difference between a policy and the first one, on the same samples.
 MeanInterval DifferenceOf(const ComparedRow& row, size_t kv, uint64_t seed) {
   std::vector<double> differences;
   for (size_t i = 0; i < row.scores[kv].size(); ++i) {

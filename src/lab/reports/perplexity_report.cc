@@ -84,7 +84,7 @@ std::string ComparisonText(std::span<const eval::PerplexityResult> results) {
     columns.emplace_back(result.kv.policy);
   }
   console::Table positions(columns);
-  // The runs score the same tokens, so their buckets are the same.
+  // All runs score the same tokens, so their buckets are the same.
   for (size_t i = 0; i < results.front().buckets.size(); ++i) {
     std::vector<std::string> cells{Positions(results.front().buckets[i])};
     for (const auto& result : results) {

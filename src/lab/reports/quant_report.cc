@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string TextTable(std::span<const QuantRow> rows) {
-  // Every comparison has measured the reference on the same tokens.
+  // Every comparison measured the reference on the same tokens.
   const eval::Comparison& any = *rows[1].text;
   console::Table table({"<model",
                         "perplexity",
@@ -34,14 +34,14 @@ std::string TextTable(std::span<const QuantRow> rows) {
   return table.Take() + fmt::format("{} tokens; KL in nats per token\n", any.tokens);
 }
 
-// "0.5000 ± 0.0100"; "-" where there is none.
+// "0.5000 ± 0.0100"; "-" without an accuracy.
 std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy) {
   if (!accuracy) return "-";
   if (!accuracy->standard_error) return fmt::format("{:.4f}", accuracy->share);
   return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
 }
 
-// The mean of the tasks that were scored, as the paper's tables have it.
+// The mean over the scored tasks, as in the paper's tables.
 std::string MeanAccuracy(std::span<const TaskResult> tasks) {
   double sum = 0;
   int64_t scored = 0;

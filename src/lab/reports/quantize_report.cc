@@ -15,7 +15,7 @@
 namespace godwit::lab {
 namespace {
 
-// Lines in the order in which they first came, and how often.
+// Lines in the order of their first appearance, and how often each came.
 class CountedLines {
  public:
   void Add(const std::string& line) {

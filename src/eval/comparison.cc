@@ -7,7 +7,7 @@
 namespace godwit::eval {
 namespace {
 
-// What the reference said about the tokens of one window.
+// The reference's predictions of the tokens of one window.
 class WindowOfReference {
  public:
   void Clear() {
@@ -20,7 +20,7 @@ class WindowOfReference {
     logits_.insert(logits_.end(), logits.begin(), logits.end());
   }
 
-  // The same token as the other model sees it.
+  // Compares the reference's token with the same token of the other model.
   ComparedToken Compare(size_t i, const ScoredToken& scored, std::span<const float> logits) const {
     assert(scored_[i].position == scored.position);
     const auto reference = std::span(logits_).subspan(i * logits.size(), logits.size());
@@ -35,7 +35,7 @@ class WindowOfReference {
   std::vector<float> logits_;  // [scored, vocab]
 };
 
-// Sums until Finish makes means of them.
+// Adds to sums, which Finish turns into means.
 void Add(const ComparedToken& compared, Comparison& sums) {
   if (sums.tokens == 0 || compared.kl > sums.worst.kl) sums.worst = compared;
   ++sums.tokens;

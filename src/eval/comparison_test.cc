@@ -18,8 +18,7 @@ using testing::ElementsAre;
 
 constexpr int32_t kVocab = 11;
 
-// A model that foretells the last token plus `step`, with the logit 0 where all others have
-// `other_logits`.
+// A model that predicts the last token plus `step`: its logit is 0, all others are `other_logits`.
 std::unique_ptr<const Engine::Impl> EngineThatAdds(int32_t step, float other_logits,
                                                    int64_t max_context = 1000) {
   auto model = std::make_unique<FakeModel>(
@@ -64,7 +63,7 @@ TEST_F(ComparisonTest, AModelIsTheSameAsItself) {
   EXPECT_EQ(result.worst.reference.position, 1);  // the first of equals
 }
 
-// Two distributions with all but one token alike: by hand.
+// Two distributions that differ in one token, computed by hand.
 TEST_F(ComparisonTest, SharperLogitsMoveProbability) {
   const auto reference = EngineThatAdds(1, -2);
   const auto other = EngineThatAdds(1, -4);
@@ -81,7 +80,7 @@ TEST_F(ComparisonTest, SharperLogitsMoveProbability) {
 }
 
 TEST_F(ComparisonTest, CountsAndFindsTheWorst) {
-  // The other model is wrong after token 7 alone.
+  // The other model is wrong only after token 7.
   auto model = std::make_unique<FakeModel>(
       kVocab, [](int32_t token, int64_t) { return token == 7 ? 0 : (token + 1) % kVocab; });
   const Engine::Impl other(std::move(model), FakeModel::Spec(kVocab, 1000), nullptr,
@@ -104,7 +103,7 @@ TEST_F(ComparisonTest, CountsAndFindsTheWorst) {
   EXPECT_EQ(progress_.back(), total_);
 }
 
-// Before anything is read: it may be the last of many models.
+// Windows that do not fit are refused before any reading: the model may be the last of many.
 TEST_F(ComparisonTest, RefusesWindowsThatDoNotFitEither) {
   const auto reference = EngineThatAdds(1, -20);
   const auto other = EngineThatAdds(1, -20, /*max_context=*/2);

@@ -31,14 +31,14 @@ TEST(EncodePairTest, BlanksAtTheEndBelongToTheContinuation) {
   EXPECT_EQ(pair.context_tokens, 3);
 }
 
-// "b c" is one token: the context, which alone has two, ends within it.
+// "b c" is one token, so the context, which alone has two, ends within it.
 TEST(EncodePairTest, RefusesWhenNothingIsLeftToScore) {
   const auto encode = [](std::string_view text) {
     return text == "ab" ? std::vector<int32_t>{1, 2} : std::vector<int32_t>{1, 3};
   };
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { EncodePair(encode, "ab", " c"); }),
               HasSubstr(R"(2 tokens of "ab" and 2 of it with " c" behind it)"));
-  // Without a BOS a blank context is no token.
+  // A blank context is no token without a BOS.
   const auto bytes = [](std::string_view text) { return FakeTokenizer().Encode(text, false); };
   ErrorOf(ErrorKind::kUnsupported, [&] { EncodePair(bytes, " ", "c"); });
   EXPECT_EQ(EncodePair(EncodeBytes, " ", "c").context_tokens, 1);

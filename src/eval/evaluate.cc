@@ -8,7 +8,7 @@
 namespace godwit::eval {
 namespace {
 
-// Tokens that Session::Logits reads of `pair` after it has read `before`.
+// The number of tokens that Session::Logits reads of `pair` after `before`.
 int64_t NewTokens(const EncodedPair& pair, const EncodedPair& before) {
   const auto differ = std::mismatch(pair.tokens.begin(), pair.tokens.end() - 1,
                                     before.tokens.begin(), before.tokens.end() - 1);

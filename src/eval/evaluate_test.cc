@@ -1,4 +1,4 @@
-// Whole tasks, on a model that knows one word and on a real one.
+// Tests whole tasks, on a model that knows one word and on a real one.
 
 #include "eval/evaluate.h"
 
@@ -26,7 +26,7 @@ std::vector<int32_t> EncodeBytes(std::string_view text) {
   return FakeTokenizer().Encode(text, /*add_special_tokens=*/true);
 }
 
-// After ":" comes " yes", whatever the context. Other tokens are e^20 times less probable by
+// A model that says " yes" after ":" in any context. Other tokens are e^20 times less probable by
 // default.
 std::unique_ptr<const Engine::Impl> EngineThatSaysYes(float other_logits = -20) {
   DecoderSpec spec = FakeModel::Spec(kVocab, 100);
@@ -95,7 +95,7 @@ TEST(EvaluateTest, ReadsTheContextOfAllChoicesOnce) {
   ASSERT_EQ(reads.size(), 2u);
   EXPECT_EQ(reads[0].position, 0);
   EXPECT_EQ(reads[0].tokens, EncodeBytes("Is it so? Answer: n"));
-  // The last token of the context again, for its logits.
+  // The session reads the context's last token again, for its logits.
   EXPECT_EQ(reads[1].position, 17);
   EXPECT_EQ(reads[1].tokens, (std::vector<int32_t>{':', ' ', 'y', 'e'}));
   EXPECT_EQ(task.read_tokens, std::ssize(reads[0].tokens) + std::ssize(reads[1].tokens));
@@ -103,7 +103,7 @@ TEST(EvaluateTest, ReadsTheContextOfAllChoicesOnce) {
 
 TEST(EvaluateTest, SkipsQuestionsThatDoNotFit) {
   const auto engine = EngineThatSaysYes();
-  // <s>A: ye are 6 tokens; of the 7 with the last one, none is read.
+  // "<s>A: ye" is 6 tokens. A text of 7, with the last one, is not read at all.
   Session session = NewSession(*engine, {.context_tokens = 6});
   EXPECT_EQ(session.limit_tokens(), 6);
   const EncodedTask task = EncodeTask(FindTask("boolq"), {YesOrNo("A:", 1), YesOrNo("AB:", 1)},
@@ -130,7 +130,7 @@ TEST(EvaluateTest, LogitsThatAreNotNumbersAreRefused) {
               HasSubstr("not numbers"));
 }
 
-// The slow way, all of it in the open: every logit of every position, on a session of its own.
+// The score from every logit of every position, on a session of its own.
 Score ScoreOpenly(const Engine& engine, const std::string& context, const std::string& answer) {
   const auto head = engine.Tokenize(context);
   const auto text = engine.Tokenize(context + " " + answer);

@@ -59,7 +59,7 @@ std::vector<std::string> JsonlRow::Texts(const char* key) const {
 
 size_t JsonlRow::Index(const char* key, size_t count) const {
   const nlohmann::json& value = Field(key);
-  // A number that is negative or has a point is of another type.
+  // A number that is negative or has a point is of another JSON type.
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= count) {
     Refuse(key, fmt::format("an integer from 0 to {}", count - 1), Found(value));
   }

@@ -38,7 +38,7 @@ double KlDivergence(std::span<const float> p_logits, std::span<const float> q_lo
   for (size_t i = 0; i < p_logits.size(); ++i) {
     const double log_p = p.LogOf(p_logits[i]);
     const double share = std::exp(log_p);
-    // 0 log 0 = 0, whatever q makes of it.
+    // 0 log 0 = 0, whatever q's logarithm is.
     if (share != 0) sum += share * (log_p - q.LogOf(q_logits[i]));
   }
   return sum;

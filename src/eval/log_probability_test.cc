@@ -15,7 +15,7 @@ TEST(LogProbability, IsTheLogarithmOfSoftmax) {
   EXPECT_NEAR(LogProbability(logits, 2), std::log(5.0 / 8), 1e-7);
 }
 
-// exp of any of these overflows, or is 0.
+// exp of any of these numbers overflows or is 0.
 TEST(LogProbability, HoldsFarFromZero) {
   for (const float offset : {30000.0f, -30000.0f}) {
     const std::vector<float> logits = {offset, offset - 1};
@@ -45,7 +45,7 @@ TEST(MostProbable, IsTheFirstOfTheLargest) {
 }
 
 TEST(KlDivergence, IsTheSumByHand) {
-  // 1/8, 2/8, 5/8 and 1/2, 1/4, 1/4; what softmax leaves out makes no difference.
+  // 1/8, 2/8, 5/8 and 1/2, 1/4, 1/4. A constant added to logits changes nothing.
   const std::vector<float> p = {10, 10 + std::log(2.0f), 10 + std::log(5.0f)};
   const std::vector<float> q = {std::log(2.0f), 0, 0};
   EXPECT_NEAR(KlDivergence(p, q), std::log(0.25) / 8 + 5 * std::log(2.5) / 8, 1e-6);

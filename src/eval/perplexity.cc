@@ -43,8 +43,8 @@ class Scorer {
     if (options_.on_progress) options_.on_progress(done_, plan_.tokens());
   }
 
-  // To the tokens that were read together in the same measure: none of them came first. What only
-  // leads up to scored tokens is theirs.
+  // Charges time evenly to tokens that were scored together, since none of them came first. They
+  // also carry the time of unscored tokens before them.
   void ChargeTime() {
     if (end_ <= charged_) return;
     const double now = watch_.ms();
@@ -59,10 +59,10 @@ class Scorer {
   PositionBuckets buckets_;
   double nll_ = 0;
   int64_t done_ = 0;
-  int64_t end_ = 0;      // behind the position scored last
-  int64_t charged_ = 0;  // positions before have their time
+  int64_t end_ = 0;      // the end of the last scored position
+  int64_t charged_ = 0;  // positions before this have their time
   Stopwatch watch_;
-  double charged_ms_ = 0;  // what was charged to all of them
+  double charged_ms_ = 0;  // the sum over these
   KvReport kv_;
 };
 

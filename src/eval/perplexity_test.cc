@@ -23,11 +23,11 @@ using testing::HasSubstr;
 using Texts = std::vector<std::vector<int32_t>>;
 
 constexpr int32_t kVocab = 11;
-// Of the fake model's logits: 0 for the token that it foretells, -20 for the others.
+// NLLs from the fake model's logits: 0 for the predicted token, -20 for the others.
 const double kRight = std::log(1 + 10 * std::exp(-20.0));
 const double kWrong = 20 + kRight;
 
-// A model that foretells the last token plus one, and the sessions on it.
+// A model that predicts the last token plus one, and sessions with it.
 class PerplexityTest : public testing::Test {
  protected:
   void SetUp() override { MakeEngine({}); }
@@ -46,7 +46,7 @@ class PerplexityTest : public testing::Test {
     return SessionOf(*engine_, options);
   }
 
-  // Also notes which positions were scored.
+  // Measures, and notes the scored positions.
   PerplexityResult Measure(const Texts& texts, PerplexityOptions options,
                            const SessionOptions& session_options = {}) {
     Session session = NewSession(session_options);
@@ -58,7 +58,7 @@ class PerplexityTest : public testing::Test {
     return MeasurePerplexity(session, texts, options);
   }
 
-  // Counts up from 0, as the model expects: all right.
+  // A text that counts up from 0, as the model predicts: every token is right.
   static std::vector<int32_t> Counting(int64_t tokens) {
     std::vector<int32_t> text;
     for (int64_t i = 0; i < tokens; ++i) text.push_back(static_cast<int32_t>(i % kVocab));
@@ -87,7 +87,7 @@ TEST_F(PerplexityTest, AFrameForetellsTheFirst) {
   EXPECT_NEAR(Measure({{7}}, {.frame = {6}}).nll, kRight, 1e-7);
 }
 
-// So that models with and without one are scored on the same tokens.
+// A sink token is not scored, so that models with and without one score the same tokens.
 TEST_F(PerplexityTest, ASinkTokenDoesNot) {
   MakeEngine(/*sink_token=*/2);
   const auto result = Measure({{3, 4, 5}}, {});
@@ -96,7 +96,7 @@ TEST_F(PerplexityTest, ASinkTokenDoesNot) {
   EXPECT_NEAR(result.nll, kRight, 1e-7);
 }
 
-// Tokens that are read together are slow or fast together, whichever comes first.
+// Tokens that are read together share their time equally.
 TEST_F(PerplexityTest, ABlockOfTokensSharesItsTime) {
   const auto result = Measure({Counting(60)}, {.bucket_tokens = 10}, {.chunk_tokens = 30});
   ASSERT_EQ(result.buckets.size(), 6u);
@@ -123,18 +123,19 @@ TEST_F(PerplexityTest, WindowsReadNothingOfThoseBefore) {
   const auto result =
       Measure({Counting(10)}, {.frame = {10}, .window_tokens = 4, .stride_tokens = 3});
   EXPECT_THAT(positions_, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-  // The frame comes in front of 0, 3 and 6, but only 0 is scored there.
+  // The frame stands in front of 0, 3 and 6, but only 0 is scored behind it.
   EXPECT_NEAR(result.nll, kRight, 1e-7);
   EXPECT_EQ(result.kv.seen, 4);
 
-  // Side by side it foretells every fourth token, wrongly but for the first.
+  // Windows side by side score a token behind the frame in each: only the first prediction is
+  // right.
   EXPECT_NEAR(Measure({Counting(8)}, {.frame = {10}, .window_tokens = 4}).nll,
               (7 * kRight + kWrong) / 8, 1e-7);
   EXPECT_EQ(Measure({Counting(8)}, {.window_tokens = 4}).tokens, 6);
   EXPECT_THAT(positions_, ElementsAre(1, 2, 3, 5, 6, 7));
 }
 
-// The last token of a window foretells nothing; what windows share at their beginning is cached.
+// A window's last token is not read, as it predicts nothing. Windows share a cached beginning.
 TEST_F(PerplexityTest, NothingIsReadInVain) {
   Measure({{1, 2, 3, 4, 5}}, {.frame = {7, 8}, .window_tokens = 3});
   const auto& reads = model_->reads();
@@ -202,11 +203,11 @@ TEST_F(PerplexityTest, ATextLongerThanTheContextIsRefusedBeforeAnyWork) {
   Reader learned(session);
   learned.learned_positions = 1000;
   EXPECT_EQ(ErrorOf([&] { MeasurePerplexity(learned, texts, {}); }).data().learned_positions, 1000);
-  // Each way out works.
+  // Each remedy that the error names works.
   EXPECT_EQ(Measure(texts, {}, {.kv = "sinks:4+996"}).tokens, 1001);
   EXPECT_EQ(Measure(texts, {.window_tokens = 1001}).tokens, 1000);
   EXPECT_EQ(Measure(texts, {}, {.context_tokens = 1001}).tokens, 1001);
-  // The last token is not read, so that this just fits.
+  // The last token is not read, so this just fits.
   EXPECT_EQ(Measure({Counting(1001)}, {}).tokens, 1000);
   EXPECT_EQ(Measure(texts, {.frame = {1}, .max_tokens = 1000}).tokens, 1000);
 }
@@ -232,7 +233,7 @@ TEST_F(PerplexityTest, RefusesWhatCannotBeScored) {
   EXPECT_THROW(Measure({{1, kVocab, 1}}, {}), Error);
 }
 
-// The same sums, straight from the logits of a real model.
+// The sums must equal those from a real model's logits.
 TEST(PerplexityOfAModel, IsTheMeanOverItsLogits) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", {.threads = 1});
   const std::string story = "Once upon a time there was a small bird who wanted to see the sea.";
@@ -255,7 +256,7 @@ TEST(PerplexityOfAModel, IsTheMeanOverItsLogits) {
   }
 }
 
-// A window is scored as if it were a text, whatever the session had read before.
+// A window is scored as a text, whatever the session read before.
 TEST(PerplexityOfAModel, WindowsAreTextsOfTheirOwn) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", {.threads = 1});
   const auto text = engine.Tokenize("Once upon a time there was a bird, once upon a time.", false);
@@ -277,8 +278,8 @@ TEST(PerplexityOfAModel, WindowsAreTextsOfTheirOwn) {
   EXPECT_EQ(nlls({text}, {.window_tokens = 8}), nlls(pieces, {}));
 }
 
-// The real trained model, where the shared data lies beside the project. The figure comes from
-// another implementation: float32, windows of 511 tokens with a BOS in front of each.
+// The trained model in the shared data, if that lies beside the project. The figure comes from
+// another implementation: float32, windows of 511 tokens, a BOS in front of each.
 TEST(PerplexityOfAModel, IsThatOfTheReference) {
   const std::filesystem::path shared = GODWIT_SOURCE_DIR "/../shared/data";
   if (!std::filesystem::exists(shared)) GTEST_SKIP() << "no shared data beside the project";

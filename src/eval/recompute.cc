@@ -27,7 +27,7 @@ class Windows {
               const Reader::OnProgress& on_progress) {
     const Stopwatch watch;
     const auto total = std::ssize(tokens);
-    if (total == 0) session_.Logits(tokens, row);  // refuses it
+    if (total == 0) session_.Logits(tokens, row);  // refuses an empty text
     for (int64_t done = first; done < total;) {
       const int64_t end = std::max(done + 1, FirstWindow(tokens));
       const int64_t begin = BeginOf(tokens.first(end));
@@ -71,7 +71,7 @@ class Windows {
       text.push_back(one.tokens.front());
       result.tokens.push_back(one.tokens.front());
       result.text = TextBehind(options_.decode, prompt.back(), result.tokens);
-      if (one.finish_reason == FinishReason::kStop) {  // the model's
+      if (one.finish_reason == FinishReason::kStop) {  // the model's stop
         result.finish_reason = FinishReason::kStop;
         break;
       }
@@ -98,21 +98,21 @@ class Windows {
     return options_.sink_token && !window.empty() && window.front() != *options_.sink_token;
   }
 
-  // Of the window that ends where the text does.
+  // The beginning of the window that ends where the text does.
   int64_t BeginOf(std::span<const int32_t> text) const {
     const int64_t begin = std::max<int64_t>(0, std::ssize(text) - options_.window);
     const auto window = text.subspan(begin);
     return std::ssize(window) == options_.window && GetsSink(window) ? begin + 1 : begin;
   }
 
-  // Tokens of the text that stand in one window from its beginning.
+  // The number of the text's first tokens that fit into one window.
   int64_t FirstWindow(std::span<const int32_t> text) const {
     return std::min(std::ssize(text), options_.window - (GetsSink(text) ? 1 : 0));
   }
 
   void Note(std::span<const int32_t> read) { seen_ = std::ssize(read) + (GetsSink(read) ? 1 : 0); }
 
-  // At the first of the stop strings.
+  // Cuts the result at the first stop string.
   static void CutAtStop(std::span<const std::string> stops, GenerateResult& result) {
     size_t end = std::string::npos;
     for (const std::string& stop : stops) {
@@ -128,7 +128,7 @@ class Windows {
 
   Session& session_;
   const RecomputeOptions options_;
-  int64_t seen_ = 0;  // tokens of the text that was read last, its sink token included
+  int64_t seen_ = 0;  // tokens of the last reading, with its sink token
 };
 
 }  // namespace

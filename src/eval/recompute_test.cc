@@ -38,7 +38,7 @@ std::vector<int64_t> Spans(const KvReport& kv) {
   return spans;
 }
 
-// Row by row what a text of the last 20 tokens gives, whatever the chunks.
+// Each row equals that of a text of the last 20 tokens, for any chunks.
 TEST(RecomputeTest, ReadsTheLastTokensAnewForEveryToken) {
   const Engine engine(kFolder, {.threads = 1});
   constexpr int64_t kWindow = 20;
@@ -60,12 +60,12 @@ TEST(RecomputeTest, ReadsTheLastTokensAnewForEveryToken) {
     const size_t first = i < kWindow ? 0 : i + 1 - kWindow;
     EXPECT_EQ(rows[i], LastRow(dense, std::span(tokens).subspan(first, i + 1 - first))) << i;
   }
-  // The first window at once, then one after the other.
+  // The first window is read at once, later tokens one by one.
   ASSERT_EQ(std::ssize(progress), 31);
   EXPECT_EQ(progress.front(), kWindow);
   EXPECT_EQ(progress.back(), 50);
 
-  // From the middle on: before and behind the end of the first window.
+  // Scoring begins before and behind the end of the first window.
   for (const int64_t first : {5, 19, 20, 49}) {
     std::vector<int64_t> positions;
     recompute.logits(tokens,
@@ -111,7 +111,7 @@ TEST(RecomputeTest, ContinuesATextByWhatItsWindowSays) {
   }
 }
 
-// As the session that it stands for, where nothing has slid out: text, stop strings, the end.
+// An answer whose window has not moved equals a session's: text, stop strings and end.
 TEST(RecomputeTest, EndsAnAnswerAsASessionDoes) {
   const auto engine = EngineThatAnswers(std::make_unique<AnsweringModel>(
       "?", /*sinks=*/0, [](const std::string&, int64_t) { return " yes, it is"; }));
@@ -168,7 +168,7 @@ TEST(RecomputeTest, AStreamCanBeAskedByIt) {
       expected += question + std::string(between);
     }
     EXPECT_EQ(stream.tokens(), std::ssize(expected));
-    // Windows of 8, out of the stream.
+    // The stream's windows have 8 tokens.
     for (const auto& read : static_cast<const FakeModel&>(*engine->model).reads()) {
       EXPECT_LE(read.position + std::ssize(read.tokens), 8);
       std::string text;
@@ -178,7 +178,7 @@ TEST(RecomputeTest, AStreamCanBeAskedByIt) {
   }
 }
 
-// What a window begins with: the sink token, once, as one of the W.
+// A window begins with the model's sink token, once, as one of its W tokens.
 TEST(RecomputeTest, AWindowBeginsWithTheModelsSinkToken) {
   constexpr int32_t kVocab = 30, kSink = 29;
   DecoderSpec spec = FakeModel::Spec(kVocab, 100);
@@ -201,7 +201,7 @@ TEST(RecomputeTest, AWindowBeginsWithTheModelsSinkToken) {
     std::vector<std::vector<int32_t>> read;
     for (size_t i = before; i < reads.size(); ++i) {
       read.push_back(reads[i].tokens);
-      // What windows have in common at their beginning is read once.
+      // Windows share a beginning, which is read once.
       if (reads[i].position == 1) read.back().insert(read.back().begin(), kSink);
       EXPECT_EQ(read.back().size(), 4u);
     }
@@ -219,7 +219,7 @@ TEST(RecomputeTest, AWindowBeginsWithTheModelsSinkToken) {
       HasSubstr("recompute:2 is the least"));
 }
 
-// A window is a text of its own, so its positions begin at the first row of the table.
+// A window is a text of its own, so its positions begin at the table's first row.
 TEST(RecomputeTest, LearnedPositionsBeginAnewInEveryWindow) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/golden/opt/whole_table", {.threads = 1});
   std::vector<int32_t> tokens;

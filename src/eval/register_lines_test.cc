@@ -7,7 +7,7 @@
 namespace godwit::eval::register_lines_test {
 namespace {
 
-// As the paper's figure shows them.
+// The lines are spelled as in the paper's figure.
 TEST(RegisterLinesTest, Text) {
   EXPECT_EQ(RegisterLine(0, 8806), "The REGISTER_CONTENT in line 0 is <8806>\n");
   EXPECT_EQ(RegisterQuery(17), "Query: The REGISTER_CONTENT in line 17 is");
@@ -26,7 +26,7 @@ TEST(RegisterLinesTest, ValuesAreAFunctionOfSeedSampleAndLine) {
     values.insert(value);
     largest = std::max(largest, value);
   }
-  // 50000 (1 - e^-0.1) distinct ones are expected.
+  // The expected number of distinct values is 50000 (1 - e^-0.1).
   EXPECT_NEAR(static_cast<double>(values.size()), 4758, 100);
   EXPECT_GT(largest, 49800);
   EXPECT_NE(RegisterValue(0, 0, 0), RegisterValue(1, 0, 0));

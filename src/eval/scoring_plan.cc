@@ -53,14 +53,14 @@ void ScoringPlan::Score(const Reader& reader, const Window& window, const OnToke
                         const Reader::OnProgress& on_chunk) const {
   const std::vector<int32_t>& text = texts_[window.text];
   auto tokens = std::span(text).subspan(window.begin, window.end - window.begin);
-  // A view of a whole text is not copied where it needs no frame.
+  // A whole text that needs no frame is not copied.
   std::vector<int32_t> framed;
   if (!frame_.empty()) {
     framed.assign(frame_.begin(), frame_.end());
     framed.insert(framed.end(), tokens.begin(), tokens.end());
     tokens = framed;
   }
-  // Row i foretells token i + 1; the last token's row nothing.
+  // Row i predicts token i + 1; the last token's row predicts nothing.
   const int64_t first = std::ssize(frame_) + window.score_begin - window.begin - 1;
   reader.logits(
       tokens.first(tokens.size() - 1),

@@ -26,7 +26,7 @@ std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text
   const std::string before = blank ? "a" : "\n";
   const auto head = encode(before);
   const auto both = encode(before + text);
-  // A tokenizer that joins the two has to take the text for a beginning.
+  // If a tokenizer joins the two, the text is encoded as a beginning.
   if (!std::equal(head.begin(), head.end(), both.begin(),
                   both.begin() + std::min(std::ssize(head), std::ssize(both)))) {
     return encode(text);
@@ -74,9 +74,8 @@ std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
   return result.text;
 }
 
-// The tokens that the model said stay as they are, since the session has read them; only the last
-// one, which ended the answer and has not been read, may have to go: it may hold more than a
-// newline, or be the end of the text.
+// The answer's tokens stay, because the session has read them. The last one ended the answer and
+// was not read. It is replaced if it holds more than a newline, or is the end of the text.
 void Stream::AppendAnswer(const GenerateResult& result) {
   std::span<const int32_t> said = result.tokens;
   const int32_t last = text_.back();

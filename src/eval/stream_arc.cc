@@ -19,7 +19,7 @@ std::string Gold(const Question& question) {
 }  // namespace
 
 std::string StreamArcPrompt(const Question& question) {
-  // "Question: What is ice?\nAnswer:" is what all choices follow.
+  // The beginning of all choices: "Question: What is ice?\nAnswer:".
   std::string prompt = question.choices.front().context;
   prompt.resize(prompt.size() - kAnswer.size());
   for (const Choice& choice : question.choices) {
@@ -43,7 +43,7 @@ StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
     const std::string prompt = StreamArcPrompt(question);
     prompts.push_back(prompts.empty() ? coder.encode(prompt) : EncodeInside(coder.encode, prompt));
     total_tokens += std::ssize(prompts.back());
-    // The newline, and what the last token of an answer may be taken apart into.
+    // The newline, and the pieces of the answer's last token.
     constexpr int64_t kEnd = 4;
     answer_tokens +=
         kEnd + std::max(options.stream.max_new_tokens,

@@ -33,7 +33,7 @@ const std::vector<Question>& Questions() {
   return kQuestions;
 }
 
-// Takes the second choice of the last question.
+// The second choice of the last question.
 std::string SecondChoice(const std::string& text, int64_t) {
   const size_t first = text.find("\n- ", text.rfind("Question: "));
   const size_t second = text.find("\n- ", first + 1) + 3;

@@ -12,7 +12,7 @@
 namespace godwit::eval {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 32;  // of anything that is counted
+constexpr int64_t kMost = int64_t{1} << 32;  // of any count
 
 void Check(const StreamEvalOptions& options) {
   const auto check = [](const char* what, int64_t value) {
@@ -34,12 +34,12 @@ void Check(const StreamEvalOptions& options) {
   }
 }
 
-// The lines of a sample, with what its queries at one distance are.
+// The lines of a sample, and the queries at one distance.
 class Script {
  public:
   Script(const StreamCoder& coder, const StreamEvalOptions& options, int64_t sample)
       : coder_(coder), options_(options), sample_(sample) {
-    // At the beginning of the text, so not EncodeInside.
+    // The header begins the text, so EncodeInside does not apply.
     header_ = coder.encode(kRegisterHeader);
     for (int64_t line = 0; line < options.lines; ++line) {
       lines_.push_back(EncodeInside(coder.encode, RegisterLine(line, Value(line))));
@@ -60,14 +60,14 @@ class Script {
 
   std::span<const int32_t> header() const { return header_; }
   std::span<const int32_t> line(int64_t i) const { return lines_[i]; }
-  // Of the text without what is said after the queries; the last query is the longest.
+  // Tokens of the text without its answers. The last query is the longest.
   int64_t Tokens(int64_t distance) const {
     const int64_t last = options_.lines - 1 - distance;
     return std::ssize(coder_.frame) + std::ssize(header_) + tokens_ +
            Queries(distance) * std::ssize(Query(last - last % options_.every));
   }
   int64_t MostTokens(int64_t distance) const {
-    // The newline, and what the last token of an answer may be taken apart into.
+    // The newline, and the pieces of the answer's last token.
     constexpr int64_t kEnd = 4;
     const int64_t answer =
         std::max(options_.stream.max_new_tokens,
@@ -120,7 +120,7 @@ class Runner {
   void RunStream(const Script& script, int64_t sample, DistanceResult& result) {
     Stream stream(reader_, coder_, options_.stream);
     stream.Append(script.header());
-    std::vector<int64_t> begins;  // of every line, in tokens
+    std::vector<int64_t> begins;  // of each line, in tokens
     int64_t written = stream.tokens();
     for (int64_t line = 0; line < options_.lines; ++line) {
       begins.push_back(stream.tokens());
@@ -174,8 +174,8 @@ class Runner {
   const StreamEvalOptions& options_;
   StreamEvalResult result_;
   int64_t done_tokens_ = 0;    // of the streams before this one, without answers
-  int64_t stream_tokens_ = 0;  // of this one
-  int64_t total_tokens_ = 0;   // of all, estimated
+  int64_t stream_tokens_ = 0;  // of this stream
+  int64_t total_tokens_ = 0;   // of all streams, estimated
 };
 
 }  // namespace

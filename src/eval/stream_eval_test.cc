@@ -1,5 +1,5 @@
-// StreamEval on a model that looks the line up in what its policy still keeps: right within the
-// cache, wrong beyond, exact to the token.
+// StreamEval on a model that looks the line up in the tokens that its policy keeps. It is right
+// within the cache and wrong beyond, exact to the token.
 
 #include "eval/stream_eval.h"
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kSinks = 4;
 
-// " <value>" of the line that the query asks for, if all of the line can be seen, else " <0>".
+// " <value>" of the line that the query asks for, if the whole line is visible, else " <0>".
 std::string LookUp(const std::string& text, int64_t visible) {
   const size_t query = text.rfind("Query: ");
   if (query == std::string::npos || query < text.rfind('\n')) return "x";
@@ -63,7 +63,7 @@ TEST(StreamEvalTest, TheTextIsTheFigures) {
     if (line != 20 && line != 30) continue;
     expected += RegisterQuery(line - 20) + RegisterAnswer(RegisterValue(5, 0, line - 20)) + "\n";
   }
-  // What follows the last answer is not read: nothing is asked any more.
+  // Text behind the last answer is not read, because no question follows.
   const size_t end = expected.rfind("\nThe REGISTER_CONTENT in line 31");
   EXPECT_EQ(run.reads.text, expected.substr(0, end));
   EXPECT_EQ(run.result.tokens, std::ssize(expected));
@@ -103,7 +103,7 @@ TEST(StreamEvalTest, QueriesComeEverySoOften) {
                                  ElementsAre(0, 3, 0), ElementsAre(0, 3, 4), ElementsAre(0, 3, 8),
                                  ElementsAre(1, 0, 0), ElementsAre(1, 0, 4), ElementsAre(1, 0, 8),
                                  ElementsAre(1, 3, 0), ElementsAre(1, 3, 4), ElementsAre(1, 3, 8)));
-  // The same lines at every distance, others in every sample.
+  // A sample has the same lines at every distance; another sample has others.
   EXPECT_EQ(run.queries[0].expected, run.queries[3].expected);
   EXPECT_NE(run.queries[0].expected, run.queries[6].expected);
   ASSERT_EQ(run.result.distances.size(), 2u);
@@ -111,8 +111,8 @@ TEST(StreamEvalTest, QueriesComeEverySoOften) {
   EXPECT_EQ(run.result.distances[1].queries, 6);
 }
 
-// The token at t sees t - W and all behind it (and the sinks). What the model answers wrong is
-// shorter than what is right, so with kAnswer the distances depend on the answers.
+// The token at t sees t - W and all tokens behind it (and the sinks). A wrong answer is shorter
+// than the right one, so with kAnswer the distances depend on the answers.
 void ExpectRightUpTo(int64_t window, int64_t sinks, const StreamEvalOptions& options) {
   const std::string kv =
       sinks > 0 ? fmt::format("sinks:{}+{}", sinks, window) : fmt::format("window:{}", window);
@@ -140,8 +140,8 @@ TEST(StreamEvalTest, RightWithinTheWindowWrongBeyondToTheToken) {
     options.stream.feed = feed;
     const Measured whole = Measure({}, options);
     EXPECT_EQ(whole.result.distances[0].right, whole.result.distances[0].queries);
-    // Distances differ by a few tokens, as numbers have one to five digits. There is one of just
-    // the median: right with the larger window, wrong with the smaller.
+    // Distances differ by a few tokens, because numbers have one to five digits. Some query has the
+    // median distance: the larger window answers it, the smaller does not.
     std::vector<int64_t> distances;
     for (const StreamQuery& query : whole.queries) distances.push_back(query.distance_tokens);
     std::sort(distances.begin(), distances.end());

@@ -62,10 +62,10 @@ TEST(StreamTest, ReadsNoTokenTwice) {
   }
 }
 
-// An answer that does not stay is read, and taken back: not the text before it, though the policy
-// has long begun to drop it.
+// An answer that does not stay is read and taken back. The text before it stays, even though the
+// policy has long begun to evict it.
 TEST(StreamTest, TakesBackAnAnswerAfterAnEviction) {
-  // What the answer " yes" and what is fed have in common stays.
+  // The common beginning of the answer " yes" and the fed text stays.
   struct Case {
     Feed feed;
     std::string fed;
@@ -87,7 +87,7 @@ TEST(StreamTest, TakesBackAnAnswerAfterAnEviction) {
     for (const auto& step : static_cast<const FakeModel&>(*engine->model).reads()) {
       read += std::ssize(step.tokens);
     }
-    const int64_t stream_tokens = length - std::ssize(fed);  // nothing is asked behind the last
+    const int64_t stream_tokens = length - std::ssize(fed);  // no question follows the last
     EXPECT_EQ(read, stream_tokens + 50 * 4 - 49 * shared);
     EXPECT_EQ(session.kv().kept, 12);
   }
@@ -145,7 +145,7 @@ class PairTokenizer : public FakeTokenizer {
   }
 };
 
-// What the model says after "?", and what of it is in the text then.
+// said: the model's tokens after "?"; answer: its text; fed: the tokens that stay in the text.
 void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
                const std::vector<int32_t>& fed) {
   DecoderSpec spec = FakeModel::Spec(7, 100);
@@ -163,7 +163,7 @@ void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
   stream.Append(std::vector<int32_t>{0});
   EXPECT_EQ(stream.Ask("", Ignore), answer);
   EXPECT_EQ(stream.tokens(), 1 + std::ssize(fed));
-  // The next question's prompt is the text so far: shows what was appended.
+  // The next question's prompt is the text so far, and shows the fed tokens.
   stream.Append(std::vector<int32_t>{0});
   std::vector<int32_t> expected = {0};
   expected.insert(expected.end(), fed.begin(), fed.end());
@@ -179,12 +179,12 @@ void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
 TEST(StreamTest, TheLastTokenOfAnAnswerMayHoldMoreThanANewline) {
   ExpectFed({4, 3}, "y", {4, 3});   // "y", "\n"
   ExpectFed({4, 1}, "y>", {4, 1});  // "y", ">\n"
-  ExpectFed({4, 5}, "y", {4, 3});   // "y", "\n\n": one newline is the answer's
+  ExpectFed({4, 5}, "y", {4, 3});   // "y", "\n\n": one newline belongs to the answer
   ExpectFed({2, 4, 5}, ">y", {2, 4, 3});
 }
 
 TEST(StreamTest, EncodesATextWhereItStands) {
-  // As sentencepiece has it: a text begins with a space.
+  // SentencePiece puts a space in front of a text.
   const Encoder dummy_prefix = [](std::string_view text) {
     return FakeTokenizer().Encode(" " + std::string(text), false);
   };

@@ -12,7 +12,7 @@
 namespace godwit::eval {
 namespace {
 
-// Code points: what Python's len counts. The text comes out of JSON and is valid UTF-8.
+// The number of code points, which is Python's len. The text comes from JSON and is valid UTF-8.
 double Characters(const std::string& text) {
   return static_cast<double>(std::ranges::count_if(text, std::not_fn(ContinuesCharacter)));
 }

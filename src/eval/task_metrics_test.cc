@@ -26,7 +26,7 @@ TEST(TallyTest, NormalizingCanChooseTheLonger) {
   EXPECT_EQ(metrics.acc_norm()->share, 1);
 }
 
-// By bytes the first would be -1 each and win.
+// By bytes the first answer would have -1 for each, and win.
 TEST(TallyTest, NormalizesByCharactersNotBytes) {
   TaskMetrics metrics(Scoring::kNormalizedChoice);
   metrics.Add(Choose({"äöü", "abcd"}, 1), Sums({-6, -6.5}));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{256} << 20;
 
-// One context, several answers to it.
+// A question with one context and several answers.
 Question ChooseAnswer(const JsonlRow& row, const std::string& context) {
   Question question{.where = row.where()};
   for (std::string& answer : row.Texts("choices")) {
@@ -26,7 +26,7 @@ Question ChooseAnswer(const JsonlRow& row, const std::string& context) {
   return question;
 }
 
-// The query, less what it must begin and end with.
+// The query without its required beginning and end.
 std::string Inside(const JsonlRow& row, std::string_view prefix, std::string_view suffix) {
   const std::string query = row.Text("query");
   if (query.size() <= prefix.size() + suffix.size() || !query.starts_with(prefix) ||
@@ -71,7 +71,7 @@ Question AskPiqa(const JsonlRow& row) {
   return ChooseAnswer(row, "Question: " + Inside(row, "Question: ", "\n") + "\nAnswer:");
 }
 
-// Partial evaluation: the options stand in the context, what follows them is the same.
+// Partial evaluation: the options are part of the context, and the same text follows them.
 Question AskSchema(const JsonlRow& row) {
   Question question{.where = row.where()};
   const std::string rest = row.Text("continuation");

@@ -1,4 +1,4 @@
-// Every task on rows written down by hand, and on the real files where they are.
+// Every task on handwritten rows, and on the real files where they exist.
 
 #include "eval/tasks.h"
 

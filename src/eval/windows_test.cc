@@ -9,7 +9,8 @@
 namespace godwit::eval::windows_test {
 namespace {
 
-// "0: 0-4 from 1" for what text 0 reads and where scoring begins, one line for each window.
+// A line "0: 0-4 from 1" for each window: text 0, the tokens that it reads, and where scoring
+// begins.
 std::string Plan(const std::vector<int64_t>& text_tokens, const WindowOptions& options) {
   std::string lines;
   for (const Window& window : PlanWindows(text_tokens, options)) {
@@ -28,7 +29,7 @@ TEST(PlanWindows, ATextIsOneWindow) {
 TEST(PlanWindows, LieSideBySideByDefault) {
   EXPECT_EQ(Plan({10}, {.size = 4, .framed = true}),
             "0: 0-4 from 0\n0: 4-8 from 4\n0: 8-10 from 8\n");
-  // What nothing stands in front of is not scored.
+  // A token with nothing before it is not scored.
   EXPECT_EQ(Plan({10}, {.size = 4}), "0: 0-4 from 1\n0: 4-8 from 5\n0: 8-10 from 9\n");
   EXPECT_EQ(Plan({9}, {.size = 4}), "0: 0-4 from 1\n0: 4-8 from 5\n");
   EXPECT_EQ(Plan({8}, {.size = 4}), "0: 0-4 from 1\n0: 4-8 from 5\n");

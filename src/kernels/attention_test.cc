@@ -24,14 +24,14 @@ auto TileKernel(const KernelTable& table, bool int8_products) {
   }
 }
 
-// Of keys and of values.
+// Numbers of a key and of a value.
 struct Widths {
   Widths(int64_t both) : key(both), value(both) {}  // NOLINT(google-explicit-constructor)
   Widths(int64_t of_keys, int64_t of_values) : key(of_keys), value(of_values) {}
   int64_t key, value;
 };
 
-// States of `rows` queries, empty, with NaN wherever nothing is promised.
+// Empty states of `rows` queries, with NaN wherever the contract promises nothing.
 class States {
  public:
   States(int64_t rows, int64_t value_dim)
@@ -48,7 +48,7 @@ class States {
   double Sum(int64_t r) const {
     return std::accumulate(Row(r) + kStateLanes, Row(r) + kStateHeader, 0.0);
   }
-  // Of the sum of exp(score).
+  // log2 of the sum of exp(score).
   double Log2OfSum(int64_t r) const { return Row(r)[0] + std::log2(Sum(r)); }
   bool operator==(const States& other) const {
     return std::memcmp(floats_.data(), other.floats_.data(), floats_.size() * 4) == 0;
@@ -91,13 +91,13 @@ struct Problem {
     }
   }
 
-  // As ALiBi has them: from zero down.
+  // Adds biases as ALiBi has them: zero and below.
   void AddBias(uint32_t seed) {
     bias.resize(rows * kTileTokens);
     RandomFloats(seed).Fill(bias, -kLargestBias, 0);
   }
 
-  // For int8 products: queries of integers, some of them as large as can be.
+  // Makes integer queries for int8 products, some as large as possible.
   void RoundQueries(uint32_t seed) {
     RandomFloats random(seed);
     q_scales.resize(rows);
@@ -172,7 +172,7 @@ struct Problem {
     return sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
   }
 
-  // What was never written may be NaN; of int8 that is the scale.
+  // Makes a key and its value NaN, as unwritten memory may be. In int8 the scales are NaN.
   void Poison(int64_t j) {
     for (int64_t d = 0; d < head_dim; ++d) SetKey(j, d, kNan);
     PoisonValue(j);
@@ -190,7 +190,7 @@ struct Problem {
   static constexpr int64_t kDepth = kScaled ? kQuad : std::is_same_v<Storage, BF16> ? 2 : 1;
   int64_t rows, head_dim, value_dim;
   Guarded<float> q;             // [rows, Stride()]
-  Guarded<int8_t> integers;     // likewise, for int8 products
+  Guarded<int8_t> integers;     // [rows, Stride()], for int8 products
   std::vector<float> bias;      // [rows, kTileTokens], or empty
   std::vector<float> q_scales;  // [rows], or empty
   std::vector<int32_t> q_sums;
@@ -207,10 +207,10 @@ class AttentionTest : public IsaTest {
     return out;
   }
 
-  // A score of head_dim products of numbers up to one is off by (head_dim + 1) half epsilons of
-  // scale * head_dim, hence a weight by that, relatively; a bias adds one more rounding. The sums
-  // over n keys add n roundings. Values are at most one, so that is the error of the output too;
-  // twice, for two kernels.
+  // The bound of the error. A score sums head_dim products of numbers up to one, so it is off by
+  // (head_dim + 1) half epsilons of scale * head_dim. A weight is off by that, relatively, and a
+  // bias adds one rounding. The sums over n keys add n roundings. Values are at most one, so the
+  // output's error is the same, and two kernels have twice that.
   static double Tolerance(int64_t head_dim, int64_t keys) {
     const double score = (kScale * head_dim * (head_dim + 2) + kLargestBias) * kEpsilon / 2;
     return 2 * (2 * score + (keys + 8) * kEpsilon);
@@ -233,8 +233,8 @@ class AttentionTest : public IsaTest {
           problem.Run(table(), got);
         }
         EXPECT_TRUE(got.GuardsIntact());
-        // A weight beside a tie may go either way: by 1/127 of the largest, which the sum holds, or
-        // by 1/128 of its own.
+        // A weight beside a tie may be rounded either way: by 1/127 of the largest, which the sum
+        // holds, or by 1/128 of its own.
         double tolerance = Tolerance(head_dim, 2 * kTileTokens);
         // tanh is off by some epsilons of 1.
         tolerance += 8 * score_cap * kEpsilon;
@@ -255,7 +255,7 @@ class AttentionTest : public IsaTest {
     }
   }
 
-  // The rows together against each row alone.
+  // Runs the rows together and each row alone, and compares bits.
   template <class Storage>
   void ExpectGroupingKeepsBits(Problem<Storage>& problem) {
     States together(problem.rows, problem.value_dim), alone(problem.rows, problem.value_dim);
@@ -293,8 +293,8 @@ class AttentionTest : public IsaTest {
     }
   }
 
-  // Rows around the tile registers of AMX, of 16, and around the 64 or 66 of a phase; the heads end
-  // inside one.
+  // Row counts around AMX's tile registers (16 rows) and around a phase (64 or 66 rows). A head
+  // ends inside a register.
   template <class Storage>
   void TestManyRowsGroupingKeepsBits(bool int8_products = false) {
     for (const int32_t rows : {15, 16, 17, 31, 32, 33, 47, 64, 66, 67, 90}) {
@@ -308,7 +308,7 @@ class AttentionTest : public IsaTest {
     }
   }
 
-  // What lies outside a span may be NaN: keys that nobody has written yet.
+  // Keys outside the spans may be NaN: they may be unwritten.
   template <class Storage>
   void TestPoisonOutsideTheSpansDoesNotMatter(bool int8_products = false) {
     for (int32_t rows : {1, 5, 6, 8, 18}) {
@@ -343,7 +343,7 @@ TEST_P(AttentionTest, CappedScoresMatchScalar) {
   }
 }
 
-// However large they are.
+// Scores stay below the cap, however large the products are.
 TEST_P(AttentionTest, NoScorePassesItsCap) {
   Problem<float> problem(3, 16, 1, /*q_range=*/1e6f);
   for (TileSpan& span : problem.spans) span = {0, kTileTokens};
@@ -399,7 +399,8 @@ TEST_P(AttentionTest, Int8ProductsPoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<int8_t>(true);
 }
 
-// Against weights that stay in float, each is off by half a step: the largest of the tile / 254.
+// Int8 products against weights in float: each weight is off by half a step, the largest of the
+// tile / 254.
 TEST_P(AttentionTest, Int8ProductsAreCloseToFloat) {
   constexpr int64_t kHeadDim = 80;
   Problem<int8_t> problem(7, kHeadDim, 30);
@@ -433,7 +434,7 @@ TEST_P(AttentionTest, Int8ProductsAreCloseToFloat) {
   }
 }
 
-// Weights that a step cannot stand for.
+// Weights that no quantization step represents: zero and NaN.
 TEST_P(AttentionTest, Int8ProductsOfNothing) {
   Problem<int8_t> problem(1, 32, 32);
   problem.RoundQueries(33);
@@ -447,8 +448,8 @@ TEST_P(AttentionTest, Int8ProductsOfNothing) {
   for (const float x : Finish(states, 0, 32)) EXPECT_TRUE(std::isnan(x));
 }
 
-// A value that one row of a group sees and its neighbour does not may be NaN for the one only: also
-// where both see the other key of a pair.
+// A value that is NaN reaches only the rows that see it. A neighbour that sees the other key of its
+// pair is not affected.
 TEST_P(AttentionTest, ANanValueReachesOnlyTheRowsThatSeeIt) {
   const auto test = [&](auto problem) {
     constexpr int64_t kKey = 12;
@@ -472,7 +473,7 @@ TEST_P(AttentionTest, ANanValueReachesOnlyTheRowsThatSeeIt) {
   test(Problem<BF16>(12, 100, 5));
 }
 
-// What a span ends in the middle of counts as if nobody stood behind it, whatever its parity.
+// A span counts its own keys alone, even where it begins or ends inside a pair or quad.
 TEST_P(AttentionTest, EverySpanIsItsKeysAlone) {
   const auto test = [&](auto problem) {
     for (int32_t begin = 0; begin < 7; ++begin) {
@@ -602,7 +603,7 @@ TEST_P(AttentionTest, MergingWithEmptyIsTheIdentity) {
   EXPECT_TRUE(still_empty == empty);
 }
 
-// A tile whose scores lie far above or below counts alone, or not at all.
+// A tile with scores far above another's replaces it; one with scores far below vanishes.
 TEST_P(AttentionTest, FarScoresReplaceOrVanish) {
   constexpr int64_t kHeadDim = 16;
   Problem<float> low(1, kHeadDim, 9), high(1, kHeadDim, 10);
@@ -610,7 +611,7 @@ TEST_P(AttentionTest, FarScoresReplaceOrVanish) {
   for (int64_t d = 0; d < kHeadDim; ++d) low.q[d] = high.q[d] = 40;
   for (int64_t i = 0; i < low.k.size(); ++i) {
     low.k[i] = -1;  // scores of -160
-    high.k[i] = 1;  // and of 160
+    high.k[i] = 1;  // scores of 160
   }
   States only_high(1, kHeadDim), low_high(1, kHeadDim), high_low(1, kHeadDim);
   high.Run(table(), only_high);
@@ -618,7 +619,7 @@ TEST_P(AttentionTest, FarScoresReplaceOrVanish) {
   high.Run(table(), low_high);
   high.Run(table(), high_low);
   low.Run(table(), high_low);
-  // Zeros may differ in sign, so the numbers are compared.
+  // Zeros may differ in sign, so the test compares numbers, not bits.
   for (int64_t i = 0; i < kStateHeader + kHeadDim; ++i) {
     if (i > 0 && i < kStateLanes) continue;
     EXPECT_EQ(low_high.Row(0)[i], only_high.Row(0)[i]) << i;
@@ -645,8 +646,8 @@ TEST_P(AttentionTest, ScoresOfMinusInfinityWeighNothing) {
   EXPECT_EQ(Finish(states, 0, 8), std::vector<float>(8, 0.0f));
 }
 
-// A bias of zeros changes nothing, and one too low for a float's exponent, or for any number,
-// leaves no weight.
+// A bias of zeros changes nothing. A bias too low for a float's exponent, or for any number, leaves
+// no weight.
 TEST_P(AttentionTest, ABiasIsAddedToTheScaledScore) {
   Problem<float> problem(2, 24, 13);
   problem.spans = {{0, 64}, {10, 20}};

@@ -1,5 +1,5 @@
-// Masked loads must not touch what lies past the end: every input here ends where the page after
-// it may not be read, and a kernel that reads further crashes.
+// Masked loads must touch nothing past the end. Every input here ends before an unreadable page, so
+// a kernel that reads further crashes.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -18,7 +18,7 @@ class ConvertTest : public IsaTest {
     }
   }
 
-  // Every sign, exponent and leading fraction, with tails around the ties of both formats.
+  // Tests every sign, exponent and leading fraction, with tails around the ties of both formats.
   template <class Half>
   void TestNarrowsAsDefined(void (*kernel)(const float*, int64_t, Half*) noexcept,
                             Half (*definition)(float)) {

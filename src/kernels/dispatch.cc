@@ -30,8 +30,8 @@ CpuidBits Cpuid(uint32_t leaf, uint32_t subleaf) {
   return bits;
 }
 
-// The register files that the operating system saves when it switches threads: a processor may
-// have AVX-512 where the system would lose its registers.
+// The register files that the operating system saves when it switches threads. A processor may have
+// AVX-512 under a system that would lose its registers.
 uint64_t SavedState() {
   constexpr uint32_t kOsXsave = 1u << 27;
   if ((Cpuid(1, 0).ecx & kOsXsave) == 0) return 0;
@@ -58,7 +58,8 @@ constexpr CpuFeature kAvx512[] = {
 constexpr CpuFeature kVnni[] = {
     {"AVX512_VNNI", [] { return (Cpuid(7, 0).ecx & (1u << 11)) != 0; }},
 };
-// Which every processor with bf16 or tiles has, but for Cooper Lake, which does without bf16 then.
+// A feature of every processor with bf16 or tiles but Cooper Lake, which is not given bf16 for that
+// reason.
 constexpr CpuFeature kVbmi[] = {
     {"AVX512_VBMI", [] { return (Cpuid(7, 0).ecx & (1u << 1)) != 0; }},
 };
@@ -70,7 +71,7 @@ constexpr CpuFeature kAmxBf16[] = {
 };
 bool HasAmxInt8() { return (Cpuid(7, 0).edx & (1u << 25)) != 0; }
 
-// The 8 KiB of a thread's tile registers are saved for processes that have asked for it.
+// Asks Linux for tile registers: it saves their 8 KiB a thread only for processes that asked.
 bool TilesPermitted() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
@@ -91,10 +92,10 @@ constexpr CpuFeature kAmx[] = {
 };
 #endif
 
-// Best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well, and every processor
-// with bf16 products has the int8 ones, which that table uses, too. Where a processor has AMX, its
-// VDPBF16PS does half of what f32's multiply-adds do (measured on a Xeon; on Zen 4 twice as much),
-// which is why avx512-amx does without it. To come: "neon" in the list of another processor.
+// Instruction sets, best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well.
+// Every processor with bf16 products has int8 products, and the bf16 table uses both. avx512-amx
+// does without VDPBF16PS: on a Xeon with AMX it does half of what f32's multiply-adds do. On Zen 4
+// it does twice as much (both measured). To come: "neon" in the list of another processor.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512-amx",

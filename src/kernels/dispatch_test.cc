@@ -62,7 +62,7 @@ TEST(DispatchTest, NamesAreUniqueAndTablesComplete) {
   for (const Isa& isa : AllIsas()) {
     EXPECT_TRUE(names.insert(isa.name).second) << isa.name;
     EXPECT_FALSE(isa.description.empty());
-    // A table is a struct of pointers and a number: none of the pointers may be null.
+    // A table is a struct of pointers and one number. No pointer may be null.
     using Pointer = void (*)();
     constexpr size_t kBytes = offsetof(KernelTable, product_bytes);
     static_assert(kBytes % sizeof(Pointer) == 0);

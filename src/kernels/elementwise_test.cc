@@ -11,7 +11,7 @@ using Binary = void (*)(const float*, const float*, int64_t, float*) noexcept;
 
 class ElementwiseTest : public IsaTest {
  protected:
-  // Every size and misalignment: in bounds, in place too, and each element as if it were alone.
+  // Tests every size and misalignment: in bounds, also in place, each element as if it were alone.
   template <class Kernel>
   void ExpectElementwise(Kernel kernel) {
     RandomFloats random(1);
@@ -62,7 +62,7 @@ class ElementwiseTest : public IsaTest {
     }
   }
 
-  // Every 10007th float, more of them around zero, and the special ones.
+  // Every 10007th float, more of them around zero, and the special values.
   static std::vector<float> Sweep() {
     std::vector<float> x;
     for (uint64_t bits = 0; bits <= 0xffffffffu; bits += 10007) {
@@ -73,7 +73,7 @@ class ElementwiseTest : public IsaTest {
     return x;
   }
 
-  // Against the definition. relative(x): the error allowed.
+  // Compares a kernel with its definition. relative(x): the error allowed.
   template <class Relative>
   void ExpectClose(Unary kernel, Unary definition, Relative relative) {
     const std::vector<float> x = Sweep();
@@ -136,7 +136,7 @@ TEST_P(ElementwiseTest, GeluErfWithinSixEpsilon) {
   ExpectClose(table().gelu_erf, scalar().gelu_erf, [](float) { return 6 * kEpsilon; });
 }
 
-// The sigmoid multiplies the relative error of its argument, two epsilon, by the argument.
+// The sigmoid multiplies the relative error of its argument (two epsilon) by the argument.
 TEST_P(ElementwiseTest, GeluTanhWithinFourEpsilonAndItsCondition) {
   ExpectElementwise(table().gelu_tanh);
   ExpectClose(table().gelu_tanh, scalar().gelu_tanh, [](float x) {
@@ -160,7 +160,7 @@ TEST_P(ElementwiseTest, RotateHalf) {
     scalar().rotate_half(cos.data(), sin.data(), half, want.data());
     table().rotate_half(cos.data(), sin.data(), half, got.data());
     EXPECT_TRUE(got.GuardsIntact());
-    // Two products of numbers up to one and a sum: three roundings each.
+    // An output is two products of numbers up to one, and their sum: three roundings.
     for (int64_t i = 0; i < 2 * half; ++i) ASSERT_NEAR(got[i], want[i], 3 * kEpsilon);
     for (int64_t i = 0; i < half; ++i) {
       float pair[2] = {x[i], x[i + half]};
@@ -171,7 +171,7 @@ TEST_P(ElementwiseTest, RotateHalf) {
   }
 }
 
-// Any head's size: of an odd one nothing is mixed.
+// Any head size has its definition's bits; numbers of an odd size are not mixed.
 TEST_P(ElementwiseTest, HadamardHasTheBitsOfItsDefinition) {
   RandomFloats random(4);
   std::vector<int64_t> sizes(std::begin(kOddSizes), std::end(kOddSizes));
@@ -189,7 +189,7 @@ TEST_P(ElementwiseTest, HadamardHasTheBitsOfItsDefinition) {
   }
 }
 
-// One large number among n becomes n of 1 / sqrt(n) of it.
+// One large number among n becomes n numbers of 1 / sqrt(n) of it.
 TEST_P(ElementwiseTest, HadamardSpreadsALargeNumberOverItsBlock) {
   std::vector<float> x(192);
   x[70] = 80;

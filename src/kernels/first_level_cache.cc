@@ -1,4 +1,5 @@
-// Not compiled for any instruction set: this runs before it is known which there are.
+// This file is compiled for no instruction set in particular: it runs before the machine's are
+// known.
 #include "kernels/first_level_cache.h"
 
 #include <unistd.h>

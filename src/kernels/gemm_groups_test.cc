@@ -1,5 +1,5 @@
-// Products with grouped weights are defined to the bit: every instruction set against the scalar
-// kernel, and that against the weights that a panel unpacks to.
+// Products with grouped weights are defined to the bit. Every instruction set is compared with the
+// scalar kernel, and that with the weights that a panel unpacks to.
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +34,7 @@ constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k8, .scaling = Scaling::kZeros, .group = 16},
 };
 
-// A random product, with the extremes of codes and activations among them.
+// A random product, with the extremes of codes and activations among its numbers.
 struct Problem {
   Problem(const GroupFormat& of, int64_t n_rows, int64_t depth, int64_t n_columns, uint32_t seed)
       : format(of),
@@ -80,7 +80,7 @@ struct Problem {
     return row;
   }
 
-  // After changes of a.
+  // Computes the sums again after changes of a.
   void Finish() {
     std::fill_n(sums.data(), sums.size(), int16_t{0});
     for (int64_t r = 0; r < rows; ++r) {
@@ -158,7 +158,7 @@ TEST_P(GemmGroupsTest, HasTheScalarBitsAtEveryShape) {
   }
 }
 
-// More blocks than all tiles of rows go through at once; tiles that are even and that are not.
+// More blocks than one pass of any tile of rows takes, with even and odd tiles.
 TEST_P(GemmGroupsTest, HasTheScalarBitsOverSeveralPasses) {
   for (const GroupFormat& format : kFormats) {
     for (const int64_t rows : {1, 9, 20, 35}) ExpectScalar(Problem(format, rows, 1300, 70, 3));
@@ -205,7 +205,7 @@ TEST_P(GemmGroupsTest, PanelsDoNotDependOnTheRange) {
   }
 }
 
-// Where sums of products of bytes would leave int16.
+// Extremes whose sums of products of bytes would leave int16.
 TEST_P(GemmGroupsTest, ExtremesDoNotSaturate) {
   for (const GroupFormat& format : kFormats) {
     for (const int8_t activation : {-127, 127}) {
@@ -254,7 +254,7 @@ TEST(GroupedWeights, AllThatAreInUseAreTested) {
   for (const GroupFormat& format : kFormats) EXPECT_TRUE(IsInUse(format));
 }
 
-// The scalar kernel, which is held to what the packed weights stand for.
+// The scalar kernel against the numbers that the packed weights represent.
 TEST(GroupedWeights, MultiplyAsTheyUnpack) {
   for (const GroupFormat& format : kFormats) {
     Problem problem(format, 3, 300, 70, 9);

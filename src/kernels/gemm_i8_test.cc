@@ -10,7 +10,7 @@ namespace {
 
 int64_t WholeQuads(int64_t k) { return (k + kQuad - 1) / kQuad * kQuad; }
 
-// A random product of numbers in [-128, 127], both extremes among them.
+// A random product of numbers in [-128, 127], with both extremes among them.
 struct Problem {
   Problem(int64_t n_rows, int64_t depth, int64_t n_columns, uint32_t seed, int64_t offset = 0)
       : rows(n_rows),
@@ -41,7 +41,7 @@ struct Problem {
     a[row * a_stride + i] = static_cast<int8_t>(value);
   }
 
-  // After changes of a or w.
+  // Computes the sums again after changes of a or w.
   void Finish() {
     for (int64_t r = 0; r < rows; ++r) {
       a_sums[r] = 0;
@@ -81,7 +81,7 @@ struct Problem {
     return out;
   }
 
-  // The definition, from the unpacked weight.
+  // The element by definition, from the unpacked weight.
   float Want(int64_t row, int64_t column, bool with_bias) const {
     int64_t dot = 0;
     for (int64_t i = 0; i < k; ++i) dot += int64_t{a[row * a_stride + i]} * w[column * k + i];
@@ -134,15 +134,15 @@ TEST_P(GemmI8Test, IsExactAtEveryShape) {
   }
 }
 
-// More than a mebibyte of outputs, some instruction sets write past the caches, where whole vectors
-// are aligned: with seed 4 they are, with seed 5 they are not.
+// Outputs of more than a mebibyte, which some instruction sets write past the caches where whole
+// vectors are aligned. Seed 4 aligns them, seed 5 does not.
 TEST_P(GemmI8Test, IsExactForManyRowsAndColumns) {
   for (const uint32_t seed : {4, 5}) {
     ExpectExact(Problem(300, 132, 944, seed), /*with_bias=*/seed == 4, 0);
   }
 }
 
-// Rows and depths around the tile registers of AMX: 16 rows, 64 elements.
+// Rows and depths around AMX's tile registers: 16 rows, 64 elements.
 TEST_P(GemmI8Test, IsExactAtEveryShapeOfTiles) {
   for (const int64_t rows : {8, 15, 16, 17, 31, 32, 33, 49, 95, 96, 97, 130}) {
     for (const int64_t k : {4, 60, 64, 68, 127, 128, 130, 255, 256, 260, 576}) {
@@ -203,7 +203,7 @@ TEST_P(GemmI8Test, PanelsDoNotDependOnTheRange) {
   }
 }
 
-// Where a product of neighbours, or the sum of unsigned weights, would leave its type.
+// Extremes for which a product of neighbours, or the sum of unsigned weights, would leave its type.
 TEST_P(GemmI8Test, ExtremesDoNotSaturate) {
   for (const int64_t weight : {-128, -127, 127}) {
     for (const int64_t activation : {-128, 127}) {
@@ -218,7 +218,7 @@ TEST_P(GemmI8Test, ExtremesDoNotSaturate) {
   }
 }
 
-// The largest dot product there is: 2^31 - 2^16. With unsigned weights the sums wrap on the way.
+// The largest possible dot product: 2^31 - 2^16. With unsigned weights the sums wrap on the way.
 TEST_P(GemmI8Test, TheDeepestProductDoesNotOverflow) {
   for (const int64_t weight : {-128, 127}) {
     Problem problem(2, kMaxDepthI8, 3, 8);
@@ -248,7 +248,7 @@ TEST_P(GemmI8Test, ReadsNothingBeyondItsInputs) {
     for (const int64_t columns : {1, 63, 64, 65}) {
       for (const int64_t k : {1, 4, 33, 66}) {
         const Problem problem(rows, k, columns, 10);
-        // What lies outside is 0xff: NaN in the scales, -1 in the rows.
+        // Memory outside is 0xff: NaN in the scales, -1 in the rows.
         for (const bool with_bias : {false, true}) ExpectExact(problem, with_bias, 0);
       }
     }

@@ -27,7 +27,7 @@ struct Product<BF16> {
   static auto Kernel(const KernelTable& table) { return table.gemm_bf16; }
 };
 
-// One problem: rows by k, k by columns, everything outside it poisoned with NaN.
+// One problem: rows by k, k by columns. Everything outside it is NaN.
 template <class Weight>
 struct Problem {
   using Activation = typename Product<Weight>::Activation;
@@ -86,7 +86,7 @@ struct Problem {
     return out;
   }
 
-  // The sum of the magnitudes of the terms of an element.
+  // The sum of the magnitudes of an element's terms.
   double Magnitude(int64_t row, int64_t column) const {
     double sum = std::abs(bias[column]);
     for (int64_t i = 0; i < k; ++i) {
@@ -104,8 +104,9 @@ struct Problem {
 
 class GemmTest : public IsaTest {
  protected:
-  // A sum of k products and a bias in one chain is off by at most (k + 1) roundings of half an
-  // epsilon of the magnitudes; twice that between two of them. VDPBF16PS flushes subnormals.
+  // The bound of the error. One chain of k products and a bias is off by at most (k + 1) roundings,
+  // each half an epsilon of the magnitudes. Two chains differ by twice that. VDPBF16PS flushes
+  // subnormals.
   template <class Weight>
   void ExpectMatchesScalar(const Problem<Weight>& problem, bool with_bias, int64_t offset) {
     const Guarded<float> want = problem.Run(scalar(), with_bias);
@@ -153,7 +154,7 @@ class GemmTest : public IsaTest {
         args.rows = 1;
         Product<Weight>::Kernel(table())(args);
       }
-      // Around the tiles of vector registers, of tile registers, and a block of 96 rows.
+      // Row counts around the tiles of vector registers, of tile registers, and a block of 96 rows.
       for (const int64_t rows : {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 33, 47, 96, 97, 110}) {
         Guarded<float> batch(problem.rows * problem.out_stride);
         GemmArgs args = problem.Args(batch.data());
@@ -218,8 +219,8 @@ TEST_P(GemmTest, F32RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<f
 TEST_P(GemmTest, F16RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<F16>(); }
 TEST_P(GemmTest, BF16RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<BF16>(); }
 
-// More than a mebibyte of outputs, whose whole vectors are aligned: some instruction sets write
-// them past the caches.
+// Outputs of more than a mebibyte with aligned whole vectors: some instruction sets write them past
+// the caches.
 TEST_P(GemmTest, BF16ManyRowsDoNotDependOnTheBatch) {
   const Problem<BF16> problem(300, 132, 944, 4);
   const Guarded<float> all = problem.Run(table());
@@ -243,7 +244,7 @@ TEST_P(GemmTest, F32NanAndInfinityStayInTheirRow) { TestNanAndInfinityStayInThei
 TEST_P(GemmTest, F16NanAndInfinityStayInTheirRow) { TestNanAndInfinityStayInTheirRow<F16>(); }
 TEST_P(GemmTest, BF16NanAndInfinityStayInTheirRow) { TestNanAndInfinityStayInTheirRow<BF16>(); }
 
-// Sums of small integers are exact in any order: no tolerance.
+// Sums of small integers are exact in any order, so the test has no tolerance.
 TEST_P(GemmTest, SmallIntegersAreExact) {
   Problem<BF16> problem(9, 128, 96, 8);
   for (int64_t r = 0; r < 9; ++r) {
@@ -258,7 +259,7 @@ TEST_P(GemmTest, SmallIntegersAreExact) {
   EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * 4), 0);
 }
 
-// The first panel must not be read when only the second is asked for.
+// The kernel must not read the first panel when only the second is asked for.
 TEST_P(GemmTest, OtherPanelsAreNotRead) {
   Problem<float> problem(3, 20, 128, 9);
   const Guarded<float> whole = problem.Run(table());

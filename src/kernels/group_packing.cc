@@ -7,8 +7,9 @@
 namespace godwit::kernels {
 namespace {
 
-// Where numbers of a column lie, in bytes from the start of a block: of a group the first or second
-// F16, and the byte behind so many of them; likewise of the block.
+// Offsets of a column's numbers, in bytes from the start of a block. HalfAt: a group's first or
+// second F16; ByteAt: the byte behind so many of a group's F16s; BlockHalfAt: the block's first or
+// second F16.
 int64_t HalfAt(const GroupFormat& format, int64_t group, int64_t place, int64_t column) {
   return NumbersAt(format, group) + place * kHalvesBytes + 2 * column;
 }
@@ -63,10 +64,10 @@ uint32_t Quad(const uint8_t* codes) {
   return quad;
 }
 
-// The bits of four codes that are left without the low halves, at `first` of each byte.
+// The bits of four codes above their low four, at bit `first` of each byte.
 uint32_t HighBits(uint32_t quad, int first) { return (quad >> 4 & 0x0f0f0f0f) << first; }
 
-// Codes [RunInputs] of a column, to its place in their first line.
+// Packs codes [RunInputs] of a column to their place in their first line.
 void PackRun(Codes codes, const uint8_t* from, std::byte* to) {
   const auto put = [&](uint32_t word) {
     std::memcpy(to, &word, sizeof(word));
@@ -84,7 +85,7 @@ void PackRun(Codes codes, const uint8_t* from, std::byte* to) {
   if (high_bits > 0) put(high);
 }
 
-// What the code stands for before it is scaled.
+// The integer or table entry of a code, before the scale.
 float Integer(const GroupFormat& format, uint8_t code, uint8_t zero) {
   if (format.codes == Codes::k4Table) return format.table[code];
   return static_cast<float>(code - Centre(format) - zero);
@@ -144,7 +145,8 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
   return row;
 }
 
-// Sizes are locals, which no written byte can change, and so are not computed again for each run.
+// Sizes are locals, which no written byte can change, so compilers do not compute them for each
+// run.
 void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel) {
   const auto inputs = static_cast<int64_t>(row.codes.size());
   const int64_t groups = GroupsOfBlock(format), run = RunInputs(format.codes);

@@ -23,7 +23,7 @@ TEST_P(NibblesTest, EachHalfOfAByteIsLookedUp) {
   }
 }
 
-// Max 1960: levels that are the means of what is nearest to them.
+// Levels of Max 1960: each is the mean of the numbers nearest to it.
 TEST(NibbleLevelsTest, AreThoseOfNormalNumbers) {
   const double kDeviation = 127 / 2.733;
   const auto phi = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); };

@@ -7,8 +7,8 @@ namespace {
 
 class NormTest : public IsaTest {
  protected:
-  // The chains are at most n / 8 + 8 additions long, and halving them for the square root leaves
-  // half of their error. y: the size of the result before the bias.
+  // The bound of the error: chains have at most n / 8 + 8 additions, and the square root halves
+  // their error. y: the size of the result before the bias.
   static double Tolerance(int64_t n, double y) { return (n / 8 + 16) * kEpsilon / 2 * y; }
 };
 GODWIT_FOR_EVERY_ISA(NormTest);
@@ -54,7 +54,7 @@ TEST_P(NormTest, LayerNormMatchesScalar) {
   }
 }
 
-// A mean far from zero: the variance is of the distances, not a difference of large squares.
+// A mean far from zero: the variance sums squared distances, and is no difference of large squares.
 TEST_P(NormTest, LayerNormOfADistantMean) {
   constexpr int64_t kSize = 64;
   std::vector<float> x(kSize), weight(kSize, 1), out(kSize);

@@ -16,8 +16,8 @@ Vec16 ZipHigh(Vec16 a, Vec16 b) {
   return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 
-// out[i][j] = rows[j][i] of a square: zipping the first half of the rows with the second turns the
-// bits of an element's place by one, half of all of them after log2(N) times.
+// out[i][j] = rows[j][i] of a square. Zipping the first half of the rows with the second rotates
+// the bits of an element's place by one. After log2(N) times half of the bits have passed.
 template <class Vec, int N>
 void TransposeSquare(const char* const rows[N], char* out, int64_t out_stride) {
   Vec square[N], zipped[N];
@@ -32,8 +32,8 @@ void TransposeSquare(const char* const rows[N], char* out, int64_t out_stride) {
   for (int i = 0; i < N; ++i) std::memcpy(out + i * out_stride, &square[i], sizeof(Vec));
 }
 
-// panel[u][c] = unit u of row c, where a unit is what stands side by side: one element, a pair of
-// bf16 or a quad of int8; for units in [begin, end).
+// panel[u][c] = unit u of row c, for units in [begin, end). A unit is the elements that lie side by
+// side: one element, a pair of bf16 or a quad of int8.
 template <typename Unit>
 void TransposeUnits(const void* const rows[kPanelColumns], int64_t begin, int64_t end,
                     char* panel) {
@@ -47,8 +47,8 @@ void TransposeUnits(const void* const rows[kPanelColumns], int64_t begin, int64_
   }
 }
 
-// A cache line of every row before the next: rows of a power of two all lie in the same few sets of
-// the first-level cache.
+// Transposes a cache line of every row before the next one. Rows of a power of two bytes all lie in
+// the same few sets of the first-level cache.
 template <typename Unit, class Vec>
 void Transpose(const void* const rows[kPanelColumns], int64_t units, char* panel) {
   constexpr int kSide = sizeof(Vec) / sizeof(Unit);
@@ -69,7 +69,7 @@ void Transpose(const void* const rows[kPanelColumns], int64_t units, char* panel
   TransposeUnits<Unit>(rows, whole, units, panel);
 }
 
-// The last `bytes` of every row, fewer than a unit, padded with zeros to one.
+// Packs the last `bytes` of every row, fewer than a unit, padded with zeros to one unit.
 void PadLastUnit(const void* const rows[kPanelColumns], int64_t unit, int64_t unit_bytes,
                  int64_t bytes, char* panel) {
   if (bytes == 0) return;
@@ -82,7 +82,7 @@ void PadLastUnit(const void* const rows[kPanelColumns], int64_t unit, int64_t un
   }
 }
 
-// int8 to int8 + 128, unsigned.
+// Turns int8 into int8 + 128, unsigned.
 void Add128(char* bytes, int64_t n) {
   for (int64_t i = 0; i < n; ++i) bytes[i] = static_cast<char>(bytes[i] ^ '\x80');
 }

@@ -70,7 +70,7 @@ TEST(PackingTest, LayoutOfBF16) {
                          [](int64_t i, int64_t c) { return (i / 2 * 64 + c) * 2 + i % 2; });
 }
 
-// int8 + 128, unsigned; what is padding holds the 128 of zero.
+// Expects int8 + 128, unsigned; padding is zero, hence 128.
 void ExpectLayoutOfI8(int64_t columns, int64_t k) {
   std::vector<int8_t> w(columns * k);
   for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i * 37 - 128);

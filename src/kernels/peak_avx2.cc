@@ -1,17 +1,17 @@
 #include "kernels/tables.h"
 #include "kernels/vec/avx2.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/peak-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-// int8 by way of int16, which never saturates: VPMADDWD and the addition of its sums.
+// Multiplies int8 as int16, which never saturates: VPMADDWD and the addition of its sums.
 int64_t PeakInt8(int64_t rounds) noexcept {
   __m256i a = _mm256_set1_epi16(3), b = _mm256_set1_epi16(-5);
   Forget(a), Forget(b);
   const auto accumulate = [&](__m256i sum) {
-    Forget(a);  // new each time, as far as the compiler knows: or it would multiply once
+    Forget(a);  // hides the value from the compiler, which would multiply once
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
   };
   return RunChains(_mm256_setzero_si256(), rounds, accumulate) * 16;

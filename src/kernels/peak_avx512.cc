@@ -1,12 +1,12 @@
 #include "kernels/tables.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/peak-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-// As in peak_avx2.cc.
+// Multiplies int8 as int16, as peak_avx2.cc does.
 int64_t PeakInt8(int64_t rounds) noexcept {
   __m512i a = _mm512_set1_epi16(3), b = _mm512_set1_epi16(-5);
   Forget(a), Forget(b);

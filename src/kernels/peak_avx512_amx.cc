@@ -1,13 +1,13 @@
 #include "kernels/tables.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/peak-inl.h"
 #include "kernels/tiles_amx-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-// An instruction adds sixteen quads or pairs to each of 16 x 16 sums; four chains of it hide its
+// An instruction adds sixteen quads or pairs to each of 16 x 16 sums. Four chains of it hide its
 // latency.
 template <class Product, int64_t kDepth>
 int64_t PeakOfTiles(int64_t rounds) noexcept {

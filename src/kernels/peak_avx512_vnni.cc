@@ -1,6 +1,6 @@
 #include "kernels/tables.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/peak-inl.h"
 
 namespace godwit::kernels {

@@ -12,8 +12,8 @@
 namespace godwit::kernels::peak_test {
 namespace {
 
-// What a peak kernel says it did is what rates are computed from. That it did it fast is not
-// tested: tests time nothing.
+// The count that a peak kernel returns is the base of all rates. Its speed is not tested: tests
+// time nothing.
 TEST(Peak, EveryInstructionSetCountsItsMultiplyAdds) {
   for (const Isa& isa : AllIsas()) {
     ASSERT_NE(isa.peak, nullptr) << isa.name;
@@ -28,8 +28,8 @@ TEST(Peak, EveryInstructionSetCountsItsMultiplyAdds) {
   }
 }
 
-// Counted by hand: twelve instructions a round (eight in plain loops), and of each the lanes of its
-// register times the products that it adds to one.
+// Multiply-adds of a round, counted by hand: twelve instructions (eight in plain loops), times the
+// register's lanes, times the products that a lane adds.
 TEST(Peak, TheMultiplyAddsOfARoundAreThoseOfItsInstructions) {
   struct Counts {
     int64_t f32, bf16, int8;  // 0: no kernel of its own
@@ -37,7 +37,7 @@ TEST(Peak, TheMultiplyAddsOfARoundAreThoseOfItsInstructions) {
   const std::map<std::string_view, Counts> counts = {
       {"scalar", {8, 0, 0}},
       {"avx2", {12 * 8, 0, 12 * 16}},                           // VFMADD, VPMADDWD on 256 bits
-      {"avx512", {12 * 16, 0, 12 * 32}},                        // the same on 512
+      {"avx512", {12 * 16, 0, 12 * 32}},                        // the same on 512 bits
       {"avx512-vnni", {12 * 16, 0, 12 * 64}},                   // VPDPBUSD
       {"avx512-amx", {12 * 16, 12 * 256 * 32, 12 * 256 * 64}},  // TDPBF16PS, TDPBSUD
       {"avx512-bf16", {12 * 16, 12 * 32, 12 * 64}},             // VDPBF16PS

@@ -1,4 +1,4 @@
-// Rows to int8: every instruction set gives the integers that the definition gives.
+// Rows to int8: every instruction set gives the integers of the definition.
 #include <cmath>
 
 #include "kernels/kernel_test_support.h"

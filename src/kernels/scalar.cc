@@ -1,6 +1,6 @@
-// The definition of every kernel but attention (scalar_attention.cc) and the product with grouped
-// weights (scalar_groups.cc): plain loops. The other tables are tested against it, so sums and
-// functions go through double where that is simple.
+// The definition of all kernels but attention (scalar_attention.cc) and the product with grouped
+// weights (scalar_groups.cc), in plain loops. The other tables are tested against it, so sums and
+// functions are computed in double where that is simple.
 #include "kernels/scalar.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 float ToFloat(float x) { return x; }
 using godwit::ToFloat;
 
-// kDepth: elements of one column that stand side by side in the panel.
+// kDepth: elements of one column that lie side by side in the panel.
 template <class A, class W, int64_t kDepth>
 void GemmRow(const GemmArgs& args, const W* panel, int64_t row, int64_t column) {
   const A* a = static_cast<const A*>(args.a) + row * args.a_stride;

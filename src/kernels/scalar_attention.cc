@@ -15,7 +15,7 @@ float ToFloat(float x) { return x; }
 float ToFloat(int8_t x) { return x; }
 using godwit::ToFloat;
 
-// A NaN beside a number is passed over: it reaches the sums through its own weight.
+// The larger number. A NaN beside a number is passed over: it reaches the sums by its own weight.
 float Larger(float a, float b) { return b > a ? b : a; }
 
 // A tile whose numbers are stored as Storage.
@@ -37,7 +37,7 @@ struct Tile {
 
 float Capped(float score, float cap) { return cap == 0 ? score : cap * std::tanh(score / cap); }
 
-// The scores of a row to its weights; brings the state to the maximum that they have.
+// Turns a row's scores into weights, and brings the state to their maximum.
 void Weigh(TileSpan span, int64_t width, float* scores, float* state) {
   float largest = kMinusInfinity;
   for (int64_t j = span.begin; j < span.end; ++j) {
@@ -51,7 +51,7 @@ void Weigh(TileSpan span, int64_t width, float* scores, float* state) {
     for (int64_t i = 0; i < kLaneFloats; ++i) state[kStateLanes + i] *= factor;
     for (int64_t d = 0; d < width; ++d) state[kStateHeader + d] *= factor;
   }
-  // Where every score is -infinity: 2^(-infinity - 0) is zero, without that it would be NaN.
+  // If every score is -infinity, 2^(-infinity - 0) is zero; without the zero it would be NaN.
   const float reference = state[0] == kMinusInfinity ? 0.0f : state[0];
   for (int64_t j = span.begin; j < span.end; ++j) scores[j] = std::exp2(scores[j] - reference);
 }

@@ -31,7 +31,7 @@ class BlockColumn {
     return static_cast<int8_t>(bytes_[MinPartAt(format_, group, column_)]);
   }
 
-  // Of a group with its activations a [group].
+  // The dot product of a group with its activations a [group].
   int32_t Dot(int64_t group, const int8_t* a) const {
     const uint8_t* codes = bytes_ + group * GroupBytes(format_);
     int32_t dot = 0;
@@ -55,7 +55,7 @@ class BlockColumn {
   int64_t column_;
 };
 
-// s with a group of one row: a [group], and their sum.
+// s plus the product of a group with one row. a: [group]; sum: the sum of a.
 float AddGroup(const GroupFormat& format, const BlockColumn& w, int64_t group, const int8_t* a,
                int16_t sum, float s) {
   int32_t dot = w.Dot(group, a);
@@ -65,7 +65,7 @@ float AddGroup(const GroupFormat& format, const BlockColumn& w, int64_t group, c
   return format.scaling == Scaling::kMins ? std::fma(static_cast<float>(sum), w.Min(group), s) : s;
 }
 
-// x with a block of one row: a [BlockInputs], its scale and sums [groups].
+// x plus the product of a block with one row. a: [BlockInputs]; scale: of a; sums: [groups].
 float AddBlock(const GroupFormat& format, const BlockColumn& w, const int8_t* a, float scale,
                const int16_t* sums, float x) {
   float s = 0;

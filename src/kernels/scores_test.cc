@@ -6,7 +6,7 @@
 namespace godwit::kernels::scores_test {
 namespace {
 
-// Queries, the keys of one tile, and what their scores come to.
+// Queries, the keys of one tile, and room for their scores.
 struct Problem {
   Problem(int64_t rows, int64_t width, int64_t keys, bool biased, uint32_t seed)
       : rows(rows),

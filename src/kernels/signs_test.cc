@@ -3,7 +3,7 @@
 namespace godwit::kernels::signs_test {
 namespace {
 
-// Tables of queries and tiles of signs.
+// Tables of queries, and tiles of signs.
 struct Problem {
   Problem(int64_t rows, int64_t groups, int64_t tiles, uint32_t seed)
       : rows(rows),
@@ -35,7 +35,7 @@ struct Problem {
   Guarded<uint8_t> signs;
 };
 
-// [rows, tiles + 2], of which the last two are not written.
+// Scores [rows, tiles + 2], the last two of which stay unwritten.
 Guarded<float> Scores(const KernelTable& table, const Problem& problem, bool fine = false) {
   const int64_t stride = problem.tiles + 2;
   Guarded<float> scores(problem.rows * stride);
@@ -54,7 +54,7 @@ Guarded<float> Scores(const KernelTable& table, const Problem& problem, bool fin
 
 class SignsTest : public IsaTest {};
 
-// Sums are exact: every instruction set gives the same bits.
+// Sums are exact, so every instruction set gives the same bits.
 TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
   uint32_t seed = 0;
   for (const int64_t rows : {1, 2, 3, 4, 7, 8}) {
@@ -73,8 +73,8 @@ TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
   }
 }
 
-// As they are made: the sum over the dimensions of +q where a key's sign is set, else -q. All
-// other keys have none set.
+// A key's score is the sum over its dimensions: +q where its sign is set, else -q. No other key has
+// a sign set.
 TEST_P(SignsTest, AddUpTheSignsOfAKey) {
   constexpr int64_t kGroups = 8;
   const float q[4 * kGroups] = {3, -1, 2,  0, 5, 5,  -7, 1, 0, 0, 0, 4,  -2, 6, 1,  1,
@@ -106,7 +106,7 @@ TEST_P(SignsTest, AddUpTheSignsOfAKey) {
   }
 }
 
-// The largest there can be: 127 of every group, and of the second table, too.
+// The largest possible score: 127 from every group, also from the second table.
 TEST_P(SignsTest, TheSecondTableIsFiner) {
   Problem problem(1, 256, 1, 1);
   problem.offsets[0] = 3;

@@ -2,7 +2,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/tables.h"
 #include "kernels/vec/avx2.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/table-inl.h"
 
 namespace godwit::kernels {

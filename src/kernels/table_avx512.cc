@@ -2,7 +2,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/tables.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/table-inl.h"
 
 namespace godwit::kernels {
@@ -18,7 +18,7 @@ constinit const KernelTable kAvx512VnniTable =
               {avx512::AttendTileF32, avx512::AttendTileF16, avx512::AttendTileBF16,
                avx512::AttendTileI8, avx512_vnni::AttendTileI8I8, avx512_vnni::ScoreTileI8});
 
-// The second-level cache of processors with AMX has 2 MiB, which two threads of a core may share.
+// Processors with AMX have a second-level cache of 2 MiB, which two threads of a core may share.
 constexpr int64_t kAmxProductBytes = 5 << 18;
 
 constinit const KernelTable kAvx512AmxTable =

@@ -5,14 +5,14 @@ namespace {
 
 class ValuesOfKeysTest : public IsaTest {
  protected:
-  // Keys of any bits, of which NaN in a float type is one.
+  // Tests keys of any bits. In a float type some are NaN.
   template <class T>
   void ExpectValues(DType dtype, int64_t head_dim, int64_t first, uint8_t excess) const {
     const int64_t depth = KvDepth(dtype), dim = head_dim - first;
     Guarded<T> k(KeyElements(depth, head_dim)), v(kTileTokens * PadToLanes(dim));
     RandomFloats random(static_cast<uint32_t>(head_dim));
     for (int64_t i = 0; i < k.size(); ++i) k[i] = static_cast<T>(random.Integer(0, 1 << 30));
-    // As they are stored: behind a key lie zeros.
+    // Zeros lie behind a stored key.
     for (int64_t d = head_dim; d % depth != 0; ++d) {
       for (int64_t j = 0; j < kTileTokens; ++j) k[KeyAt(depth, d, j)] = excess;
     }

@@ -70,7 +70,7 @@ void Scale(const Exec& exec, float factor, MatrixView<float> x) {
   });
 }
 
-// In pieces of a row: a row of logits is long, and there is often one.
+// Caps logits in pieces of a row: a row is long, and often there is only one.
 void SoftCap(const Exec& exec, float cap, MatrixView<float> x) {
   constexpr int64_t kPiece = 4096;
   const int64_t pieces = (x.cols + kPiece - 1) / kPiece;

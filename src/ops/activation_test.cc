@@ -25,7 +25,7 @@ double Oracle(Activation activation, double x) {
   return kNan;
 }
 
-// Under the difference of the two forms of GELU (4e-4), above the error of the kernels' functions.
+// A bound below the difference of the two forms of GELU (4e-4) and above the kernels' errors.
 double Tolerance(double x) { return 16 * kEpsilon * (1 + std::fabs(x)); }
 
 class ActivationTest : public OpsTest {};

@@ -7,15 +7,15 @@
 namespace godwit::ops {
 namespace {
 
-// Nothing is visible from there. Places and distances fit into 32 bits, which convert to float in
-// vectors on every machine.
+// Bounds a number of tokens to 2^30, from where no key is visible. Places and distances then fit
+// into 32 bits, which convert to float in vectors on every machine.
 int32_t Near(int64_t tokens) {
   constexpr int64_t kFar = int64_t{1} << 30;
   return static_cast<int32_t>(std::clamp(tokens, -kFar, kFar));
 }
 
-// ToFloat(ToBF16(x)) of a number. The branch for NaN there would keep the loop below scalar, and
-// make attention of a prompt half as slow again (head_dim 64, AVX2).
+// ToFloat(ToBF16(x)) of a number. A branch for NaN would keep the loop below scalar, and prompt
+// attention would take half as long again (head_dim 64, AVX2).
 float Rounded(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);

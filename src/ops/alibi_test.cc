@@ -52,7 +52,7 @@ TEST(AlibiTest, WithoutSlopesIsZero) {
   EXPECT_EQ(bias, std::vector<float>(5));
 }
 
-// Only places in the cache count, wherever the keys stand in the text.
+// Biases depend on places in the cache alone, not on the keys' positions in the text.
 TEST(AlibiTest, AShiftMovesKeys) {
   for (const bool in_bf16 : {false, true}) {
     const Alibi alibi{.slopes = {0.1f}, .in_bf16 = in_bf16};
@@ -63,14 +63,14 @@ TEST(AlibiTest, AShiftMovesKeys) {
 
 TEST(AlibiTest, InBf16KeysStandOnStairs) {
   const Alibi alibi{.slopes = {0.5f}, .in_bf16 = true};
-  // Eight bits: 256, 258, 260, ties to even.
+  // BF16 has eight bits: 256, 258, 260, ties to even.
   const auto bias = Fill(alibi, 0, {.query = 264, .shift = 0}, 255, 9);
   EXPECT_EQ(bias, (std::vector{-4.5f, -4.0f, -4.0f, -3.0f, -2.0f, -2.0f, -2.0f, -1.0f, 0.0f}));
-  // The slope and the product are rounded too: 0.3 is 0.30078125, 3 times that 0.90234375.
+  // Slope and product are rounded, too: 0.3 is 0.30078125, 3 times that 0.90234375.
   const Alibi odd{.slopes = {0.3f}, .in_bf16 = true};
   EXPECT_EQ(Fill(odd, 0, {.query = 0, .shift = 0}, 3, 1), std::vector{0.90234375f});
   EXPECT_EQ(Fill(odd, 0, {.query = 0, .shift = 0}, 5, 1), std::vector{1.5f}) << "1.50390625";
-  // The position before the product: 77.5 otherwise.
+  // The position is rounded before the product: otherwise 77.5.
   EXPECT_EQ(Fill(odd, 0, {.query = 0, .shift = 0}, 257, 1), std::vector{77.0f});
 }
 

@@ -17,8 +17,8 @@ using kernels::AttendTileArgs;
 using kernels::kTileTokens;
 using kernels::TileSpan;
 
-// The most scratch memory for states of stretches that wait to be merged: that of 28 tokens with 32
-// heads of 128 at a million positions, or of one with 128 heads of 512 at two.
+// The most scratch memory for states of stretches that wait to be merged. It holds 28 tokens with
+// 32 heads of 128 at a million positions, or one token with 128 heads of 512 at two million.
 constexpr int64_t kMostStateBytes = int64_t{512} << 20;
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
@@ -47,15 +47,15 @@ struct RowBlock {
   int64_t rows() const { return end - begin; }
 };
 
-// What a core works in, and the parts of it.
+// The scratch memory of one core.
 struct Scratch {
   float* total;    // states [kBlockRows, StateStride]
-  float* stretch;  // likewise
+  float* stretch;  // states [kBlockRows, StateStride]
   float* queries;  // QueryScratchFloats of kBlockRows
-  float* keys;     // of a tile, that are widened
-  float* values;   // of a tile, that are widened, or its keys', of any type
+  float* keys;     // widened keys of a tile
+  float* values;   // widened values of a tile, or values taken from its keys, of any type
 
-  // narrow: some keys or values are of 4 bits.
+  // narrow: some keys or values have 4 bits.
   static int64_t Floats(const AttentionShape& shape, bool narrow) {
     const int64_t values = kTileTokens * kernels::PadToLanes(shape.value_dim());
     return 2 * StateFloats(shape) + QueryFloats(shape) + (narrow ? KeyFloats(shape) : 0) +
@@ -103,7 +103,7 @@ class Attender {
 
   void Clear(int64_t rows, float* states) const { ClearStates(shape_.value_dim(), rows, states); }
 
-  // Those with which the sums of the block's rows begin.
+  // Sets the states with which the sums of the block's rows begin.
   void Begin(const AttentionRows& text, const RowBlock& block, float* states) const {
     if (text.before == nullptr) return Clear(block.rows(), states);
     std::copy_n(text.before + FirstState(text, block), block.rows() * stride_, states);
@@ -129,7 +129,7 @@ class Attender {
     return {begin / kStretchTokens, (end - 1) / kStretchTokens + 1};
   }
 
-  // Of all sources and rows, the most that a head has.
+  // The most stretches that one head has, over all sources and rows.
   int64_t MostStretches(const AttentionRows& text) const {
     int64_t most = 0;
     for (int64_t head = 0; head < shape_.kv_heads; ++head) {
@@ -145,7 +145,7 @@ class Attender {
     return most;
   }
 
-  // The block's queries for the kernel.
+  // The block's queries in the kernel's form.
   KernelQueries Queries(const AttentionRows& text, const AttentionSource& source,
                         const RowBlock& block, float* scratch) const {
     const int64_t first = block.kv_head * RowsPerHead(text);
@@ -153,8 +153,8 @@ class Attender {
                           source.q.Rows(first + block.begin, first + block.end), scratch);
   }
 
-  // Fetches the first tile of a stretch, which no tile before it does, as far as the caches take
-  // requests without being waited for.
+  // Prefetches the first tile of a stretch, which no earlier tile of this core prefetches. Caches
+  // drop requests that they cannot take without a wait.
   void FetchFirstTile(const AttentionSource& source, int64_t kv_head, int64_t stretch) const {
     int64_t tile = stretch * kStretchTiles;
     if (!source.parts.empty()) {
@@ -168,8 +168,8 @@ class Attender {
     }
   }
 
-  // Folds one stretch into fresh states of the block's rows. goes_on: this core comes to the next
-  // stretch next.
+  // Folds one stretch into fresh states of the block's rows. goes_on: this core folds the next
+  // stretch afterwards.
   void FoldStretch(const AttentionRows& text, const AttentionSource& source,
                    const KernelQueries& queries, const RowBlock& block, int64_t stretch,
                    bool goes_on, const Scratch& scratch, float* states) const {
@@ -193,8 +193,8 @@ class Attender {
     }
   }
 
-  // The states of all that the block's rows see, to the output. Sinks come in here, once for a
-  // query, whoever added up its keys.
+  // Turns the final states of the block's rows into output, or into the text's states. Sink logits
+  // enter here, once for a query, however its keys were split.
   void Finish(const AttentionRows& text, const RowBlock& block, float* states,
               MatrixView<float> out) const {
     if (text.states != nullptr) {
@@ -211,12 +211,12 @@ class Attender {
   }
 
  private:
-  // Of the block, among the floats of the text's states.
+  // The index of the block's first float among the text's states.
   int64_t FirstState(const AttentionRows& text, const RowBlock& block) const {
     return (block.kv_head * RowsPerHead(text) + block.begin) * stride_;
   }
 
-  // next_tile: whose memory is fetched meanwhile; -1: none.
+  // Folds one part of a tile into the states. next_tile: the tile to prefetch meanwhile; -1: none.
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
                 int64_t next_tile, const Scratch& scratch, float* states) const {
@@ -225,7 +225,7 @@ class Attender {
     const KvView& kv = source.kv;
     const BF16* const centre = kv.Centre(block.kv_head, part.tile);
     const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
-    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
+    alignas(64) float bias[kBlockRows * kTileTokens];  // left unset without a bias
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
     if (centre != nullptr) {
       if (!biased) std::fill_n(bias, block.rows() * kTileTokens, 0.0f);
@@ -245,7 +245,8 @@ class Attender {
                                        : WidenedValues(exec_.kernels, kv, shape_.value_dim(),
                                                        block.kv_head, part.tile, scratch.values);
     const float* const scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr;
-    // Keys and values of 4 bits lie together in the bytes of int8 keys alone.
+    // Keys and values of 4 bits lie together in the bytes of int8 keys, so there are no values to
+    // fetch.
     const bool fetch_values = next_tile >= 0 && !kv.narrow_keys && !in_keys;
     SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
         {.q = queries.data,
@@ -269,12 +270,12 @@ class Attender {
          .q_sums = queries.sums});
   }
 
-  // What each row sees of the part. False if no row sees any of it.
+  // The span of the part that each row sees. False if no row sees any of it.
   bool Spans(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
              const TilePart& part, TileSpan* spans) const {
     const int64_t position = part.tile * kTileTokens;
-    // Both ends rise from row to row, so most tiles are seen whole by all if they are by the outer
-    // two.
+    // Both ends rise from row to row. If the outer two rows see the whole part, all rows do, as for
+    // most tiles.
     const KvRange first = source.visible.At(text.position + block.begin / group_);
     const KvRange last = source.visible.At(text.position + (block.end - 1) / group_);
     if (last.begin <= position + part.begin && first.end >= position + part.end &&
@@ -293,8 +294,8 @@ class Attender {
     return any;
   }
 
-  // What is added to the scores of the tile at `position`: bias [rows, kTileTokens], for the rows
-  // that see any.
+  // Fills bias [rows, kTileTokens], which is added to the scores of the tile at `position`. Rows
+  // that see nothing are left out.
   void Biases(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
               int64_t position, const TileSpan* spans, float* bias) const {
     for (int64_t row = block.begin; row < block.end; ++row) {
@@ -332,14 +333,14 @@ class Attender {
 };
 
 // The rows of one text as tasks for the cores. Many rows: a core takes a block of rows through all
-// that the block sees. Few rows over a long context: the cores share the stretches, too, and their
-// states are merged afterwards.
+// keys that the block sees. Few rows over a long context: the cores share the stretches, too, and
+// merge their states afterwards.
 struct Job {
   const AttentionRows* text;
   int64_t blocks;  // of each KV head
   int64_t first_task;
-  int64_t stretches;  // that are shared, or 0
-  float* states;      // of those, [kv_heads * stretches, rows * state_stride]
+  int64_t stretches;  // shared among cores, or 0
+  float* states;      // of shared stretches, [kv_heads * stretches, rows * state_stride]
   int64_t first_merge;
 };
 
@@ -369,7 +370,8 @@ void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& t
   attender.Finish(text, block, scratch.total, out);
 }
 
-// The stretch of that number among those of all sources and rows, or none.
+// Folds the stretch with this number, counted over all sources and rows. Without one, the states
+// stay empty.
 void RunStretch(const Attender& attender, const AttentionRows& text, const RowBlock& block,
                 int64_t index, const Scratch& scratch, float* states) {
   for (const AttentionSource& source : text.sources) {
@@ -386,7 +388,7 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
   attender.Clear(block.rows(), states);
 }
 
-// More than an eighth of the cores' time, which is what states that wait may take.
+// Whether more than an eighth of the cores' time is idle. Waiting states may take as much.
 bool LeavesIdle(int64_t tasks, int64_t cores) {
   const int64_t turns = (tasks + cores - 1) / cores * cores;
   return 8 * (turns - tasks) > turns;
@@ -411,7 +413,7 @@ bool HasNarrowTiles(std::span<const AttentionRows> texts) {
   });
 }
 
-// As Attention, of texts that share nothing or are not to show it.
+// Attention of texts that share no keys, or whose shared keys are folded already.
 void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
                 std::span<const AttentionRows> texts, std::span<const float> sink_logits,
                 MatrixView<float> out) {
@@ -451,14 +453,14 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
   const auto memory =
       exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape, narrow));
 
-  // Of a job, in the order of tasks: the heads of a tile lie side by side.
+  // A job's block, in the order of tasks: the heads of a tile are neighbours.
   const auto block_of = [&](const Job& job, int64_t index) -> RowBlock {
     const int64_t begin = index % job.blocks * kBlockRows;
     return {.kv_head = index / job.blocks % shape.kv_heads,
             .begin = begin,
             .end = std::min(attender.RowsPerHead(*job.text), begin + kBlockRows)};
   };
-  // Of a block, those of a stretch that is shared.
+  // A block's states of a shared stretch.
   const auto states_of = [&](const Job& job, const RowBlock& block, int64_t stretch) {
     const int64_t rows = attender.RowsPerHead(*job.text);
     return job.states + ((block.kv_head * job.stretches + stretch) * rows + block.begin) *

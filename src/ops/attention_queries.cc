@@ -11,7 +11,7 @@ namespace {
 
 using OneRow = std::array<float, kernels::kMaxHeadDim>;
 
-// The row, in `memory` if it has to be turned as keys are.
+// The row, or its Hadamard transform in `memory` if keys are transformed.
 const float* Turned(const kernels::KernelTable& kernels, bool hadamard, std::span<const float> row,
                     OneRow& memory) {
   if (!hadamard) return row.data();

@@ -19,7 +19,7 @@ struct State {
   explicit State(int64_t head_dim) : dim(head_dim), values(static_cast<size_t>(StateStride(dim))) {
     ClearStates(dim, 1, values.data());
   }
-  // Of one key, whose weight is in some lane.
+  // The state of one key, whose weight is in some lane.
   State(double score, const std::vector<float>& value, size_t lane) : State(std::ssize(value)) {
     key = {score, value};
     const double log2 = score * std::numbers::log2e;
@@ -29,7 +29,7 @@ struct State {
     std::ranges::transform(value, values.begin() + kernels::kStateHeader,
                            [&](float x) { return weight * x; });
   }
-  // The maximum, the lanes of the sum, and what is added up: all that a state says.
+  // The state's content: the maximum, the lanes of the sum, and the weighted values.
   std::vector<float> Said() const {
     std::vector<float> said = {values[0]};
     const auto first = values.begin() + kernels::kStateLanes;
@@ -58,7 +58,7 @@ class AttentionStateTest : public kernels::IsaTest {
     return out;
   }
 
-  // Keys with scores far and near, one of them below everything.
+  // Keys with high and low scores, one of them below everything.
   static std::vector<State> Keys(int64_t dim, size_t n, uint32_t seed) {
     RandomFloats random(seed);
     std::vector<State> keys;
@@ -70,7 +70,7 @@ class AttentionStateTest : public kernels::IsaTest {
     return keys;
   }
 
-  // What a softmax over them gives, in double.
+  // The softmax over the keys, in double.
   static std::vector<double> Softmax(const std::vector<State>& keys,
                                      std::optional<float> sink_logit = {}) {
     double sum = sink_logit ? std::exp(double{*sink_logit}) : 0;
@@ -89,7 +89,7 @@ class AttentionStateTest : public kernels::IsaTest {
   }
 };
 
-// Whoever adds up which keys, in trees of any shape.
+// Any tree of merges gives the same result up to rounding.
 TEST_P(AttentionStateTest, MergingIsAssociativeAndCommutativeUpToRounding) {
   RandomFloats random(1);
   for (const int64_t dim : kDims) {
@@ -109,7 +109,7 @@ TEST_P(AttentionStateTest, MergingIsAssociativeAndCommutativeUpToRounding) {
   }
 }
 
-// A row's bits are those of its own order, however many rows are merged in one call.
+// A row's bits depend on its own order alone, not on how many rows one call merges.
 TEST_P(AttentionStateTest, OneOrderGivesTheSameBits) {
   for (const int64_t dim : kDims) {
     const std::vector<State> keys = Keys(dim, 9, 3);
@@ -147,7 +147,7 @@ TEST_P(AttentionStateTest, NoKeysChangeNothing) {
   }
 }
 
-// One term of the denominator for a query, whoever added up its keys.
+// A sink logit is one term of the denominator for a query, however its keys were split.
 TEST_P(AttentionStateTest, ASinkLogitEntersOnceInTheEnd) {
   for (const int64_t dim : kDims) {
     const std::vector<State> keys = Keys(dim, 10, 5);
@@ -167,7 +167,7 @@ TEST_P(AttentionStateTest, ASinkLogitEntersOnceInTheEnd) {
 
 GODWIT_FOR_EVERY_ISA(AttentionStateTest);
 
-// On its way to another host a state keeps its maximum and its sums; l may be rounded once.
+// A state packed for another host keeps its maximum and its sums. The sum l may be rounded once.
 TEST_P(AttentionStateTest, APackedStateSaysTheSame) {
   for (const int64_t dim : kDims) {
     State total(dim);

@@ -21,7 +21,7 @@ class AttentionTest : public OpsTest {
     int64_t begin, end;
   };
 
-  // All in one call, each text's rows after those of the one before it.
+  // Runs all slices in one call, each text's rows after those of the text before.
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
                                 const std::vector<Slice>& slices,
                                 std::span<const float> sink_logits = {}, const Alibi& alibi = {}) {
@@ -68,8 +68,8 @@ class AttentionTest : public OpsTest {
     return {out.begin() + begin * cols, out.begin() + end * cols};
   }
 
-  // Softmax over the keys, in double. The tolerance covers the float scores, whose errors the
-  // exponential makes relative ones, and the chains of additions in tiles and stretches.
+  // Expects the softmax over the keys, in double. The tolerance covers the float scores, whose
+  // errors the exponential makes relative ones, and the chains of additions in tiles and stretches.
   static void ExpectSoftmax(const AttentionShape& shape, const TextRows& text, int64_t tokens,
                             const std::vector<float>& out, std::span<const float> sink_logits = {},
                             const Alibi& alibi = {}) {
@@ -141,7 +141,7 @@ TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
         MakeShape(3, 3, 24), MakeShape(8, 1, 33), MakeShape(71, 1, 8), MakeShape(5, 5, 63),
         MakeShape(4, 4, 64), MakeShape(2, 1, 100), MakeShape(2, 2, 127), MakeShape(2, 2, 128)}) {
     for (const DType dtype : kFloatTypes) {
-      // Whatever lies outside [37, 290) is NaN and may not show.
+      // Keys outside [37, 290) are NaN and may not show.
       Cache cache(shape, dtype, 320, 1);
       cache.WriteRandom(37, 290);
       const Queries queries(shape, 6, 2);
@@ -160,7 +160,7 @@ TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
   }
 }
 
-// The bits of values that lie beside the keys.
+// Values inside keys give the bits of separate values.
 TEST_P(AttentionTest, ValuesInKeysAreThoseBesideThem) {
   constexpr int64_t kTokens = 9, kPosition = 1100;
   for (const auto& [heads, dim, first] :
@@ -169,7 +169,7 @@ TEST_P(AttentionTest, ValuesInKeysAreThoseBesideThem) {
     AttentionShape in_keys = beside;
     in_keys.values_from = first;
     for (const DType dtype : kFloatTypes) {
-      Cache cache(beside, dtype, kPosition + kTokens, 3);  // what nobody has written is NaN
+      Cache cache(beside, dtype, kPosition + kTokens, 3);  // unwritten memory is NaN
       cache.WriteRandom(30, kPosition + kTokens);
       cache.CopyValuesOfKeys(30, kPosition + kTokens, first);
       const Queries queries(beside, kTokens, 4);
@@ -196,7 +196,7 @@ TEST_P(AttentionTest, TokensThatSeeNothingGetZeros) {
   const std::vector<float> zeros(80, 0.0f);
   const TextRows some{&cache, &queries, kPosition, {.from = kPosition + 2, .until = kPosition + 9}};
   const TextRows late{&cache, &queries, kPosition, {.begin = kPosition + 3}};
-  for (const int64_t tokens : {10, 50}) {  // deep, wide
+  for (const int64_t tokens : {10, 50}) {  // few rows, many rows
     const auto out = Run(On(three_), shape, some, 0, tokens);
     for (int64_t token = 0; token < tokens; ++token) {
       EXPECT_EQ(RowsOf(shape, out, token, token + 1) == zeros, token < 2 || token >= 9) << token;
@@ -242,7 +242,7 @@ TEST_P(AttentionTest, ASinkLogitIsOneMoreTermOfTheDenominator) {
       const TextRows text{&cache, &queries, kPosition, visible};
       const auto wide = Run(On(three_), shape, text, 0, 40, logits);
       ExpectSoftmax(shape, text, 40, wide, logits);
-      // Deep, and on its own: the same bits.
+      // A token alone, with stretches shared among cores, has the same bits.
       for (const int64_t token : {0, 1, 2, 39}) {
         EXPECT_EQ(Run(On(three_), shape, text, token, token + 1, logits),
                   RowsOf(shape, wide, token, token + 1));
@@ -253,8 +253,8 @@ TEST_P(AttentionTest, ASinkLogitIsOneMoreTermOfTheDenominator) {
   }
 }
 
-// Every head has its slope and every token its place, alone, in company, and whoever adds up. The
-// slopes are small, so that far tiles count.
+// Every head has its slope and every token its place: alone, in company, and however keys are
+// split. Slopes are small, so that far tiles count.
 TEST_P(AttentionTest, AlibiBiasesByThePlaceOfATokenAndItsHead) {
   constexpr int64_t kKeys = kStretchTokens + 300, kTokens = 40;
   for (const AttentionShape& shape : {MakeShape(4, 2, 24), MakeShape(5, 1, 16)}) {
@@ -283,7 +283,8 @@ TEST_P(AttentionTest, AlibiBiasesByThePlaceOfATokenAndItsHead) {
   }
 }
 
-// What stretches and sources rest on: to the bit where they are cut, else within rounding.
+// Stretches and sources rest on this law: equal bits where keys are cut at stretches, else equal
+// within rounding.
 TEST_P(AttentionTest, AnyPartitionOfTheKeysMergesToTheSame) {
   constexpr int64_t kTokens = 3;
   constexpr int64_t kKeys = 3 * kStretchTokens + 100;
@@ -353,7 +354,8 @@ TEST_P(AttentionTest, ATokenDoesNotDependOnItsCompany) {
   }
 }
 
-// Deep and wide, short and long, of every type, in any order: each text gets its own bits.
+// Few and many rows, short and long texts, of every type, in any order: each text keeps its own
+// bits.
 TEST_P(AttentionTest, ATextDoesNotDependOnTheOthersOfItsCall) {
   const AttentionShape shape = MakeShape(6, 2, 20);
   const std::vector<float> sink_logits = {0, -1, 2, 1, -3, 0.5};
@@ -415,7 +417,7 @@ TEST_P(AttentionTest, TheListOfAllTilesIsAllOfThem) {
   }
 }
 
-// Each KV head its own list: of some tiles, parts of tiles, none.
+// Each KV head has its own list: some tiles, parts of tiles, or none.
 TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
   constexpr int64_t kContext = 3 * kStretchTokens, kTokens = 40;
   RandomFloats random(23);
@@ -438,7 +440,7 @@ TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
         const auto wide = Run(On(three_), shape, text, 0, kTokens);
         ExpectSoftmax(shape, text, kTokens, wide);
         ASSERT_EQ(Run(On(one_), shape, text, 0, kTokens), wide);
-        for (const int64_t token : {0, 20, 39}) {  // deep
+        for (const int64_t token : {0, 20, 39}) {  // few rows
           ASSERT_EQ(Run(On(three_), shape, text, token, token + 1),
                     RowsOf(shape, wide, token, token + 1));
         }
@@ -447,7 +449,7 @@ TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
   }
 }
 
-// As sinks and window see a cache that streams: what lies between is not there.
+// Sinks and a window see a streaming cache like this: the tiles between have no pages.
 TEST_P(AttentionTest, TilesThatAreGoneAreNotLookedFor) {
   constexpr int64_t kContext = 3 * kStretchTokens, kTokens = 5;
   const AttentionShape shape = MakeShape(4, 2, 16);
@@ -468,7 +470,7 @@ TEST_P(AttentionTest, TilesThatAreGoneAreNotLookedFor) {
   EXPECT_EQ(run(), expected);
 }
 
-// Keys that come by in parts of whole stretches, by rows that are deep and rows that are wide.
+// Keys arrive in parts of whole stretches, for few rows and for many.
 TEST_P(AttentionTest, SumsGoOnWhereOthersEnded) {
   constexpr int64_t kContext = 5 * kStretchTokens;
   const AttentionShape shape = MakeShape(4, 2, 20);
@@ -498,7 +500,7 @@ TEST_P(AttentionTest, SumsGoOnWhereOthersEnded) {
   }
 }
 
-// Each key counts as often as the bias of its head says: an infinite one hides it, a tile, or all.
+// Each key counts as its head's bias says. An infinite bias hides one key, a tile, or all.
 TEST_P(AttentionTest, BiasesCountAndHideKeys) {
   constexpr int64_t kKeys = 3 * kTileTokens + 7, kPosition = 1000;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -588,8 +590,8 @@ TEST_P(AttentionTest, ACancelledBlockOfRowsStopsAtTheNextStretch) {
   EXPECT_EQ(tiles, kStretchTiles);
 }
 
-// As many rows as the cores share, over so long a context that their states would not fit. One
-// page stands for all.
+// The rows are few enough to share stretches, but the context is so long that their states would
+// not fit. One page stands for all.
 TEST_P(AttentionTest, ScratchMemoryIsBounded) {
   constexpr int64_t kTokens = 64, kContext = 1 << 20;
   kernels::KernelTable idle = table();
@@ -601,7 +603,7 @@ TEST_P(AttentionTest, ScratchMemoryIsBounded) {
   AttentionSource source{.kv = cache.View(), .q = q.view()};
   source.kv.page_stride = 0;
   source.kv.slots = kContext / kTileTokens;
-  // Alone, and eight together.
+  // The text alone, and eight together.
   std::vector<AttentionRows> texts;
   for (int64_t i = 0; i < 8; ++i) {
     texts.push_back({.first_row = i * kTokens,

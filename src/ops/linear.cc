@@ -29,7 +29,7 @@ Gemm SelectGemm(const kernels::KernelTable& kernels, DType dtype) {
   }
 }
 
-// Int8 rows share scales: a NaN in them would turn into a number, or everything into NaN.
+// Refuses NaN and infinity: int8 rows share scales, so NaN would become a number or spread to all.
 void CheckFinite(const LinearRows& x, const Weight& w) {
   const int64_t blocks = x.groups == nullptr ? 1 : BlockCount(*x.groups, x.cols);
   for (int64_t i = 0; i < x.rows * blocks; ++i) {
@@ -41,7 +41,7 @@ void CheckFinite(const LinearRows& x, const Weight& w) {
   }
 }
 
-// `panel` to `panel_end` of w, times some rows from `row` on.
+// Multiplies some rows from `row` on by the panels [panel, panel_end) of w.
 void MultiplyGroups(const Exec& exec, const LinearRows& x, const Weight& w, int64_t row,
                     int64_t panel, int64_t panel_end, MatrixView<float> out) {
   const int64_t blocks = BlockCount(w.groups, w.inputs);
@@ -64,7 +64,7 @@ void MultiplyGroups(const Exec& exec, const LinearRows& x, const Weight& w, int6
                             .factors = w.scales.empty() ? nullptr : w.scales.data()});
 }
 
-// What the offsets of a block of rows contribute to some of the outputs.
+// Subtracts the offsets' contribution from the outputs [begin, end) of a block of rows.
 void SubtractOffsets(const float* offsets, const Weight& w, int64_t begin, int64_t end,
                      MatrixView<float> out) {
   for (int64_t row = 0; row < out.rows; ++row) {
@@ -82,7 +82,7 @@ void Check(const Exec& exec, const LinearRows& x, const Weight& w) {
   if (x.dtype == DType::kI8) CheckFinite(x, w);
 }
 
-// `panel` to `panel_end` of w, times the rows [row, row_end) of x.
+// Multiplies the rows [row, row_end) of x by the panels [panel, panel_end) of w.
 void Multiply(const Exec& exec, const LinearRows& x, const Weight& w, int64_t row, int64_t row_end,
               int64_t panel, int64_t panel_end, MatrixView<float> all) {
   const MatrixView<float> out = all.Rows(row, row_end);
@@ -113,16 +113,16 @@ void Multiply(const Exec& exec, const LinearRows& x, const Weight& w, int64_t ro
   }
 }
 
-constexpr int64_t kFewestProductRows = 32;  // of a product that does not wait for memory
+constexpr int64_t kFewestProductRows = 32;  // of a product whose time is not memory's
 
 constexpr int64_t CeilDiv(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-// Whether many rows share a panel, and a task fetches its next one meanwhile.
+// Whether many rows share a panel while a task prefetches its next one.
 bool SharesPanels(const Exec& exec, const Product& product) {
   return exec.kernels.product_bytes > 0 && product.w->dtype != DType::kGrouped;
 }
 
-// Rows that are multiplied together: they stay in the second-level cache. Blocks are even.
+// Rows multiplied together, which stay in the second-level cache. Blocks are even.
 int64_t BlockRows(const Exec& exec, const Product& product) {
   constexpr int64_t kSmallBlock = 96;
   if (!SharesPanels(exec, product)) return kSmallBlock;
@@ -135,15 +135,15 @@ int64_t BlockRows(const Exec& exec, const Product& product) {
   return CeilDiv(CeilDiv(rows, CeilDiv(rows, most)), 16) * 16;
 }
 
-// Panels of a task, which fetches each of them while it is at the one before. Threads differ in
-// speed, so that each should have several tasks.
+// Panels of a task, each of which is prefetched during the one before. Threads differ in speed, so
+// each should have several tasks.
 int64_t PanelsPerTask(int64_t panels, int64_t blocks, int64_t threads) {
   return std::clamp<int64_t>(panels * blocks / (4 * threads), 1, 8);
 }
 
 // The tasks of a product: blocks of rows by ranges of panels, the rows of a range side by side. Few
-// rows take several panels a task, or waking the threads would cost more; they wait for memory,
-// which is read ahead within a task.
+// rows take several panels a task, because waking threads would cost more. They wait for memory,
+// which is prefetched within a task.
 struct Cut {
   Cut(const Exec& exec, const Product& product, int64_t panels_of_few_rows)
       : panels(kernels::PanelCount(product.out.cols)), block_rows(BlockRows(exec, product)) {
@@ -165,7 +165,7 @@ struct Cut {
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out) {
   assert(x.cols == w.inputs);
   if (w.dtype == DType::kF32 || w.dtype == DType::kF16) {
-    // Read where they are. Nobody writes to the input of a product.
+    // The kernel reads the rows in place; a product never writes to its input.
     auto* data = reinterpret_cast<std::byte*>(const_cast<float*>(x.data));
     return Linear(
         exec,

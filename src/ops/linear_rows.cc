@@ -11,8 +11,8 @@
 namespace godwit::ops {
 namespace {
 
-// The kernels read rows in pairs, or in quads. Rows of an odd number of cache lines lie in
-// different sets of a cache, those of 2,048 bytes in two.
+// Memory for rows, which kernels read in pairs or quads. A stride of an odd number of cache lines
+// puts rows into different sets of a cache. Rows of 2,048 bytes would lie in two sets.
 template <typename T>
 LinearRows Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int64_t unit) {
   constexpr int64_t kPerLine = 64 / int64_t{sizeof(T)};
@@ -45,7 +45,7 @@ RowQuantization Quantize(const kernels::KernelTable& kernels, const float* x, in
   return QuantizeRowAsymmetric(x, scale, n, out);
 }
 
-// A row in the blocks of grouped weights.
+// Quantizes a row in the blocks of grouped weights.
 void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t row,
                     LinearRows& rows) {
   const GroupFormat& format = *rows.groups;
@@ -71,7 +71,7 @@ void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t
   }
 }
 
-// The one scale of all rows. A row that is not finite is left out: it is found when it is
+// The one scale of all rows. A row that is not finite is left out here, and found when it is
 // quantized.
 InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixView<const float> x) {
   Workspace::Scope scope(exec.workspace);
@@ -83,7 +83,7 @@ InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixVie
   ValueRange all;
   for (const ValueRange& range : ranges) all = Join(all, range);
   if (how.symmetric) {
-    how.scale = std::max(0x1p-120f, all.max / 127.0f);  // whose inverse does not overflow
+    how.scale = std::max(0x1p-120f, all.max / 127.0f);  // its inverse does not overflow
   } else {
     const AsymmetricScale scale = AsymmetricScaleOf(all);
     how.scale = scale.scale;

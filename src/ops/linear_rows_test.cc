@@ -1,4 +1,4 @@
-// Norms and activations that round or quantize as they go give the bits of those that do not.
+// Norms and activations fused with rounding or quantization give the bits of the separate ones.
 #include "ops/linear_rows.h"
 
 #include "ops/activation.h"

@@ -13,7 +13,7 @@ struct Shape {
   int64_t rows, k, outputs;
 };
 
-// Around the panels, row blocks, register tiles and pairs of every kernel.
+// Shapes around the panels, row blocks, register tiles and pairs of every kernel.
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 3, 63},   {2, 64, 64},   {3, 129, 1100},
                              {7, 65, 65},   {8, 31, 130}, {9, 257, 200}, {95, 33, 66},
                              {96, 16, 64},  {97, 5, 129}, {200, 7, 3},   {1, 300, 1100},
@@ -25,7 +25,7 @@ std::string Text(DType dtype, const Shape& shape) {
 
 class LinearTest : public OpsTest {
  protected:
-  // out = x * w^T + bias in double; bf16 weights meet activations rounded to bf16.
+  // Expects out = x * w^T + bias in double; bf16 weights meet activations rounded to bf16.
   static void ExpectProduct(DType dtype, const GappedMatrix& x, const RawWeight& raw,
                             const std::vector<float>& bias, const GappedMatrix& out) {
     for (int64_t i = 0; i < x.view().rows; ++i) {
@@ -39,7 +39,7 @@ class LinearTest : public OpsTest {
           sum += product;
           magnitude += std::fabs(product);
         }
-        // One rounding for each product and each addition, each relative to a partial sum.
+        // Each product and each addition rounds once, relative to a partial sum.
         const double tolerance =
             static_cast<double>(x.view().cols + 2) * (kEpsilon * magnitude + kTiny);
         ASSERT_NEAR(out.At(i, j), sum, tolerance) << "row " << i << ", output " << j;
@@ -101,7 +101,7 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
   }
 }
 
-// The definition of kernel_table.h, from the integers of weights and rows.
+// The product as kernel_table.h defines it, from the integers of weights and rows.
 std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedMatrix& x,
                                const Weight& w) {
   std::vector<float> out;
@@ -141,7 +141,7 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
   return out;
 }
 
-// Of any storage, and of any number of rows.
+// Several products at once, of any storage and number of rows, are each as if alone.
 TEST_P(LinearTest, SeveralAtOnceAreEachAlone) {
   struct Alone {
     Weight weight;
@@ -197,7 +197,8 @@ TEST_P(LinearTest, Int8IsItsDefinitionToTheBit) {
   }
 }
 
-// x is about scale * (integer - zero point), which the integers' product and the row sums give.
+// x is about scale * (integer - zero point): the integers' product and the row sums give the
+// output.
 TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
   for (const InputScale kind : {InputScale::kPerToken, InputScale::kPerTensor}) {
     for (const Shape& shape : kShapes) {

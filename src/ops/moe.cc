@@ -15,15 +15,15 @@ namespace {
 
 constexpr int64_t kMostOfGroup = 2;
 
-// That a token goes to an expert.
+// One token's way to one expert.
 struct Route {
-  int64_t row;  // of the token among all that go to experts, sorted by expert
+  int64_t row;  // of the token among all rows, sorted by expert
   int32_t expert;
   float share;
 };
 
-// The `count` places in `values` that are highest, best first. Comparisons with NaN are false, so
-// whatever the values, the places are different ones.
+// Sets chosen(0) to chosen(count - 1) to the places of the highest values, best first. Comparisons
+// with NaN are false, so the places differ whatever the values are.
 template <typename Chosen>
 void ChooseHighest(std::span<const float> values, size_t count, const Chosen& chosen) {
   const auto value_of = [&](int32_t place) { return values[place]; };
@@ -38,7 +38,7 @@ void ChooseHighest(std::span<const float> values, size_t count, const Chosen& ch
   }
 }
 
-// Brings the values of experts to -infinity whose group is not chosen.
+// Sets the values of experts to -infinity if their group is not chosen.
 void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
   const size_t groups = static_cast<size_t>(choice.groups), size = values.size() / groups;
   const auto best = static_cast<size_t>(choice.best_of_group);
@@ -63,7 +63,7 @@ void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
   }
 }
 
-// scores: of all experts; values: room for as many.
+// scores: of all experts; values: memory for as many.
 void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::span<float> scores,
                    std::span<float> values, std::span<Route> routes) {
   const ExpertChoice& choice = options.choice;
@@ -101,7 +101,7 @@ std::span<T> Scratch(const Exec& exec, size_t count) {
   return exec.workspace.Matrix<T>(1, static_cast<int64_t>(count)).RowSpan(0);
 }
 
-// Gives every route its row. Returns where each expert's rows begin, and the end of the last:
+// Gives every route its row. Returns the beginnings of each expert's rows, and the end of the last:
 // [experts + 1].
 std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes, int64_t experts) {
   const auto begins = Scratch<int64_t>(exec, static_cast<size_t>(experts) + 1);
@@ -122,20 +122,20 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
   return begins;
 }
 
-// An expert, and its rows among those of all that run together.
+// An expert, and its rows among those of all experts that run together.
 struct Load {
   const Expert* expert;
   int64_t begin, end;
 };
 
-// A row that an expert reads: a token's, times a factor.
+// A row that an expert reads: a token's row times a factor.
 struct Reading {
   int64_t token;
   float factor;
 };
 
-// rows = what each expert makes of its own: of x's rows `readings` [rows.rows]. gate_up: scratch,
-// of at least as many rows.
+// rows = each expert's output for its own rows; `readings` [rows.rows] names their rows of x.
+// gate_up: scratch, of at least as many rows.
 void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions& options,
                  MatrixView<const float> x, std::span<const Reading> readings,
                  MatrixView<float> gate_up, MatrixView<float> rows) {
@@ -166,7 +166,7 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
   Linear(exec, downs);
 }
 
-// All experts: together as long as they have no more rows than x, or few.
+// Runs all experts, several together while they have no more rows than x, or few.
 void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options,
                 std::span<const int64_t> begins, MatrixView<const float> x,
                 std::span<const Reading> readings, MatrixView<float> rows) {
@@ -177,7 +177,7 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
   const auto up =
       exec.workspace.Matrix<float>(std::min(most, rows.rows), w.experts.front().up.outputs);
   size_t count = 0;
-  int64_t begin = 0;  // of the loads' rows
+  int64_t begin = 0;  // among the loads' rows
   const auto run = [&](int64_t end) {
     if (begin == end) return;
     RunTogether(exec, loads.first(count), options, x, readings.subspan(begin, end - begin), up,

@@ -15,7 +15,7 @@ struct Shape {
   bool scales_input = false;
 };
 
-// Weights as they are stored, and packed.
+// Weights as stored, and packed.
 struct TestMoe {
   TestMoe(const Shape& shape, DType dtype, ThreadPool& pool)
       : shape(shape), router(DType::kF32, shape.experts, shape.hidden, 1) {
@@ -37,7 +37,7 @@ struct TestMoe {
     for (int64_t i = 0; i < weight.outputs; ++i) weight.bias.push_back(random());
   }
 
-  // Of one token, one expert after another, in double.
+  // The output of one token, one expert after another, in double.
   std::vector<double> Oracle(const std::vector<float>& x) const {
     const auto dot = [&](const RawWeight& w, const Weight& packed, int64_t row,
                          const auto& values) {
@@ -128,8 +128,8 @@ TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
   }
 }
 
-// Wherever the tokens are cut, whatever the threads, and with weights for which activations are
-// rounded.
+// A token's bits are the same for any cut of the tokens and any threads, also with weights for
+// which activations are rounded.
 TEST_P(MoeTest, ATokenDoesNotDependOnItsCompany) {
   constexpr int64_t kTokens = 130;
   for (const DType dtype : kFloatTypes) {

@@ -5,7 +5,7 @@
 namespace godwit::ops::norm_test {
 namespace {
 
-// One row, or one head of it, in double.
+// The norm of one row, or of one head of it, in double.
 std::vector<double> Oracle(const NormWeights& norm, const float* x) {
   const size_t n = norm.weight.size();
   double mean = 0;
@@ -23,10 +23,10 @@ std::vector<double> Oracle(const NormWeights& norm, const float* x) {
   return out;
 }
 
-// `heads` normalised runs in each row of x.
+// Expects `heads` normalised runs in each row of x.
 void ExpectNormed(const NormWeights& norm, const GappedMatrix& x, const GappedMatrix& out) {
   const auto n = static_cast<int64_t>(norm.weight.size());
-  // Sums of n terms, a root, and products with values up to sqrt(n) in size.
+  // The error of sums of n terms, a root, and products with values up to sqrt(n).
   const double tolerance = 4.0 * kEpsilon * static_cast<double>(n + 8) + kEpsilon;
   for (int64_t row = 0; row < x.view().rows; ++row) {
     for (int64_t begin = 0; begin < x.view().cols; begin += n) {

@@ -89,7 +89,7 @@ TEST_P(OutliersTest, ARowWithoutThemIsThePlainProduct) {
             Product(three_, x.view(), Int8Weight(one_, 130, 67, 0)).Values());
 }
 
-// Nothing is rounded but the weights.
+// Only the weights are rounded.
 TEST_P(OutliersTest, ARowOfNothingElseIsAFloatProduct) {
   const GappedMatrix x(3, 67, 4, /*low=*/6, /*high=*/60);
   const Weight weight = Int8Weight(one_, 130, 67, 6);

@@ -19,20 +19,20 @@ namespace {
 using kernels::KernelTable;
 using kernels::kPanelColumns;
 
-// Of panels, a large page (tensor/buffer.cc): threads that touch the same one first would each fill
-// it with zeros, and all but one in vain.
+// Bytes of panels in a task: a large page (tensor/buffer.cc). Threads that first touch the same
+// page would each fill it with zeros, and all but one in vain.
 constexpr int64_t kTaskBytes = int64_t{2} << 20;
 
-// Rows of any type as floats.
+// Turns rows of any type into floats.
 class RowWidener {
  public:
   RowWidener(const KernelTable& kernels, DType from, int64_t inputs)
       : kernels_(kernels), from_(from), inputs_(inputs), aligned_(inputs), wide_(inputs) {}
 
-  // scale: of I8.
+  // scale: of an I8 row.
   const float* Widen(const void* row, float scale) {
     const auto n = static_cast<size_t>(inputs_);
-    if (n == 0) return wide_.data();  // of which memcpy must not be told
+    if (n == 0) return wide_.data();  // memcpy must not get a null pointer
     switch (from_) {
       case DType::kF32:
         std::memcpy(wide_.data(), row, n * sizeof(float));
@@ -61,7 +61,7 @@ class RowWidener {
   std::vector<float> wide_;
 };
 
-// The rows of one panel in another storage than theirs.
+// Converts the rows of one panel to another storage.
 class RowConverter {
  public:
   RowConverter(const KernelTable& kernels, DType from, DType to, int64_t inputs)
@@ -72,7 +72,7 @@ class RowConverter {
         widener_(kernels, from, inputs),
         rows_(kPanelColumns * row_bytes_) {}
 
-  // Row `c` of the panel. *scale: of I8, given or set; not read or written without.
+  // Converts row `c` of the panel. *scale: of I8, given or set; null for other types.
   const void* Convert(const void* row, int64_t c, float* scale) {
     const float* x = widener_.Widen(row, scale == nullptr ? 0 : *scale);
     std::byte* out = rows_.data() + c * row_bytes_;
@@ -107,7 +107,8 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     Throw(ErrorKind::kUnsupported, "an int8 weight of {} inputs, at most {} are supported", inputs,
           kernels::kMaxDepthI8);
   }
-  // Any instruction set would do: conversions and quantization give the same bits on all of them.
+  // Conversions and quantization give the same bits on all instruction sets, so the best one
+  // serves.
   const KernelTable& kernels = *kernels::BestIsa().table;
   if (storage == DType::kGrouped) {
     return PackGroups(

@@ -27,7 +27,7 @@ TEST(UnpackRowTest, GivesBackWhatWasPacked) {
   }
 }
 
-// Threads take two panels at a time here, and one is left over.
+// Threads take two panels at a time here, and one panel is left over.
 TEST(UnpackRowTest, GivesBackManyPanels) {
   ThreadPool pool(2);
   constexpr int64_t kOutputs = 280, kInputs = 3001;
@@ -112,7 +112,7 @@ TEST(PackWeightTest, IntegersStayOrBecomeFloats) {
   }
 }
 
-// An output that is not finite makes what is computed with it NaN, as it would in float.
+// A weight that is not finite makes its outputs NaN, as it would in float.
 TEST(PackWeightTest, WhatIsNotFiniteStaysSo) {
   ThreadPool pool(1);
   const std::vector<float> rows = {0, 0, 1, kNan, kernels::kInfinity, 2};

@@ -14,13 +14,13 @@ RowQuantization Zeros(float scale, int64_t n, int8_t* out) {
   return {.scale = scale, .sum = 0};
 }
 
-// Steps from one positive level of codes to the next, and where the one becomes the other.
+// Positive levels of codes, the steps from one to the next, and the borders between them.
 constexpr int kPositiveLevels = 8;
 constexpr float Level(int i) { return kernels::kNibbleLevels[kPositiveLevels + i]; }
 constexpr float Step(int i) { return Level(i) - Level(i - 1); }
 constexpr float Border(int i) { return (Level(i) + Level(i - 1)) / 2; }
 
-// The squared error of numbers as levels of that scale. Sums in lanes of their own, which compilers
+// The squared error of numbers as levels of that scale. Each lane has its own sum, which compilers
 // turn into vectors.
 float ErrorOfScale(const float* x, int64_t n, float scale) {
   constexpr int64_t kLanes = 8;

@@ -7,7 +7,7 @@
 namespace godwit::ops {
 namespace {
 
-// To the nearest integer, ties to even, for |x| < 2^22: the sum has no room for a fraction.
+// The nearest integer, ties to even, for |x| < 2^22: a sum with the shift keeps no fraction.
 float Nearest(float x) {
   constexpr float kShift = 0x1.8p23f;
   return (x + kShift) - kShift;
@@ -31,7 +31,7 @@ ValueRange Join(ValueRange a, ValueRange b) noexcept {
 }
 
 AsymmetricScale AsymmetricScaleOf(ValueRange range) noexcept {
-  // The difference may overflow where its parts do not; below, 1 / scale must not.
+  // The difference may overflow where its parts do not. Below, 1 / scale must not.
   const float scale = std::max(0x1p-120f, range.max / 255.0f - range.min / 255.0f);
   const float zero_point = std::min(127.0f, std::max(-128.0f, -128.0f - range.min / scale));
   return {scale, static_cast<int32_t>(Nearest(zero_point))};
@@ -45,8 +45,8 @@ RowQuantization QuantizeRowAsymmetric(const float* x, AsymmetricScale scale, int
   float finiteness = 0;
   for (int64_t i = 0; i < n; ++i) {
     finiteness += x[i] * 0.0f;
-    // Bounded before it is rounded and before it is shifted, both of which are exact then. NaN
-    // becomes a bound.
+    // x is bounded before it is rounded and shifted, both of which are exact then. NaN becomes a
+    // bound.
     const float bounded =
         std::min(127.0f - zero_point, std::max(-128.0f - zero_point, x[i] * factor));
     out[i] = static_cast<int8_t>(Nearest(bounded) + zero_point);

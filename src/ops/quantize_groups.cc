@@ -11,15 +11,15 @@ namespace {
 constexpr int64_t kGroup = kQuantizedGroups.group;
 constexpr int64_t kFours = kGroup / 4;
 constexpr float kLowest = -8, kHighest = 7;
-// What the weight of the largest magnitude becomes at first, in steps around the lowest integer:
-// where it is clipped the others are finer.
+// Trials of the integer for the weight of the largest magnitude, in steps around the lowest
+// integer. If it is clipped, the other weights have a finer grid.
 constexpr int kTrials = 9;
 constexpr float kTrialStep = 0.25f;
 
-// Four at once in what every processor has: left to itself, GCC does one after another.
+// A vector of four, which every processor has: GCC alone computes one float after another.
 using Floats = float __attribute__((vector_size(16)));
 
-// To the nearest integer, ties to even, of magnitudes below 2^22.
+// The nearest integers, ties to even, of magnitudes below 2^22.
 Floats Round(Floats x) {
   constexpr float kMagic = 0x1.8p23f;
   return (x + kMagic) - kMagic;
@@ -35,10 +35,10 @@ Floats Integers(Floats x, float inverse) {
 
 struct Fit {
   float scale = 0;
-  float gain = 0;  // of the sum of squares, what the scaled integers explain
+  float gain = 0;  // the part of the sum of squares that the scaled integers explain
 };
 
-// The scale of least squares for the integers that `inverse` leads to.
+// The least-squares scale for the integers that `inverse` gives.
 Fit FitOf(const Floats* x, float inverse) {
   Floats xq = {}, qq = {};
   for (int64_t i = 0; i < kFours; ++i) {
@@ -52,7 +52,7 @@ Fit FitOf(const Floats* x, float inverse) {
   return {.scale = product / square, .gain = product * (product / square)};
 }
 
-// What has the largest magnitude; NaN if one of them is no number, or infinite.
+// The number of the largest magnitude. NaN if any number is NaN or infinite.
 float Largest(const Floats* x) {
   Floats high = x[0], low = x[0], finiteness = x[0] * 0.0f;
   for (int64_t i = 1; i < kFours; ++i) {
@@ -67,8 +67,8 @@ float Largest(const Floats* x) {
 }
 
 float BestScale(const Floats* x, float largest) {
-  if (std::abs(largest) < 0x1p-120f) return 0;  // whose inverse overflows
-  Floats relative[kFours];                      // squares of which neither overflow nor vanish
+  if (std::abs(largest) < 0x1p-120f) return 0;  // its inverse would overflow
+  Floats relative[kFours];                      // their squares neither overflow nor vanish
   for (int64_t i = 0; i < kFours; ++i) relative[i] = x[i] * (1 / largest);
   Fit best;
   for (int trial = 0; trial < kTrials; ++trial) {
@@ -78,7 +78,7 @@ float BestScale(const Floats* x, float largest) {
   return best.scale * largest;
 }
 
-// Group g of a row, whose last one is padded.
+// Loads group g of a row; the last one is padded.
 void LoadGroup(const float* x, int64_t inputs, int64_t g, Floats* to) {
   const int64_t n = std::min(kGroup, inputs - g * kGroup);
   std::memset(to, 0, kGroup * sizeof(float));

@@ -23,7 +23,7 @@ Quantized Quantize(const std::vector<float>& x) {
   return result;
 }
 
-// Sum of squared errors with the scale that takes the largest magnitude to the lowest code.
+// The sum of squared errors if the largest magnitude becomes the lowest code.
 double PlainError(const float* x, size_t n) {
   const float largest =
       *std::max_element(x, x + n, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
@@ -53,7 +53,7 @@ TEST(QuantizeGroupsTest, IsNoWorseThanTheLargestMagnitudeMakesIt) {
   }
 }
 
-// What are multiples of a scale already stay what they are.
+// Multiples of a scale stay what they are.
 TEST(QuantizeGroupsTest, IsExactOnItsOwnGrid) {
   std::vector<float> x(96);
   for (size_t i = 0; i < x.size(); ++i) {
@@ -121,8 +121,7 @@ TEST_P(GroupedLinearTest, IsTheProductOfTheQuantizedWeights) {
   }
 }
 
-// Act order: with the inputs of rows in the order of the groups the product is the same, to the
-// bit.
+// Act order: inputs of rows in the order of the groups give the same product, to the bit.
 TEST_P(GroupedLinearTest, TakesInputsInAnyOrder) {
   for (const int64_t inputs : {1, 40, 128, 333}) {
     const GappedMatrix x(9, inputs, 3);

@@ -97,7 +97,7 @@ TEST_P(QuantizeRowTest, NibblesTellNormalNumbersApart) {
         error += off * off;
         all += double{x[i]} * x[i];
       }
-      // Of endless rows of known deviation 0.0975 (Max 1960).
+      // The error of endless rows is 0.0975 deviations (Max 1960).
       EXPECT_LT(std::sqrt(error / all), 0.125) << n << " numbers of " << deviation;
     }
   }

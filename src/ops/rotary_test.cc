@@ -7,8 +7,8 @@ namespace {
 
 class RotaryTest : public OpsTest {};
 
-// All query heads of KV head 0 token by token, then those of KV head 1: said here without the
-// formula of HeadMajorRow.
+// All query heads of KV head 0 come token by token, then those of KV head 1. The test says so
+// without the formula of HeadMajorRow.
 TEST_P(RotaryTest, RotatesIntoHeadMajorOrder) {
   constexpr int64_t kTokens = 5;
   for (const auto& [heads, kv_heads] : {std::pair{1, 1}, {4, 2}, {6, 2}, {3, 3}, {7, 1}}) {

@@ -8,7 +8,8 @@
 namespace godwit::ops {
 namespace {
 
-// Its rows see all keys from one on: whether a key is shared decides who sees it.
+// Whether the text's rows see all keys from one on. Then sharing alone decides which rows see a
+// key.
 bool SeesAll(const AttentionRows& text) {
   if (text.sources.size() != 1 || text.before != nullptr) return false;
   const AttentionSource& source = text.sources.front();
@@ -18,8 +19,8 @@ bool SeesAll(const AttentionRows& text) {
          text.position + text.rows <= visible.until;
 }
 
-// Tiles at the beginning of both that lie in the same memory. Since the texts parted each writes
-// into pages of its own: where both have a page, all before it are the same, too.
+// The number of tiles at the beginning of both texts that lie in the same memory. Texts write into
+// pages of their own since they parted, so where both share a page, all earlier pages are shared.
 int64_t SameTiles(const KvView& a, const KvView& b) {
   if (a.slots == 0 || b.slots == 0 || a.pages[0] != b.pages[0]) return 0;  // most texts
   if (a.dropped_begin < a.dropped_end || b.dropped_begin < b.dropped_end) return 0;
@@ -36,7 +37,7 @@ int64_t SameTiles(const KvView& a, const KvView& b) {
   return same;
 }
 
-// The positions before it are seen by all rows of both, in the same memory.
+// The end of the positions that all rows of both texts see in the same memory.
 int64_t SharedEnd(const AttentionRows& a, const AttentionRows& b) {
   const AttentionSource& x = a.sources.front();
   const AttentionSource& y = b.sources.front();
@@ -57,7 +58,7 @@ SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alib
   const int64_t count = std::ssize(texts);
   texts_ = exec.workspace.Matrix<AttentionRows>(1, count).RowSpan(0);
   std::uninitialized_copy(texts.begin(), texts.end(), texts_.begin());
-  if (!alibi.slopes.empty()) return;  // a bias of each row's own
+  if (!alibi.slopes.empty()) return;  // a bias differs from row to row
   groups_ = exec.workspace.Matrix<AttentionRows>(1, count / 2).RowSpan(0);
   members_ = exec.workspace.Matrix<Group>(1, count / 2).RowSpan(0);
   size_t groups = 0;
@@ -72,7 +73,7 @@ SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alib
   members_ = members_.first(groups);
 }
 
-// The text and, moved behind it, of the later ones those that share the most with it.
+// A group of the text `first` and the later texts that share the most with it, moved behind it.
 SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
   const AttentionRows& leader = texts_[first];
   Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
@@ -89,7 +90,7 @@ SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
     const auto best = static_cast<size_t>(std::ranges::max_element(ends) - ends.begin());
     const int64_t end = ends[best], rows = group.rows + others[best].rows;
     if (end - begin < kFewestShared || rows > most) break;
-    // Whoever shares little would cut short what the others share.
+    // A text that shares little would cut short the keys that the others share.
     if (group.count > 1 && group.count * (end - begin) <= (group.count - 1) * (group.end - begin)) {
       break;
     }
@@ -100,7 +101,7 @@ SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
   return group;
 }
 
-// A source of one text, in the workspace.
+// A copy of one text's source in the workspace.
 AttentionSource& SharedKeys::CopyOf(const AttentionSource& source) const {
   return *std::construct_at(exec_.workspace.Matrix<AttentionSource>(1, 1).data, source);
 }
@@ -129,7 +130,7 @@ AttentionRows SharedKeys::Together(const Group& group) const {
   source.q = q;
   return {.first_row = 0,
           .rows = group.rows,
-          .position = group.end,  // of all of them: behind what they see
+          .position = group.end,  // behind the keys that all of them see
           .sources = {&source, 1},
           .states = NewStates(group.rows)};
 }

@@ -14,14 +14,14 @@ namespace {
 
 constexpr AttentionShape kShape = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1};
 
-// A text of five stretches and some, of whose pages nothing is read.
+// A text of more than five stretches, whose pages are never read.
 struct Text {
   std::vector<const std::byte*> pages;
   std::vector<float> q;
   AttentionSource source;
   AttentionRows rows;
 
-  // Its own pages begin at the tile `own`.
+  // The text's own pages begin at the tile `own`.
   Text(int id, int64_t own, int64_t tokens)
       : pages(5 * kStretchTiles + 3), q(static_cast<size_t>(tokens * 32)) {
     static const std::vector<std::byte> memory(4 * 128);
@@ -44,7 +44,7 @@ struct Text {
 
 class SharedKeysTest : public testing::Test {
  protected:
-  // How many texts each group has, and where what it shares ends.
+  // The number of texts of each group, and the end of its shared keys.
   std::vector<std::pair<int64_t, int64_t>> Groups(std::vector<Text*> texts,
                                                   const Alibi& alibi = {}) {
     Workspace::Scope scope(workspace_);
@@ -78,7 +78,7 @@ TEST_F(SharedKeysTest, TextsThatShareAreOneGroup) {
       << "what rows do not see is not shared";
 }
 
-// Two books behind one prompt, two questions about each.
+// Two books behind one prompt, and two questions about each.
 TEST_F(SharedKeysTest, WhoSharesTheMostComesTogether) {
   Text a(1, 80, 1), b(2, 35, 1);
   Text other_a = a, other_b = b;
@@ -129,7 +129,7 @@ TEST_F(SharedKeysTest, RowsThatMaySeeOtherKeysReadAlone) {
   EXPECT_EQ(Groups({&a, &b}, alibi), Found());
 }
 
-// Tiles that others hold have no page, in either text.
+// Tiles that other ranks hold have no page in either text.
 TEST_F(SharedKeysTest, WhatIsNowhereIsNotShared) {
   Text a(1, 16, 1), b(2, 16, 1);
   std::fill_n(a.pages.begin() + 20, 30, nullptr);

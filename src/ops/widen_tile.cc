@@ -5,7 +5,7 @@
 namespace godwit::ops {
 namespace {
 
-// Keys lie as k + 128, unsigned.
+// The table of the 4-bit codes. Keys are stored as k + 128, unsigned.
 constexpr std::array<uint8_t, 16> TableWith(int excess) {
   std::array<uint8_t, 16> table{};
   for (size_t i = 0; i < table.size(); ++i) {

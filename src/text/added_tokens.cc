@@ -20,7 +20,7 @@ constexpr const char* kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_to
                                   "pad_token", "cls_token", "mask_token"};
 constexpr const char* kLists[] = {"additional_special_tokens", "extra_special_tokens"};
 
-// A token as text or with what it takes in, as its JSON says it.
+// A token from JSON: its text alone, or an object with flags.
 AddedToken ReadToken(const ConfigDocument& document, const char* key, const json& value) {
   AddedToken token;
   if (value.is_string()) {
@@ -47,7 +47,7 @@ AddedToken ReadToken(const ConfigDocument& document, const char* key, const json
   return token;
 }
 
-// What the files say, by id and by text.
+// The added tokens of all files, by id and by text.
 class Additions {
  public:
   explicit Additions(const Vocabulary& vocabulary) {
@@ -66,7 +66,7 @@ class Additions {
 
   bool Has(std::string_view text) const { return ids_.contains(std::string(text)); }
 
-  // Of added_tokens.json: looked for in normalized text, unless it has a role.
+  // Adds a token of added_tokens.json. It is searched for in normalized text, unless it has a role.
   void AddOld(int32_t id, const std::string& text) {
     Add(id, {.text = text, .normalized = true});
     old_.insert(id);
@@ -109,7 +109,7 @@ void AddDecoder(const ConfigDocument& document, Additions& additions) {
   }
 }
 
-// The old way: text and id.
+// Adds an old file's tokens, which are text and id.
 void AddFile(const ConfigDocument& document, Additions& additions) {
   for (const auto& [text, id] : document.root.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > INT32_MAX) {

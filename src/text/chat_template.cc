@@ -14,16 +14,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Room for a conversation of 50 MB.
+// Memory for a conversation of 50 MB.
 constexpr int64_t kTemplateMemoryBytes = int64_t{512} << 20;
 
-// `message` is an object. Reasoning of earlier turns goes by several names; transformers shows
+// `message` is an object. Reasoning of earlier turns has several names, and transformers shows
 // templates all of them.
 ordered_json WithReasoning(const ordered_json& message) {
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const auto found = message.find(name);
     if (found == message.end() || found->is_null()) continue;
-    // The order of the keys is transformers' as well: a template may print the message.
+    // The order of keys is transformers' as well, because a template may print the message.
     ordered_json named = {{"thinking", *found}};
     for (const auto& [key, value] : message.items()) named[key] = value;
     named["reasoning_content"] = *found;
@@ -103,7 +103,7 @@ ordered_json ParseTemplateVariables(std::string_view text) {
         "{}",
         Quote(text));
   }
-  // Each is looked for among the others.
+  // A limit, because each variable's name is compared with the others.
   constexpr size_t kMostVariables = 1000;
   if (variables.size() > kMostVariables) {
     Throw(ErrorKind::kInput, "template variables: expected at most {}, found {}", kMostVariables,

@@ -1,4 +1,4 @@
-// Our templates and those of real models, against what transformers renders from them.
+// Our templates and those of real models, against transformers' renderings.
 // tools/make_template_goldens.py writes the expectations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 std::filesystem::path Templates() { return TestData() / "templates"; }
 
-// The source that make_template_goldens.py calls `name`; nullopt where it is not on this machine.
+// The source that make_template_goldens.py calls `name`; nullopt if this machine lacks it.
 std::optional<std::string> Source(const std::string& name) {
   if (name.starts_with("own.")) {
     return ReadFile(Templates() / "own" / (name.substr(4) + ".jinja"));
@@ -62,8 +62,8 @@ TEST_P(GoldenTemplate, RendersAsTransformersDoes) {
       EXPECT_EQ(chat.Render(input), want["text"].get<std::string>());
       continue;
     }
-    // minijinja loops over None as over nothing. Jinja refuses; a template that does so is broken
-    // either way, and there is no hook to tell the two apart.
+    // minijinja loops over None as over nothing, and Jinja refuses. A template that does so is
+    // broken either way, and no hook tells the two apart.
     if (want.value("error", "") == "'NoneType' object is not iterable") continue;
     const Error error = ErrorOf([&] { chat.Render(input); });
     EXPECT_THAT(error.what(), HasSubstr(": line "));

@@ -15,7 +15,7 @@ struct FillRole {
   const char* name;
   std::array<std::string_view, 8> spellings;
 };
-// As Qwen and CodeGemma, StarCoder, Granite, DeepSeek, CodeLlama, and GLM spell them.
+// Spellings of Qwen and CodeGemma, StarCoder, Granite, DeepSeek, CodeLlama, and GLM.
 constexpr FillRole kFillRoles[] = {
     {"prefix",
      {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<｜fim▁begin｜>", "▁<PRE>", "<PRE>",
@@ -44,7 +44,7 @@ std::optional<int32_t> IdOfRole(const FillRole& role, const std::map<std::string
   return std::nullopt;
 }
 
-// Texts as tokens, none of which is a special one or one of FillTokens.
+// Encodes texts so that no token is a special one or one of FillTokens.
 class PlainEncoder {
  public:
   PlainEncoder(const FillTokens& tokens, const Tokenizer& tokenizer)
@@ -74,8 +74,8 @@ class PlainEncoder {
   }
 
  private:
-  // Cut behind the first byte of each mark that is spelled out in it; they begin with one of ASCII,
-  // or are as they are.
+  // Cuts the text behind the first byte of each mark spelled out in it. A mark that begins with no
+  // ASCII byte stays whole.
   std::vector<std::string_view> Parted(std::string_view text, std::span<const int32_t> ids) const {
     std::set<std::string> spelled;
     for (const int32_t id : std::set<int32_t>(ids.begin(), ids.end())) {

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 
 constexpr int64_t kVocab = 600;
 
-// The tokenizer of the tiny model, with these behind its 512 tokens.
+// The tiny model's tokenizer, with these tokens behind its 512.
 std::unique_ptr<Tokenizer> With(const std::vector<std::pair<std::string, bool>>& tokens) {
   Json file = ReadJson(TestData() / "tiny-llama/tokenizer.json");
   int id = 512;
@@ -62,7 +62,7 @@ TEST(FillTokensTest, AreFoundByTheirNames) {
   EXPECT_FALSE(FindFillTokens({}, FakeTokenizer(), {}, kVocab));
 }
 
-// Whatever the vocabulary calls them.
+// The model's own names decide, whatever the vocabulary calls the tokens.
 TEST(FillTokensTest, AreWhatTheModelSays) {
   const auto tokens =
       FindFillTokens({{"prefix", 'p'}, {"suffix", 's'}, {"middle", 'm'}, {"file", 'f'}},
@@ -105,7 +105,7 @@ TEST(FillTokensTest, FrameTheTextsAroundAHole) {
             Joined({{1, 512}, ids("x.py\none\n"), ids("a"), {513}, ids("b"), {514}}));
 }
 
-// A text about such tokens has none.
+// A text that spells such tokens has none of them.
 TEST(FillTokensTest, NothingInATextIsAToken) {
   const auto tokenizer = OfCoder();
   const std::string text =

@@ -11,13 +11,13 @@
 namespace godwit {
 namespace {
 
-// A tokenizer, twice its vocabulary, and the states of some schemas.
+// Memory for a tokenizer, twice its vocabulary, and the states of some schemas.
 constexpr int64_t kGrammarMemoryBytes = int64_t{2} << 30;
 constexpr int64_t kTrialMemoryBytes = int64_t{512} << 20;
 
 constexpr const char* kWhat = "the JSON schema";
 
-// What a schema takes too much of is its author's business.
+// Asks the worker. A schema that takes too much is an error of the request.
 std::string Ask(TextWorker& worker, std::string_view doing, WorkerFrame request) {
   try {
     return worker.Call(doing, std::move(request));

@@ -44,7 +44,7 @@ std::function<std::string()> JsonOf(const std::filesystem::path& folder) {
   return [folder] { return ReadTokenizerFile(folder); };
 }
 
-// Chooses among the tokens that may come, now and then of those that come to an end.
+// Chooses among the allowed tokens, now and then among those that end something.
 class Writer {
  public:
   Writer(const std::filesystem::path& folder, int32_t eos)
@@ -57,7 +57,7 @@ class Writer {
 
   const JsonGrammar& grammar() const { return grammar_; }
 
-  // Empty: it has come to no end within so many tokens.
+  // Writes a value of the schema. Empty: the value has no end within so many tokens.
   std::string Write(std::string_view schema, uint32_t seed, int most = 500) const {
     std::mt19937 random(seed);
     const auto matcher = grammar_.Match(schema);
@@ -151,7 +151,7 @@ TEST(JsonGrammar, BlanksComeToAnEnd) {
   EXPECT_THAT(allowed, Not(::testing::Contains(blank)));
 }
 
-// What models write between two tokens where they may write blanks.
+// Blanks between two JSON tokens: as few as models write.
 TEST(JsonGrammar, BlanksAreFew) {
   const Writer writer(ByteLevel(), kEnd);
   const auto tokenizer = LoadTokenizer(ByteLevel());
@@ -164,7 +164,7 @@ TEST(JsonGrammar, BlanksAreFew) {
       const auto allowed = Writer::Ids(matcher->Allowed(tokens));
       return std::ranges::find(allowed, whole.back()) != allowed.end();
     } catch (const Error&) {
-      return false;  // it might not have come that far
+      return false;  // the beginning might not be allowed already
     }
   };
   EXPECT_TRUE(may_follow("{\n", std::string(20, ' ')));
@@ -175,7 +175,7 @@ TEST(JsonGrammar, BlanksAreFew) {
   EXPECT_FALSE(may_follow("{", "  "));
 }
 
-// Whether a text is one of the schema, by what may follow it.
+// Whether a text fulfils the schema: whether it may end there.
 bool IsOf(const Writer& writer, const std::string& schema, const std::string& text) {
   const auto tokenizer = LoadTokenizer(ByteLevel());
   const auto matcher = writer.grammar().Match(schema);
@@ -199,7 +199,7 @@ TEST(JsonGrammar, NoKeysAreInvented) {
   EXPECT_FALSE(
       IsOf(writer, R"({"$ref": "#/$defs/x", "$defs": {"x": )" + inner + "}}", R"({"c": 1})"));
   EXPECT_FALSE(IsOf(writer, R"({"type": "object", "properties": {}})", R"({"c": 1})"));
-  // Where a schema asks for them, or says of no key that it may be there, they come.
+  // Other keys are allowed if a schema asks for them, or says nothing about keys.
   EXPECT_TRUE(
       IsOf(writer, R"({"properties": {"b": {}}, "additionalProperties": true})", R"({"c": 1})"));
   EXPECT_TRUE(IsOf(writer,
@@ -207,7 +207,7 @@ TEST(JsonGrammar, NoKeysAreInvented) {
                    R"({"c": 1})"));
   EXPECT_TRUE(IsOf(writer, R"({"type": "object"})", R"({"c": 1})"));
   EXPECT_TRUE(IsOf(writer, R"({"properties": {"b": {}}, "required": ["c"]})", R"({"c": 1})"));
-  // And where several schemas say what one object has.
+  // Keys are also allowed where several schemas describe one object.
   const std::string both = R"({"allOf": [{"properties": {"b": {}}, "required": ["b"]},
                                          {"properties": {"c": {}}, "required": ["c"]}]})";
   EXPECT_TRUE(IsOf(writer, both, R"({"b": 1, "c": 1})"));
@@ -239,7 +239,7 @@ TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
       HasSubstr("no token that ends"));
 }
 
-// And goes on where the old one was.
+// A new process continues where the killed one was.
 TEST(JsonGrammar, AProcessThatIsKilledIsReplaced) {
   const Writer writer(ByteLevel(), kEnd);
   const auto tokenizer = LoadTokenizer(ByteLevel());
@@ -258,7 +258,7 @@ TEST(JsonGrammar, AProcessThatIsKilledIsReplaced) {
   }
 }
 
-// Deep, wide, or large where it is put together.
+// Schemas that are deep, wide, or large once they are put together.
 TEST(JsonGrammar, WhatTakesTooMuchIsAnError) {
   const Writer writer(ByteLevel(), kEnd);
   std::string deep = "{}";

@@ -27,7 +27,7 @@ namespace {
 // Ten times the largest known.
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-// The largest known takes 350 MB, and a megabyte of text that cannot be cut 130 MB.
+// The largest known tokenizer takes 350 MB, and a megabyte of text without a place to cut 130 MB.
 constexpr int64_t kTokenizerMemoryBytes = int64_t{2} << 30;
 
 void CheckId(int32_t id) {
@@ -40,8 +40,8 @@ std::vector<int32_t> ToIds(std::string_view bytes) {
   return ids;
 }
 
-// The decoder itself lives in the worker. A worker that had to be replaced is told all that the old
-// one knew, so that a text is never missing a piece.
+// A decoder in the worker process. A new worker gets all ids that the old one knew, so that no text
+// is missing.
 class HfStream : public StreamDecoder {
  public:
   HfStream(std::shared_ptr<TextWorker> worker, uint32_t number, bool skip_special_tokens,
@@ -90,9 +90,9 @@ class HfStream : public StreamDecoder {
   std::vector<int32_t> pushed_;  // since the last Flush
 };
 
-// Who encodes: the worker that decodes as well, and for long texts that come at the same time one
-// more for each other core. Each takes as much memory as the first, so there are few of them, and
-// one is started when a text finds the others at work.
+// The workers that encode: the one that decodes as well, and for concurrent long texts one more for
+// each other core. Each takes as much memory as the first, so there are few. One starts when a text
+// finds the others busy.
 class Encoders {
  public:
   explicit Encoders(std::shared_ptr<TextWorker> first) : first_(std::move(first)) {
@@ -101,7 +101,7 @@ class Encoders {
     pieces_.resize(1 + more_.size());
   }
 
-  // Of TextWorker. is_long: of a text that can wait until another one has started.
+  // TextWorker::Call. is_long: the text can wait until another worker has started.
   std::string Call(std::string_view doing, WorkerFrame request, int64_t cost, bool is_long) {
     if (!is_long) return first_->Call(doing, std::move(request), /*cancel=*/nullptr, cost);
     const LeastBusy chosen(*this);
@@ -134,8 +134,8 @@ class Encoders {
 
   const std::shared_ptr<TextWorker> first_;
   std::vector<std::unique_ptr<TextWorker>> more_;
-  std::mutex mutex_;         // of what follows
-  std::vector<int> pieces_;  // of long texts, that each has
+  std::mutex mutex_;         // of the fields below
+  std::vector<int> pieces_;  // the number of long texts' pieces that each worker has
 };
 
 class HfTokenizer : public Tokenizer {
@@ -185,7 +185,7 @@ class HfTokenizer : public Tokenizer {
   using Tokens = std::vector<std::optional<std::string>>;
   static constexpr int32_t kTokensAtOnce = 1024;
 
-  // Those of `first` and the ids behind it.
+  // The texts of `first` and of the ids behind it.
   Tokens AskForTokens(int32_t first) const {
     WorkerFrame request(WorkerRequest::kIdToToken);
     request.Add(first).Add(kTokensAtOnce);
@@ -202,10 +202,10 @@ class HfTokenizer : public Tokenizer {
     return tokens;
   }
 
-  // One request for each piece, so that others' requests are answered in between, of short texts
-  // first. A text that takes too much is its author's business.
+  // Sends one request for each piece, so that other requests are answered in between, short texts
+  // first. A text that takes too much memory is an error of the request.
   std::string AskToEncode(WorkerFrame request, size_t text_bytes, size_t left_bytes) const {
-    // What is left of its text says how many others may go first.
+    // The text's remaining bytes determine how many other requests may go first.
     constexpr size_t kBytesOfATurn = 4 << 10;
     try {
       return encoders_.Call("encoding", std::move(request),
@@ -249,7 +249,7 @@ class HfTokenizer : public Tokenizer {
   const std::vector<int32_t> special_;
   const size_t piece_bytes_;
   mutable std::atomic<uint32_t> streams_ = 0;
-  // A listing asks for one after the other, and a call of the worker takes 10 us.
+  // Tokens looked up already: a listing asks for one after the other, and a call takes 10 us.
   mutable std::mutex tokens_mutex_;
   mutable std::map<int32_t, Tokens> tokens_;
 };
@@ -264,7 +264,7 @@ bool IsLlamaKind(std::string_view tokenizer_class) {
   });
 }
 
-// The token that frames a prompt, or empty where the config declines it.
+// The token in front of or behind a prompt. Empty if the config declines it.
 std::string Framing(const TokenizerConfig& config, std::string_view what, const char* flag_name,
                     bool flag, const char* token_name) {
   if (!flag) return "";
@@ -321,7 +321,7 @@ std::string ReadTokenizerFile(const std::filesystem::path& folder) {
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
   const std::string json = ReadTokenizerFile(folder);
   const std::string file = *FindTokenizerFile(folder);
-  // What frames a text is in the vocabulary already, where it is one.
+  // A vocabulary, unlike a tokenizer.json, already holds the tokens around a text.
   return ParseTokenizer(json, (folder / file).string(),
                         file == "tokenizer.json" ? ReadTokenizerConfig(folder) : TokenizerConfig{});
 }

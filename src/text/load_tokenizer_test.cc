@@ -31,7 +31,7 @@ class TinyTokenizer : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(All, TinyTokenizer, ::testing::Values("byte_level", "sentencepiece"),
                          [](const auto& info) { return info.param; });
 
-// One of each kind that models come with.
+// One tokenizer of each kind that models come with.
 TEST(SmallTokenizers, DoWhatHuggingFaceDoes) {
   int kinds = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TestData() / "tokenizers")) {
@@ -78,7 +78,7 @@ TEST_P(TinyTokenizer, IdsWithoutATokenDecodeToNothing) {
 }
 
 TEST_P(TinyTokenizer, EncodesAMegabyte) {
-  // Half text, half one word: what a merge step costs must not depend on the length of the word.
+  // Half text, half one word: the cost of a merge step must not depend on the word's length.
   std::string text;
   while (text.size() < (size_t{1} << 19)) text += "The godwit flies 11,000 km über das Meer. 🐦\n";
   text += std::string(size_t{1} << 19, 'e');
@@ -188,7 +188,7 @@ TEST(LoadTokenizer, NamesTheBrokenPartInPlainWords) {
   }
 }
 
-// Ids that a post-processor adds are its own word, not the vocabulary's.
+// Ids that a post-processor adds come from the file, not from the vocabulary.
 TEST(LoadTokenizer, RefusesATemplateWithIdsOutsideTheVocabulary) {
   auto file = nlohmann::json::parse(TokenizerJson("byte_level"));
   auto& ids = file["post_processor"]["processors"][1]["special_tokens"]["<s>"]["ids"];

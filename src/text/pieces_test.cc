@@ -58,7 +58,7 @@ const std::vector<std::string>& Texts() {
       "a  <left> b\n <left>\n<left> <right>  c\n<right>\n\nd<right> \n e <right>\nf <word> "
       "g<word>h g<word> h\n"
       "<word>i <Norm> <NORM>\n<norm>j    k        l\n    m        \n<right>",
-      // Composed and decomposed, in front of, behind and between white space.
+      // Composed and decomposed letters in front of, behind and between white space.
       "e\u0301 \u0301a \u0308\n\u0303n\u0303\n\u0327c ﬁ ﬁ\nﬁ ① ⑴\n⑴ Å\u212b\u2126 "
       "\uac00\u1100\u1161\n\u11a8 "
       "ÀÉİı ǅ\u1e9e \u00a8\n\u00a8 ．。\n",
@@ -72,7 +72,7 @@ const std::vector<std::string>& Texts() {
   return *texts;
 }
 
-// Not EXPECT_EQ, which would print them all.
+// EXPECT_EQ would print all ids.
 void ExpectSamePieces(const std::string& name, const std::string& json,
                       std::initializer_list<size_t> sizes) {
   SCOPED_TRACE(name);
@@ -89,7 +89,7 @@ void ExpectSamePieces(const std::string& name, const std::string& json,
   }
 }
 
-// Where a text is cut, no more than a piece is encoded for the first few ids.
+// Where a text can be cut, the first few ids need no more than a piece.
 void ExpectCuts(const std::string& name, const std::string& json) {
   SCOPED_TRACE(name);
   const auto tokenizer = ParseTokenizer(json, name, {}, /*piece_bytes=*/64);
@@ -107,7 +107,7 @@ TEST(Pieces, HaveTheIdsOfTheWhole) {
   for (const std::string& file : files) {
     auto json = nlohmann::json::parse(ReadFile(file));
     ExpectSamePieces(file, json.dump(), {1, 2, 3, 4, 5, 7, 9, 14, 33, 100});
-    // They forbid many a cut: without them the other parts have to.
+    // Added tokens and post-processors forbid many a cut. Without them the other parts have to.
     json["added_tokens"] = nlohmann::json::array();
     json["post_processor"] = nullptr;
     ExpectSamePieces(file + " without added tokens", json.dump(), {1, 3, 4, 6, 11, 50});
@@ -145,7 +145,7 @@ TEST(Pieces, AreCutWhereKnownPatternsAllowIt) {
 
 TEST(Pieces, AreNotCutWhereNothingIsKnown) {
   auto json = nlohmann::json::parse(ReadFile(OwnTokenizers() / "byte_level/tokenizer.json"));
-  // Takes a whole line, white space and all.
+  // The expression takes a whole line, with its white space.
   json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[^z]+";
   ExpectSamePieces("lines", json.dump(), {1, 30});
 }
@@ -162,8 +162,7 @@ TEST(Pieces, RELEASE_HaveTheIdsOfTheWholeInRealTokenizers) {
   }
 }
 
-// Texts that come at the same time are encoded by several processes, and nobody's ids are
-// another's.
+// Several processes encode concurrent texts, and each text gets its own ids.
 TEST(Pieces, TextsOfManyThreadsHaveTheirOwnIds) {
   const auto tokenizer = ParseTokenizer(ReadFile(OwnTokenizers() / "byte_level/tokenizer.json"),
                                         "test", {}, /*piece_bytes=*/256);

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Expressions of Oniguruma, whose \x{...} keeps letters of other scripts out of this file.
+// Expressions of Oniguruma. \x{...} keeps letters of other scripts out of this file.
 constexpr const char* kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr const char* kLlama3 =
@@ -40,7 +40,7 @@ constexpr const char* kDeepSeekV3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kDeepSeekHan = R"([\x{4e00}-\x{9fa5}\x{0800}-\x{4e00}\x{ac00}-\x{d7ff}]+)";
-// Its file lists the letters: those that have a case, but for some scripts and Mathematics.
+// The letters that DeepSeek's file lists: those with a case, except some scripts and Mathematics.
 constexpr const char* kDeepSeekLetters =
     R"(\s?[\p{Lu}\p{Ll}\p{Lt}&&[^\x{560}-\x{588}\x{10c7}\x{10cd}\x{10d0}-\x{10ff}\x{1c80}-\x{1c8f})"
     R"(\x{2d00}-\x{2d2d}\x{a790}-\x{a7ff}\x{ab30}-\x{ab6f}\x{10570}-\x{105bf}\x{10d50}-\x{10d85})"
@@ -59,7 +59,7 @@ ordered_json Digits(bool individual) {
   return {{"type", "Digits"}, {"individual_digits", individual}};
 }
 
-// Spells bytes as letters; with `words`, cuts as GPT-2 does first.
+// Spells bytes as letters. With `words`, first cuts as GPT-2 does.
 ordered_json ByteLevel(bool words) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", false},
@@ -105,7 +105,7 @@ const std::vector<PreTokenizer>& PreTokenizers() {
        .steps = {Split(R"([\r\n])"), Split(R"(\s?\p{L}+)"), Split(R"(\s?\p{P}+)"),
                  Split(kDeepSeekHan), Digits(true), ByteLevel(false)}},
       {.names = {"bloom", "poro-chat", "gpt3-finnish"}, .steps = {Split(kBloom), ByteLevel(false)}},
-      // Of files whose converter did not know the model: as llama.cpp cuts.
+      // For files whose converter did not know the model: llama.cpp's cuts.
       {.names = {"default"},
        .steps = {Split(R"([\p{P}\$\+<=>\^~\|]+)"), Split(kGpt2), Split(R"(\p{N}+)"),
                  Split("[0-9][0-9][0-9]"), ByteLevel(false)}},

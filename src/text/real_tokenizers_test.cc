@@ -18,8 +18,8 @@ using Ids = std::vector<int32_t>;
 
 struct Real {
   std::string folder;
-  std::string golden;  // ggml-vocab-<golden>.gguf.inp and .out; empty where there is none
-  Ids frame;           // what an empty prompt encodes to
+  std::string golden;  // ggml-vocab-<golden>.gguf.inp and .out; may be empty
+  Ids frame;           // ids of an empty prompt
 };
 
 std::string ParamName(const ::testing::TestParamInfo<Real>& info) {
@@ -86,7 +86,7 @@ void ExpectStreamsAddUp(const Tokenizer& tokenizer) {
 void ExpectAnyBytes(const Tokenizer& tokenizer) {
   std::string text;
   while (text.size() < (size_t{1} << 20)) text += "The godwit flies 11,000 km über das Meer. 🐦\n";
-  // Not EXPECT_EQ, which would print them.
+  // EXPECT_EQ would print the texts.
   EXPECT_TRUE(tokenizer.Decode(tokenizer.Encode(text, false), false) == text);
   const std::string bytes = "a\xff\xe2\x82z\xf0\x9f";
   EXPECT_EQ(tokenizer.Encode(bytes, true), tokenizer.Encode(ReplaceInvalidUtf8(bytes), true));
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, RealTokenizer,
     ::testing::Values(Real{"falcon", "falcon", {}}, Real{"gpt2", "gpt-2", {}},
                       Real{"gpt-neox", "mpt", {}}, Real{"llama-2", "llama-spm", {1}},
-                      // The first release adds nothing.
+                      // The first release of Llama 3 adds nothing.
                       Real{"llama-3", "llama-bpe", {}}, Real{"llama-3.1", "llama-bpe", {128000}},
                       Real{"mistral-7b-v0.1", "", {1}}, Real{"opt-roberta", "roberta-bpe", {0, 2}},
                       Real{"phi-3-mini", "phi-3", {}}, Real{"qwen2", "qwen2", {}},

@@ -1,6 +1,5 @@
-// The published tokenizers of real models, taken apart as GGUF has them and put together again: the
-// same ids as those of their tokenizer.json, on the texts of ../shared and on those made to be
-// hard.
+// The published tokenizers of real models, converted to GGUF's form and back. They give the ids of
+// their tokenizer.json, on the texts of ../shared and on texts made to be hard.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,11 +18,11 @@ namespace {
 
 struct Real {
   std::string folder;
-  std::string pre_tokenizer;  // empty for SentencePiece's
+  std::string pre_tokenizer;  // empty for SentencePiece
   SpacePrefix space_prefix = SpacePrefix::kNone;
 };
 
-// Of a corpus. On 2026-11-25 the whole of them, and of a novel, gave the same ids, in two minutes.
+// Bytes of a corpus. On 2026-11-25 all of it, and a novel, gave the same ids, in two minutes.
 constexpr size_t kMostBytes = 100'000;
 
 std::string ParamName(const ::testing::TestParamInfo<Real>& info) {
@@ -39,7 +38,7 @@ void ExpectSameIds(const Tokenizer& made, const Tokenizer& original, const std::
                 << " on: " << ::testing::PrintToString(text.substr(0, 80));
 }
 
-// Those that follow from scores, in the order of the file.
+// Expects the merges that follow from scores, in the order of the file.
 void ExpectSameMerges(const Vocabulary& vocabulary, const std::filesystem::path& file) {
   const auto of = [](const std::string& json) {
     auto merges = ParseJson(json, "tokenizer.json")["model"]["merges"];
@@ -48,7 +47,7 @@ void ExpectSameMerges(const Vocabulary& vocabulary, const std::filesystem::path&
     }
     return merges;
   };
-  // Not EXPECT_EQ, which would print them.
+  // EXPECT_EQ would print the merges.
   EXPECT_TRUE(of(TokenizerJson(vocabulary, "made")) == of(ReadFile(file)));
 }
 
@@ -105,7 +104,7 @@ TEST_P(RealVocabulary, RELEASE_GivesTheIdsOfItsTokenizerJson) {
   }
 }
 
-// The two files that Qwen and GPT-2 were published with, out of their tokenizer.json.
+// The two files that Qwen and GPT-2 were published with, made from their tokenizer.json.
 TEST(RealVocabularies, RELEASE_VocabJsonWithMergesGivesTheSameIds) {
   for (const std::string folder : {"gpt2", "qwen2", "qwen2.5"}) {
     const auto file = SharedTokenizers() / folder / "tokenizer.json";

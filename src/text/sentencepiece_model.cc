@@ -9,15 +9,15 @@
 namespace godwit {
 namespace {
 
-// The fields of one message, in the order of the file. Numbers of fields and their types are those
-// of sentencepiece_model.proto.
+// The fields of one message, in the order of the file. Field numbers and types are those of
+// sentencepiece_model.proto.
 class Fields {
  public:
-  // bytes: the message; begin: where it stands in the file, for messages.
+  // bytes: the message; begin: its offset in the file, for messages.
   Fields(std::string_view bytes, size_t begin, std::string_view what)
       : rest_(bytes), begin_(begin), what_(what), size_(bytes.size()) {}
 
-  // Whether there is one more field, which the calls below then are about.
+  // Moves to the next field, which the calls below read. False: there is none.
   bool Next() {
     if (rest_.empty()) return false;
     const uint64_t tag = Varint();
@@ -48,7 +48,7 @@ class Fields {
     Expect(Type::kVarint, "a number");
     return value_;
   }
-  // An int32 field: negative ones have the sign in all 64 bits.
+  // An int32 field. Negative ones have the sign in all 64 bits.
   int64_t AsSigned() const { return static_cast<int64_t>(AsNumber()); }
 
   float AsFloat() const {
@@ -66,7 +66,7 @@ class Fields {
     return {text_, Offset() - text_.size(), what_};
   }
 
-  // Where the next field begins in the file.
+  // The offset of the next field in the file.
   size_t Offset() const { return begin_ + size_ - rest_.size(); }
 
   [[noreturn]] void Bad(std::string_view expected) const {
@@ -131,7 +131,7 @@ VocabularyToken ReadPiece(Fields fields) {
   return token;
 }
 
-// Ids that are not given, and those below 0 for "none", as SentencePiece has them.
+// Ids have SentencePiece's defaults if they are not given; an id below 0 means "none".
 struct TrainerSpec {
   uint64_t model_type = 1;
   bool treat_whitespace_as_suffix = false;

@@ -18,7 +18,7 @@ std::optional<int32_t> IdOf(const TokenizerConfig& config, const Tokenizer& toke
   return id && *id < vocab_size ? id : std::nullopt;
 }
 
-// Where an id was named, the config's own warning tells which.
+// Warns that no token ends a text. If an id was named, the config's own warning tells which.
 void WarnIfNothingEnds(const TokenizerConfig& config, SpecialTokens& tokens) {
   if (!tokens.eos_ids.empty()) return;
   const auto named = config.named_tokens.find("eos_token");

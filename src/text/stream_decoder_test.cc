@@ -17,7 +17,7 @@ using nlohmann::json;
 struct Variant {
   std::string name;
   std::string tokenizer;  // folder in tests/data/tokenizers
-  json decoder;           // replaces its decoder where not "own"
+  json decoder;           // replaces the tokenizer's decoder unless it is "own"
 };
 
 json Typed(const char* type, json fields = json::object()) {
@@ -64,7 +64,7 @@ class StreamDecoding : public ::testing::TestWithParam<Variant> {
     tokenizer_ = ParseTokenizer(file.dump(), GetParam().name);
   }
 
-  // What the stream makes of `ids`, checking each piece.
+  // The stream's text of `ids`, with each piece checked.
   static std::string Streamed(StreamDecoder& stream, const std::vector<int32_t>& ids) {
     std::string text;
     for (const int32_t id : ids) {
@@ -87,7 +87,7 @@ TEST_P(StreamDecoding, RandomTokensAddUpToDecode) {
     const auto stream = tokenizer_->NewStream(skip);
     for (int round = 0; round < 1500; ++round) {
       std::vector<int32_t> ids(1 + random() % 24);
-      // Narrow ranges bring long runs of byte tokens, spaces and special tokens.
+      // Narrow ranges of ids bring long runs of byte tokens, spaces and special tokens.
       const int32_t low = static_cast<int32_t>(random() % tokenizer_->VocabSize());
       const int32_t width = round % 2 == 0 ? tokenizer_->VocabSize() + 3 : 1 + random() % 40;
       for (int32_t& id : ids)

@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-// What a process may take at most: its own limit, or a smaller one that it has inherited.
+// The memory limit of a process: its own, or a smaller one that it inherited.
 int64_t MemoryLimitMib(int64_t memory_bytes) {
   auto least = static_cast<rlim_t>(memory_bytes);
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
@@ -26,8 +26,8 @@ int64_t MemoryLimitMib(int64_t memory_bytes) {
   return static_cast<int64_t>(least >> 20);
 }
 
-// Calls until bytes have moved; 0 when the other end is gone. A cancelled call is given up only
-// where nothing has come for a while: most have their answer at once.
+// Calls transfer until bytes have moved; 0: the other end is gone. A cancelled call gives up only
+// after a while without bytes: most calls have their answer at once.
 template <typename Transfer>
 size_t Moved(const CancelToken* cancel, Transfer transfer) {
   while (true) {
@@ -49,7 +49,7 @@ bool SendAll(int socket, std::string_view bytes, const CancelToken* cancel) {
   return true;
 }
 
-// Without the folders of a file that it begins with.
+// Removes the folders of the path that `what` begins with.
 std::string WithoutFolders(const std::string& what) {
   const size_t slash = what.substr(0, what.find('"')).rfind('/');
   return slash == what.npos ? what : what.substr(slash + 1);
@@ -82,7 +82,7 @@ void TextWorker::Tell(WorkerFrame request) noexcept {
       Exchange("closing", request.Finish(), request.seconds(), nullptr);
     }
   } catch (const std::exception&) {
-    // The process is gone, and what it knew with it.
+    // The process is gone, and its state with it.
   }
 }
 
@@ -120,10 +120,10 @@ std::string TextWorker::Exchange(std::string_view doing, std::string_view reques
         reply);
 }
 
-// The status and the body.
+// Receives a reply: the status and the body.
 std::string TextWorker::Receive(std::string_view doing, uint32_t seconds,
                                 const CancelToken* cancel) {
-  // The reply to a token comes with one system call.
+  // A reply to one token takes one system call.
   char front[4096];
   uint64_t size = 0;
   size_t have = 0;
@@ -135,7 +135,7 @@ std::string TextWorker::Receive(std::string_view doing, uint32_t seconds,
   while (have < sizeof(size)) have += receive(front + have, sizeof(front) - have);
   std::memcpy(&size, front, sizeof(size));
   have -= sizeof(size);
-  // It cannot hold more than it may hold.
+  // A reply is no larger than the worker's memory limit.
   if (size < std::max<size_t>(have, 1) || size > static_cast<uint64_t>(memory_bytes_)) {
     Throw(ErrorKind::kIo, "{}: a reply of {} bytes from {}", what_, size,
           WorkerProcess::Program().filename().string());

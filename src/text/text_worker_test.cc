@@ -1,4 +1,4 @@
-// What hostile files may do to the program: nothing but an error.
+// Hostile files can cause only an error.
 #include "text/text_worker.h"
 
 #include <gmock/gmock.h>
@@ -29,14 +29,14 @@ ChatInput Says(const char* text) {
   return {.messages = nlohmann::ordered_json::array({{{"role", "user"}, {"content", text}}})};
 }
 
-// A template that does `work` when it is told to, and else says what it is told.
+// A template that does `work` on demand, and otherwise repeats the message.
 ChatTemplate OnDemand(const std::string& work) {
   return ChatTemplate(
       "{% if messages[0].content == 'work' %}" + work + "{% endif %}{{ messages[0].content }}",
       "test template", {});
 }
 
-// Lists nested 60 deep in which each holds the next one twice, as `a` and `b`.
+// Lists nested 60 deep, each of which holds the next one twice, as `a` and `b`.
 constexpr const char* kNested =
     "{% set n = namespace(a=[], b=[]) %}{% for i in range(60) %}"
     "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}";
@@ -76,7 +76,7 @@ TEST(TextWorker, ATemplateThatComputesWithoutEndIsAnError) {
   }
 }
 
-// The same limit in what no operation of a template stops.
+// The limit also holds for work that no operation of a template interrupts.
 TEST(TextWorker, FULL_ATemplateThatPrintsOrSortsWithoutEndIsAnError) {
   for (const char* work : {"{{ n.a }}", "{{ [n.a, n.b] | sort }}"}) {
     const ChatTemplate chat = OnDemand(kNested + std::string(work));
@@ -102,19 +102,19 @@ json Doublings(const char* list, const json& first = nullptr) {
 
 TEST(TextWorker, ANormalizerThatAsksForAllMemoryIsAnError) {
   json file = TokenizerFile();
-  // Four bytes of size, 8.6 GB, in front of nothing.
+  // A size of four bytes, 8.6 GB, in front of nothing.
   file["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "/P///2FiY2Q="}};
   const Error error = ErrorOf([&] { ParseTokenizer(file.dump(), "tokenizer.json"); });
   EXPECT_EQ(error.kind(), ErrorKind::kMemory);
   EXPECT_STREQ(error.what(), "tokenizer.json: loading takes more than 2048 MiB of memory");
 }
 
-// What a client of a server is told, and not where the server keeps its files.
+// A client of a server sees an error without the server's paths.
 TEST(TextWorker, ATextThatTakesAllMemoryIsRefusedWithoutAPath) {
   json file = TokenizerFile();
   file["normalizer"] = {
       {"type", "Replace"}, {"pattern", {{"String", "n"}}}, {"content", std::string(4096, 'n')}};
-  // So large a text has time enough to take the memory first.
+  // The text is so large that it has time to take the memory before the time limit.
   const std::string text(size_t{4} << 20, 'n');
   const auto tokenizer = ParseTokenizer(file.dump(), "/models/my/tokenizer.json", {}, text.size());
   const Error error = ErrorOf([&] { tokenizer->Encode(text, false); });
@@ -180,7 +180,7 @@ TEST(TextWorker, LeavesNoProcessAndNoFileBehind) {
     EXPECT_EQ(chat.Render(Says("hello")), "hello");
     EXPECT_THROW(OnDemand("{% nonsense %}"), Error);
     const auto tokenizer = ParseTokenizer(TokenizerFile().dump(), "tokenizer.json");
-    EXPECT_EQ(OpenFiles(), files + 2);  // one for each of the two that live
+    EXPECT_EQ(OpenFiles(), files + 2);  // one for each of the two live processes
   }
   EXPECT_EQ(OpenFiles(), files);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);

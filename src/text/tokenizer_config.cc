@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 
-// One id or a list; -1 is how some models say "none". Warns of those outside the vocabulary.
+// One id or a list; some models say -1 for "none". Warns of ids outside the vocabulary.
 std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_t vocab_size,
                          std::vector<std::string>& warnings) {
   constexpr int64_t kMostIds = int64_t{1} << 31;
@@ -25,7 +25,7 @@ std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_
   if (value.is_null()) return ids;
   const json list = value.is_array() ? value : json::array({value});
   for (const json& id : list) {
-    // By its value as a double: an integer of JSON may be larger than any of ours.
+    // The value is compared as a double, because a JSON integer may exceed all of our types.
     if (!id.is_number_integer() || id.get<double>() < -1 ||
         id.get<double>() >= static_cast<double>(kMostIds)) {
       document.Bad(
@@ -101,7 +101,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t
 
   for (const char* name : {"generation_config.json", "config.json"}) {
     const ConfigDocument document = ReadConfigDocument(folder, name);
-    // Both are checked, whichever counts.
+    // Both ids are checked, whichever is used.
     const std::vector<int32_t> bos = Ids(document, "bos_token_id", vocab_size, config.warnings);
     const std::vector<int32_t> eos = Ids(document, "eos_token_id", vocab_size, config.warnings);
     if (!config.bos_id && !bos.empty()) config.bos_id = bos.front();

@@ -59,7 +59,7 @@ TEST(TokenizerConfig, MinusOneIsNone) {
   EXPECT_THAT(ReadTokenizerConfig(folder.path()).eos_ids, IsEmpty());
 }
 
-// Also in the file that does not count because another says it, too.
+// Ids outside the vocabulary are warned of, also in a file that another one overrides.
 TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
   constexpr int64_t kVocab = 512;
   for (const char* file : {"config.json", "generation_config.json"}) {
@@ -75,7 +75,7 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
                     AllOf(HasSubstr(file), HasSubstr(key),
                           HasSubstr("must be a token id from 0 to 511"), Not(HasSubstr("\n"))));
       }
-      // As transformers, which takes models that name such ids.
+      // transformers accepts models with such ids, and so does this.
       for (const char* ids : {"1000000000", "512", "[3, 512]"}) {
         const TempFolder folder({{file, fmt::format(R"({{"{}": {}}})", key, ids)}});
         const TokenizerConfig config = ReadTokenizerConfig(folder.path(), kVocab);
@@ -159,7 +159,7 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
 }
 
 TEST(TokenizerConfig, AFileThatIsListedButCannotBeOpenedIsAnError) {
-  // Half of a download: the folder links to a file that never came. Or a link to itself.
+  // Links to a file that never arrived, as in half a download, and to itself.
   for (const char* target : {"never came", "chat_template.jinja"}) {
     const TempFolder folder({{"tokenizer_config.json", R"({"chat_template": "one"})"}});
     std::filesystem::create_symlink(target, folder.path() / "chat_template.jinja");

@@ -21,8 +21,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr size_t kMaxTextBytes = size_t{16} << 20;   // five times the largest known
-constexpr size_t kMaxJsonBytes = size_t{256} << 20;  // as of a tokenizer.json that is a file
-constexpr const char* kSpace = "\u2581";             // what SentencePiece writes for one
+constexpr size_t kMaxJsonBytes = size_t{256} << 20;  // as for a tokenizer.json file
+constexpr const char* kSpace = "\u2581";             // SentencePiece's letter for a space
 
 std::string Base64(std::string_view bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -38,7 +38,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// Text that must not grow beyond what is sent to the process of a tokenizer.
+// Text that may not exceed what the tokenizer's process accepts.
 class JsonText {
  public:
   explicit JsonText(std::string_view what) : what_(what) {}
@@ -145,7 +145,7 @@ class Writer {
     }
   }
 
-  // Those of the kinds, where nothing else is said of them.
+  // Adds tokens by their kind, unless the vocabulary describes them already.
   void CollectAdded() {
     static const AddedToken kSpecial = {.special = true};
     static const AddedToken kPlain = {};
@@ -204,7 +204,7 @@ class Writer {
       }
       return steps;
     }
-    // The pieces of a unigram model lie within words.
+    // Pieces of a unigram model lie within words.
     const bool split = vocabulary_.kind == VocabularyKind::kUnigram;
     if (Prefix() != SpacePrefix::kText && !split) return {};
     return {{{"type", "Metaspace"},
@@ -256,7 +256,7 @@ class Writer {
       single.push_back(frame("EOS", vocabulary_.eos_id));
     }
     if (tokens.empty()) return nullptr;
-    std::vector<ordered_json> pair = single;  // which nobody encodes
+    std::vector<ordered_json> pair = single;  // never encoded
     pair.push_back(part("Sequence", "B", 1));
     return {{"type", "TemplateProcessing"},
             {"single", single},
@@ -272,7 +272,7 @@ class Writer {
     return static_cast<int32_t>(found - vocabulary_.tokens.begin());
   }
 
-  // Of every token, in the order of ids.
+  // Calls each for every token, in the order of ids.
   template <typename Each>
   void ForTokens(const Each& each) {
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -292,7 +292,7 @@ class Writer {
     json_ += "]}";
   }
 
-  // Exactly, as a double has it.
+  // The score as a double, which holds it exactly.
   double Score(size_t id) const {
     return id < vocabulary_.tokens.size() ? double{vocabulary_.tokens[id].score} : 0;
   }
@@ -334,7 +334,8 @@ class Writer {
   const PreTokenizer* pre_tokenizer_ = nullptr;  // of byte-level BPE
   std::vector<std::string> texts_;               // by id
   std::unordered_map<std::string_view, int32_t> ids_;
-  std::map<int32_t, const AddedToken*> added_;  // by id, which theirs need not be
+  std::map<int32_t, const AddedToken*>
+      added_;  // by id, which need not be the id of the token itself
   bool byte_fallback_ = false;
   JsonText json_;
 };

@@ -28,7 +28,7 @@ constexpr size_t kMaxFileBytes = size_t{16} << 20;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// Tokenizers of vocab.json and merges.txt, with what their class says and no file does.
+// Tokenizers of vocab.json and merges.txt, with properties that only their class tells.
 struct MergesClass {
   std::string_view name;
   std::string_view pre_tokenizer;
@@ -53,14 +53,14 @@ const std::vector<MergesClass>& MergesClasses() {
   return all;
 }
 
-// Tokenizers of tokenizer.model that use its ids as they are. Others move them (XGLM, XLM-RoBERTa),
-// or put tokens in between (T5).
+// Tokenizers that use the ids of tokenizer.model as they are. Others shift them (XGLM,
+// XLM-RoBERTa), or put tokens in between (T5).
 constexpr std::array<std::string_view, 9> kPieceClasses = {
     "LlamaTokenizer",     "CodeLlamaTokenizer",  "InternLMTokenizer",
     "InternLM2Tokenizer", "BaichuanTokenizer",   "BaiChuanTokenizer",
     "YiTokenizer",        "PreTrainedTokenizer", "GemmaTokenizer"};
 
-// What transformers takes for a model without a tokenizer_class.
+// The tokenizer class that transformers takes for a model without a tokenizer_class.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kClassesOfModels = {{
     {"gpt2", "GPT2Tokenizer"},
     {"gptj", "GPT2Tokenizer"},
@@ -81,7 +81,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kClasses
     {"gemma3_text", "GemmaTokenizer"},
 }};
 
-// Without "Fast", which says how it is run; empty where neither file says anything.
+// The class without "Fast", which says how it is run. Empty if neither file names one.
 std::string TokenizerClass(const ConfigDocument& main, const fs::path& folder) {
   const ConfigDocument config = ReadConfigDocument(folder, "config.json");
   for (const ConfigDocument* document : {&main, &config}) {
@@ -110,7 +110,7 @@ template <typename Names>
         ConversionCommand(folder));
 }
 
-// Lines of a token in base64 and its number.
+// Whether lines hold a token in base64 and its number.
 bool IsTiktoken(std::string_view bytes) {
   const std::string_view line = bytes.substr(0, bytes.find('\n'));
   const size_t space = line.find(' ');
@@ -123,7 +123,7 @@ bool IsTiktoken(std::string_view bytes) {
          std::ranges::all_of(line.substr(space + 1), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The order of ids is that of `tokens`.
+// Tokens in the order of their ids.
 std::vector<VocabularyToken> ReadVocabJson(const fs::path& file) {
   const json root =
       ParseJson(ReadTextFile(file, kMaxFileBytes), file.native(), {.reject_duplicate_keys = true});
@@ -144,7 +144,7 @@ std::vector<VocabularyToken> ReadVocabJson(const fs::path& file) {
   return tokens;
 }
 
-// A pair on each line; the first may say which version it is.
+// Reads a pair from each line. The first line may state a version.
 std::vector<std::string> ReadMerges(const fs::path& file) {
   const std::string text = ReadTextFile(file, kMaxFileBytes);
   std::vector<std::string> merges;
@@ -174,7 +174,7 @@ Vocabulary ReadPieces(const fs::path& folder, const ConfigDocument& main) {
   Vocabulary vocabulary = ParseSentencePieceModel(bytes, file.native());
   const bool llama = kind == "LlamaTokenizer" || kind == "CodeLlamaTokenizer";
   if (llama || kind == "GemmaTokenizer") {
-    // These normalize nothing, and know better than the file about the space in front.
+    // These classes normalize nothing, and overrule the file about the space in front.
     vocabulary.charsmap.clear();
     vocabulary.remove_extra_whitespaces = false;
     vocabulary.space_prefix = SpacePrefix::kNone;
@@ -221,7 +221,7 @@ std::optional<std::string> FindTokenizerFile(const fs::path& folder) {
 
 std::string ConversionCommand(const fs::path& folder) {
   std::string name = folder.native();
-  // In single quotes a shell changes nothing but those.
+  // In single quotes a shell interprets only single quotes.
   for (size_t at = 0; (at = name.find('\'', at)) != std::string::npos; at += 4) {
     name.replace(at, 1, R"('\'')");
   }

@@ -62,7 +62,7 @@ TEST(VocabularyFiles, TokenizerJsonComesFirst) {
   EXPECT_EQ(FindTokenizerFile(folder.path()), "tokenizer.json");
 }
 
-// A space is put in front of every stretch where "legacy" is not said to be false.
+// A space comes before every stretch unless "legacy" is false.
 TEST(VocabularyFiles, LegacyPutsASpaceBehindSpecialTokens) {
   const auto now = LoadTokenizer(Data("llama"));
   const auto legacy = LoadTokenizer(Data("llama_legacy"));

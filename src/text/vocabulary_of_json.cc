@@ -20,7 +20,8 @@ using nlohmann::json;
 
 constexpr size_t kMaxValues = size_t{1} << 24;  // eight times the most known
 
-// Scripts, cases, contractions, numbers of all lengths, blanks, signs, marks of their own, code.
+// A text with scripts, cases, contractions, numbers of all lengths, blanks, signs, rare marks and
+// code.
 constexpr std::string_view kProbe =
     "Hello world! I'm sure they'll say WE'VE won, don't you?  Two  spaces,   three\tand\t\ttabs\n"
     "\n\nlines \r\n \n  indented\n1 12 123 1234 12345 1234567890 3.14159 1,000,000 2nd x86 a1b2 "
@@ -40,7 +41,7 @@ constexpr std::string_view kProbe =
   Throw(ErrorKind::kUnsupported, "{}: its tokenizer has no form in GGUF: {}", what, why);
 }
 
-// A step without that which changes no ids.
+// The step without options that change no ids.
 json WithoutOffsets(json step) {
   step.erase("trim_offsets");
   if (step.value("type", "") == "ByteLevel" && !step.contains("use_regex")) {
@@ -138,7 +139,7 @@ class Inverse {
     }
   }
 
-  // To be looked for in normalized text counts only where there is a normalizer.
+  // A token counts as searched for in normalized text only if there is a normalizer.
   void AddUnsaid(AddedToken token) {
     token.normalized &= root_.contains("normalizer") && !root_["normalizer"].is_null();
     if (token.single_word || token.lstrip || token.rstrip || token.normalized) {
@@ -146,7 +147,7 @@ class Inverse {
     }
   }
 
-  // "<0x0A>" stands for a byte only beside SentencePiece.
+  // "<0x0A>" stands for a byte only in SentencePiece's vocabularies.
   TokenKind KindOf(const std::string& text) const {
     const bool byte = vocabulary_.kind == VocabularyKind::kSentencePieceBpe && text.size() == 6 &&
                       text.starts_with("<0x") && text.ends_with(">");
@@ -168,7 +169,8 @@ class Inverse {
     }
   }
 
-  // The sooner it is formed, the higher; what no merge forms comes last.
+  // A token's score falls with the place of the merge that forms it. Tokens without a merge come
+  // last.
   void ScoreTokens(const json& model) {
     std::unordered_map<std::string, float> scores;
     for (const json& merge : model.at("merges")) {
@@ -184,7 +186,7 @@ class Inverse {
     }
   }
 
-  // Which tokens stand around every text.
+  // Finds the tokens that stand around every text.
   void ReadFrame() {
     const auto framed = tokenizer_.Encode("a", /*add_special_tokens=*/true);
     const auto plain = tokenizer_.Encode("a", /*add_special_tokens=*/false);
@@ -205,7 +207,7 @@ class Inverse {
     for (const json& step : normalizers) {
       if (step.value("type", "") == "Prepend") vocabulary_.space_prefix = SpacePrefix::kStretch;
     }
-    // One of the whole text alone has no flag in GGUF, and differs behind special tokens only.
+    // A prefix of the whole text alone has no flag in GGUF, and differs only behind special tokens.
     for (const json& step : cuts) {
       if (step.value("type", "") == "Metaspace" &&
           step.value("prepend_scheme", "always") != "never") {

@@ -25,7 +25,7 @@ Vocabulary OfKind(const std::string& folder, VocabularyKind kind) {
   return TakeApart(ParseJson(ReadFile(file), file.string()), kind);
 }
 
-// A few pieces as SentencePiece has them: 0 to 2 with a role, then in the order of their scores.
+// A few SentencePiece tokens: 0 to 2 have a role, the others come in the order of their scores.
 Vocabulary Pieces(VocabularyKind kind) {
   Vocabulary vocabulary{.kind = kind,
                         .tokens = {{.text = "<unk>", .kind = TokenKind::kUnknown},
@@ -62,7 +62,7 @@ TEST(Vocabulary, ByteLevelBpeIsThatOfTheFile) {
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     if (vocabulary.tokens[id].text == "<s>") vocabulary.bos_id = static_cast<int32_t>(id);
   }
-  // Its cases were made with NFC, which llama-bpe does not have.
+  // The cases were made with NFC, which llama-bpe does not have.
   const auto framed = MakeTokenizer(vocabulary, "made");
   for (const auto& each : ReadJson(TestData() / "tokenizers/byte_level/cases.json")) {
     if (each["name"] == "combining" || each["name"] == "compatible") continue;
@@ -101,7 +101,7 @@ TEST(Vocabulary, EqualScoresMergeInTheOrderOfIds) {
 TEST(Vocabulary, ScoresOfAUnigramModelAddUp) {
   Vocabulary vocabulary = Pieces(VocabularyKind::kUnigram);
   const auto tokenizer = MakeTokenizer(vocabulary, "made");
-  // -3 for "▁ab", -1 - 6 for "▁a" and "b"; an EOS behind.
+  // -3 for "▁ab", -1 - 6 for "▁a" and "b"; an EOS follows.
   EXPECT_THAT(tokenizer->Encode("ab", true), ElementsAre(5, 2));
   EXPECT_THAT(tokenizer->Encode("aab", false), ElementsAre(3, 4));
   EXPECT_THAT(tokenizer->Encode(" ab", false), ElementsAre(6, 5));
@@ -158,7 +158,7 @@ TEST(Vocabulary, BytesStandInForCharacters) {
   EXPECT_EQ(tokenizer->Decode(Ids{6, 10 + 0xc3, 10 + 0xbc}, false), "ü");
 }
 
-// llama.cpp's files have such tokens where an id is not used.
+// llama.cpp's files have such tokens for unused ids.
 TEST(Vocabulary, EmptyTokensAreNeverFound) {
   Vocabulary vocabulary = Pieces(VocabularyKind::kUnigram);
   vocabulary.tokens.resize(vocabulary.tokens.size() + 2, {.text = "", .score = -20});
@@ -202,7 +202,7 @@ TEST(Vocabulary, RefusesWhatIsNone) {
               HasSubstr("the vocabulary is empty"));
 }
 
-// Of each letter every run of up to 256, which each comes from all shorter ones.
+// Each letter in every run of up to 256, each of which comes from all shorter ones.
 TEST(Vocabulary, RefusesScoresThatAllowTooManyMerges) {
   Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe};
   for (char letter = 'A'; letter < 'A' + 50; ++letter) {

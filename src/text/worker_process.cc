@@ -23,7 +23,7 @@ namespace {
         WorkerProcess::Program().string(), std::generic_category().message(error));
 }
 
-// As posix_spawn wants them, freed on the way out.
+// Settings in posix_spawn's form, freed by the destructor.
 struct SpawnSettings {
   SpawnSettings() {
     posix_spawn_file_actions_init(&files);
@@ -40,7 +40,7 @@ struct SpawnSettings {
   posix_spawnattr_t attributes;
 };
 
-// What a shell would start it with: nothing ignored, nothing blocked.
+// Resets signals to what a shell would set: none ignored, none blocked.
 void ResetSignals(posix_spawnattr_t& attributes) {
   sigset_t signals;
   sigfillset(&signals);

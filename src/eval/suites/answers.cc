@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 
-// Of the expected answers, those that stand in the answer.
+// The number of expected answers that the answer contains.
 int64_t CountFound(std::string_view answer, const std::vector<std::string>& expected) {
   std::string text = Lower(answer);
   for (char& c : text) {

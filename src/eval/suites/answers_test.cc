@@ -13,7 +13,7 @@ TEST(AnswersTest, DigitsAreTheFirstOrTheLastThatThereAre) {
   EXPECT_EQ(LastDigits("12"), "12");
 }
 
-// InfiniteBench's own way of looking: the value stands between blanks once marks are blanks.
+// InfiniteBench's rule: once marks are blanks, the value stands between blanks.
 TEST(AnswersTest, AValueIsAWordOfTheAnswer) {
   EXPECT_TRUE(HasWord("\"d1ff29be-4e2a\"}", "d1ff29be-4e2a"));
   EXPECT_TRUE(HasWord("It is d1ff29be-4e2a.", "d1ff29be-4e2a"));
@@ -22,7 +22,7 @@ TEST(AnswersTest, AValueIsAWordOfTheAnswer) {
   EXPECT_FALSE(HasWord("", "d1ff29be-4e2a"));
 }
 
-// As BABILong's compare_answers counts.
+// The rule of BABILong's compare_answers.
 TEST(AnswersTest, TheTargetIsTheOnlyLabelOfTheFirstSentence) {
   constexpr std::string_view kRooms[] = {"garden", "kitchen", "office"};
   const auto right = [&](std::string_view answer, std::string_view question = "Where is Mary?") {
@@ -38,7 +38,7 @@ TEST(AnswersTest, TheTargetIsTheOnlyLabelOfTheFirstSentence) {
   EXPECT_FALSE(right("the kitchen", "Where was Mary before the kitchen?"));
 }
 
-// RULER's string_match_all and string_match_part.
+// The rules of RULER's string_match_all and string_match_part.
 TEST(AnswersTest, ExpectedAnswersAreLookedForInAnyCaseAlsoWithinAWord) {
   const std::vector<std::string> expected = {"France", "in France", "Normandy"};
   EXPECT_EQ(ShareFound(" It is normandy, in\001France.", expected), 2.0 / 3);

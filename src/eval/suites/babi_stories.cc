@@ -13,7 +13,7 @@
 namespace godwit::eval {
 namespace {
 
-// The number in front of `text`, which goes on behind it.
+// Takes the number in front of `text`, which then continues behind it.
 std::optional<int> TakeNumber(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -64,7 +64,7 @@ class Story {
 
  private:
   std::vector<std::string> facts_;
-  std::map<int, size_t> places_;  // of the facts, by the numbers of their lines
+  std::map<int, size_t> places_;  // of facts, by their line numbers
 };
 
 }  // namespace

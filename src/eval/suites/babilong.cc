@@ -1,9 +1,9 @@
 // BABILong (Kuratov et al., 2024), qa1 to qa5: the facts of a bAbI story among the sentences of
 // books, asked in the original's words.
 //
-// Its instructions of qa4 and qa5 are each other's, and stay so. Unlike the original this fills up
-// with whole sentences, short ones too; facts stand at depths that are uniform over the tokens of
-// the text, and the same at every length; all of it is drawn by the seed.
+// The original swaps the instructions of qa4 and qa5, and so does this. Four things differ. Whole
+// sentences fill the text, short ones too. Facts stand at depths uniform over the text's tokens.
+// Depths are the same at every length. The seed draws everything.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ struct Words {
   const char* rule = "";  // a line behind it
   const char* examples;
   const char* format;
-  std::span<const std::string_view> labels;  // what an answer can be
+  std::span<const std::string_view> labels;  // the possible answers
 };
 
 constexpr const char* kItemsMove =
@@ -162,8 +162,8 @@ class Questions {
     Draws(seed, 0, "babilong: order").Shuffle(questions_);
   }
 
-  // Of those whose facts leave room for other text: a fact for every 8 tokens is the original's
-  // limit.
+  // A question whose facts leave tokens for other text. The original's limit is a fact for every 8
+  // tokens.
   const BabiQuestion& At(const SamplePlace& place) const {
     const int64_t most_facts = place.length_tokens / 8;
     int64_t passed = 0;

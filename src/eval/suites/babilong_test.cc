@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 constexpr const char* kStory =
     "1 John went to the garden.\n2 Mary went to the office.\n3 John moved to the kitchen.\n"
     "4 Where is Mary? \toffice\t2\n";
-// Nothing else stands in their context, and nothing in it is longer than they.
+// The context's only other text, whose sentences are no longer than the facts.
 constexpr const char* kBook =
     "It was late. The end came. All left. One came. It rained. Snow fell.";
 
@@ -26,7 +26,7 @@ class BabilongTest : public ::testing::Test {
     return ByteSuite(suite, {.seed = seed, .texts = {kBook}, .folder = folder_.path().string()})
         .Make(place);
   }
-  // Of the text between the two marks.
+  // The text between the two marks.
   static std::string Context(const Sample& sample) {
     const std::string text = TextOf(sample.prompt);
     const size_t begin = text.rfind("<context>\n") + 10;
@@ -73,7 +73,7 @@ TEST_F(BabilongTest, TheScorerLooksForTheOnlyRoom) {
   EXPECT_EQ(suite.score(" The office or the garden.", sample), 0);
 }
 
-// qa5 asks for people and things, the others for rooms.
+// qa5 asks for people and things, the other tasks for rooms.
 TEST_F(BabilongTest, EveryTaskHasItsLabels) {
   const Sample room{.question = "Q?", .expected = {"garden"}};
   const Sample name{.question = "Q?", .expected = {"Fred"}};

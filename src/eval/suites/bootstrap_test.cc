@@ -14,7 +14,7 @@ TEST(BootstrapTest, EqualValuesHaveNoInterval) {
   EXPECT_EQ(interval.high, 0.5);
 }
 
-// The mean of 100 coins has a standard error of 0.05: 95 % lie within about 1.96 of it.
+// The mean of 100 coins has a standard error of 0.05, so 95 % lie within about 1.96 of it.
 TEST(BootstrapTest, TheIntervalIsThatOfTheNormalDistributionForManyValues) {
   std::vector<double> coins(100);
   for (size_t i = 0; i < coins.size(); ++i) coins[i] = i % 2 == 0 ? 1 : 0;

@@ -28,7 +28,7 @@ std::vector<size_t> Draws::Copies(const std::vector<int64_t>& times) {
   return copies;
 }
 
-// The beginning of a shuffle, of which only what has moved is kept.
+// The beginning of a shuffle, which stores only the moved numbers.
 std::vector<int64_t> Draws::Different(int64_t chosen, int64_t count) {
   std::unordered_map<int64_t, int64_t> moved;
   const auto at = [&](int64_t i) {

@@ -10,7 +10,7 @@
 namespace godwit::eval {
 namespace {
 
-// "said he." and "go!" do, "Mr." and "J." do not.
+// "said he." and "go!" end a sentence, "Mr." and "J." do not.
 bool EndsSentence(std::string_view text) {
   const size_t mark = text.find_last_not_of("\"')]\xe2\x80\x99\x9d");  // and the bytes of ’ and ”
   if (mark == std::string_view::npos) return false;
@@ -91,7 +91,7 @@ Piece Haystack::First(const Piece& piece) const {
 
 namespace {
 
-// What of a sample is the same however much hay there is.
+// The parts of a sample that do not depend on the amount of hay.
 struct Burial {
   PromptEnds ends;
   std::vector<Piece> needles;
@@ -102,7 +102,7 @@ struct Fit {
   int64_t pieces = 0, tokens = 0;
 };
 
-// As many pieces as take `room_tokens` at most.
+// The largest number of pieces that takes at most `room_tokens`.
 Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
   Fit fit;
   while (true) {
@@ -119,7 +119,7 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
   }
 }
 
-// Sets the spans of the needles, too.
+// Builds the prompt, and sets the needles' spans.
 std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial& burial,
                            const Fit& fit, std::vector<TokenSpan>& spans) {
   PromptBuilder builder(pieces);

@@ -33,7 +33,7 @@ class HaystackTest : public ::testing::Test {
   const PieceMaker pieces_{coder_};
 };
 
-// The frame, 8 bytes before, 6 after and 2 of the answer: 17 beside the hay.
+// The tokens beside the hay are 17: the frame, 8 bytes before, 6 after and 2 of the answer.
 TEST_F(HaystackTest, TheHayIsAsLongAsFitsAndNeverLonger) {
   for (int64_t length = 17; length < 60; ++length) {
     const Sample sample = Buried(Haystack::Lines(pieces_, "green"), {}, {}, length);

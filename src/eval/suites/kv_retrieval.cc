@@ -1,5 +1,5 @@
-// Key-value retrieval, as InfiniteBench asks it (after Lost in the Middle): the value of a key in a
-// JSON object of random pairs. The depth is that of the pair, in % of all pairs.
+// Key-value retrieval, as in InfiniteBench (after Lost in the Middle): the value of a key in a JSON
+// object of random pairs. The depth is the pair's place, in % of all pairs.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr const char* kBefore =
     "data:\n";
 constexpr int64_t kUuidBytes = 36;
 
-// All of it is the user's, as in the original.
+// The whole prompt is the user's message, as in the original.
 PromptWords Words(const std::string& key) {
   return {.before = kBefore,
           .question =

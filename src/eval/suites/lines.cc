@@ -1,9 +1,9 @@
-// Lines, as LongEval asks them: the number on a line with a name. The depth is that of the line, in
-// % of all lines.
+// Lines, as in LongEval: the number on a line with a name. The depth is the line's place, in % of
+// all lines.
 //
-// The original's question ends behind "I need the number. ", for chat models. Here the beginning of
-// the line follows, with which a base model can go on, and the answer ends with its line: the
-// original counts the last number of all that a model says.
+// The original's question ends with "I need the number. ", for chat models. Here the beginning of
+// the line follows, so that a base model can continue it. The answer ends with its line, whereas
+// the original counts the last number of the whole output.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ PromptWords Words(const std::string& name) {
 SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
   return [seed = inputs.seed, max_new_tokens = inputs.max_new_tokens,
           &pieces](const SamplePlace& place) {
-    // More than there will be: no line is shorter than the words in it.
+    // More lines than will be used: no line is shorter than its words.
     constexpr int64_t kWords = 4;
     Draws name_draws(seed, place.index, "lines: names");
     const std::vector<std::string> names =

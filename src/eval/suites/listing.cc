@@ -9,7 +9,7 @@ namespace godwit::eval {
 
 std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int64_t length_tokens,
                            int64_t max_new_tokens) {
-  constexpr int64_t kJoined = 4;  // that joining the last entry with the question may take
+  constexpr int64_t kJoined = 4;  // the most tokens for joining the last entry with the question
   const int64_t taken =
       pieces.Ends(listing.words).tokens + listing.most_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;

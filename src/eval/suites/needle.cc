@@ -1,7 +1,7 @@
 // The needle in a haystack: one fact in a text, asked for at every length and depth.
 //
-// The original hides one sentence that models have learned by heart, and has a model judge the
-// answers. Here the number is drawn anew for each sample, and is there or is not.
+// The original hides one sentence that models know by heart, and a model judges the answers. Here
+// each sample draws a new number, which the answer contains or does not.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
-// Passkey and number string, as InfiniteBench asks them: a number on a line of noise.
+// Passkey and number string, as in InfiniteBench: a number on a line of noise.
 //
-// The original lets an answer take 6 tokens (12 for the number string), which is enough for
-// tokenizers that make a token of each digit, and no more: a model that says anything first fails.
+// The original allows an answer of 6 tokens (12 for the number string). That suffices only if each
+// digit is a token and the model begins with the number; any other model fails.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ struct Kind {
 
 std::string DrawKey(Draws& draws) { return DrawDigits(draws, 5); }
 
-// Five digits, of which one after the other is said twice.
+// Five digits, one of which comes twice in a row.
 std::string DrawStammered(Draws& draws) {
   std::string digits = DrawDigits(draws, 5);
   for (int i = 0; i < 5; ++i) {

@@ -13,7 +13,7 @@ namespace godwit::eval {
 namespace {
 
 constexpr std::string_view kLine = "\n", kWord = "a";
-// Stands for the text of a sample in a template.
+// The placeholder for a sample's text in a template.
 constexpr std::string_view kText = "{the text of the sample}";
 
 bool Meet(std::string_view before, std::string_view after) {
@@ -34,7 +34,7 @@ PieceMaker::PieceMaker(const StreamCoder& coder, ChatRender chat)
 PromptEnds PieceMaker::Ends(const PromptWords& words) const {
   std::string first = words.before, last = words.question + words.answer;
   if (chat_) {
-    // Rendered in one, since a template may strip a message. An answer begins without line ends.
+    // The template renders one message, which it may strip. An answer begins without newlines.
     const std::string text = chat_(fmt::format("{}{}{}", words.before, kText, words.question));
     const size_t at = text.find(kText);
     if (at == std::string::npos) {
@@ -50,8 +50,8 @@ PromptEnds PieceMaker::Ends(const PromptWords& words) const {
   return ends;
 }
 
-// Of several blanks before a word, GPT-2's rules take the last one by itself, but all of them in
-// one where nothing follows.
+// Encodes blanks at the end as before a word: there GPT-2's rules make the last of several blanks a
+// token of its own. At the end of a text they would be one token.
 std::vector<int32_t> PieceMaker::Encode(const std::string& text, bool is_last) const {
   const auto blanks = text.size() - std::min(text.find_last_not_of(" \n") + 1, text.size());
   if (is_last || blanks < 2 || text.back() != '\n') return coder_.encode(text);

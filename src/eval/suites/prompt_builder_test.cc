@@ -10,8 +10,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A tokenizer that joins newlines, and a word with the blank before it, as most do: a token is the
-// length of the text that it stands for.
+// A tokenizer that joins newlines, and a word with the blank before it, as most do. A token's id is
+// the length of its text.
 StreamCoder JoiningCoder() {
   return {.frame = {100},
           .encode =
@@ -47,8 +47,8 @@ TEST(PromptBuilderTest, PiecesThatMeetNewlinesAreJoined) {
   EXPECT_THAT(tokens, ElementsAre(2, 51, 3, 52, 1, 3));
 }
 
-// A tokenizer that keeps apart the last newline before a word, as GPT-2's rules do: a token is so
-// many newlines, or one other character.
+// A tokenizer that separates the last newline before a word, as GPT-2's rules do. A token is a
+// number of newlines, or one other character.
 StreamCoder Gpt2Coder() {
   return {.frame = {},
           .encode =

@@ -20,7 +20,7 @@ struct JsonFile {
   json content;
 };
 
-// The first of the names that is there.
+// The first of the named files that exists.
 JsonFile ReadJson(const std::filesystem::path& folder,
                   std::initializer_list<std::string_view> names) {
   constexpr size_t kMostBytes = size_t{1} << 30;
@@ -37,7 +37,7 @@ JsonFile ReadJson(const std::filesystem::path& folder,
 
 class Collector {
  public:
-  // The document of this text; equal ones are one.
+  // The number of this document; documents of equal text share one.
   size_t Document(const std::string& text) {
     const auto [place, is_new] = numbers_.emplace(text, all_.documents.size());
     if (is_new) all_.documents.push_back(text);

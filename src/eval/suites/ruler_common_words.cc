@@ -1,8 +1,8 @@
-// RULER's common words, cwe: ten words of a numbered list stand there 30 times, the others three
-// times. A worked example comes first.
+// RULER's common words, cwe: ten words stand 30 times in a numbered list, the others three times. A
+// worked example comes first.
 //
-// Unlike the original, the list grows by the word, not by ten, and every sample is shuffled in its
-// own way. The words are ours: where single ones do not fill a text, pairs do.
+// Unlike in the original, the list grows by the word, not by ten, and each sample has its own
+// shuffle. The words are ours. If single words do not fill a text, pairs do.
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ struct Repeats {
   }
 };
 
-// What the original takes for a length.
+// The original's numbers for one range of lengths.
 struct CommonWords {
   Repeats repeats, example_repeats;
   int64_t example_words;
@@ -62,7 +62,7 @@ std::string Numbered(const Words& words) {
   return text;
 }
 
-// A short list, asked for and answered.
+// A short list with its question and answer.
 std::string Example(const CommonWords& kind, Draws& draws) {
   const auto words = DrawWords(draws, kind.example_words);
   std::vector<std::string> list;
@@ -74,7 +74,7 @@ std::string Example(const CommonWords& kind, Draws& draws) {
                      Numbered(std::span(words).first(kCommon)));
 }
 
-// The pieces of such a list, made once for all samples: "1.", " 2.", ...
+// Pieces of the list's numbers, made once for all samples: "1.", " 2.", ...
 class Numbers {
  public:
   explicit Numbers(const PieceMaker& pieces) : pieces_(pieces) {}
@@ -92,8 +92,8 @@ class Numbers {
   std::vector<Piece> made_;
 };
 
-// As many of the words, repeated and numbered, as fit into the room. The common ones and one more
-// are the least that can be asked for: throws as RoomIn does where these do not fit.
+// The most words, repeated and numbered, that fit. Throws as RoomIn does if even the common words
+// and one more do not fit.
 std::vector<Piece> WordsThatFit(const PieceMaker& pieces, const std::vector<std::string>& words,
                                 const Repeats& repeats, Numbers& numbers, int64_t length_tokens,
                                 int64_t room_tokens) {
@@ -132,7 +132,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
         return WordsThatFit(pieces, words, kind.repeats, numbers, place.length_tokens, room_tokens);
       };
       auto words = fitting(DrawWords(draws, kWords));
-      // A word and a number are two tokens at least.
+      // A word and a number are at least two tokens.
       const int64_t most = room_tokens / (2 * kind.repeats.others);
       if (std::ssize(words) == kWords) {
         words = fitting(DrawWordPairs(draws, std::min(most, kWordPairs)));

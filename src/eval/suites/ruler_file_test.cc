@@ -18,7 +18,7 @@ constexpr const char* kRow =
     R"({"index": 7, "input": "A number is 1234567.\nWhat is it?", "outputs": ["1234567"], )"
     R"("length": 9, "answer_prefix": " It is"})"
     "\n";
-// As older versions of the generator write it.
+// A row as older versions of the generator write it.
 constexpr const char* kPlainRow = R"({"input": "Q? A:", "outputs": ["a", "b"]})"
                                   "\n";
 

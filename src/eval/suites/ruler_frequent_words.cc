@@ -1,8 +1,8 @@
-// RULER's frequent words, fwe: how often a coded word stands in a text falls with the square of its
-// rank. The word of the first rank is three dots, and the next three are asked for.
+// RULER's frequent words, fwe: a coded word's frequency falls with the square of its rank. The word
+// of the first rank is three dots, and the next three are asked for.
 //
-// Unlike the original, the text grows by the word, not by a 32nd of itself, every sample is
-// shuffled in its own way, and the three words are the same at every length.
+// Unlike in the original, the text grows by the word, not by a 32nd of itself. Each sample has its
+// own shuffle, and the three words are the same at every length.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kLetters = 6;
 constexpr int64_t kCoded = 308'915'776;  // 26^6
-// With fewer, the fourth and the fifth could stand in the text equally often.
+// With fewer words, the fourth and the fifth rank could be equally frequent.
 constexpr int64_t kFewestWords = 53;
 
 std::string CodedWord(int64_t which) {
@@ -30,7 +30,7 @@ std::string CodedWord(int64_t which) {
   return word;
 }
 
-// How often the word of a rank, from 1 on, stands in a text of so many: rank^-2 / zeta(2).
+// How often the word of a rank, from 1, stands in a text of `words` words: rank^-2 / zeta(2).
 int64_t TimesOf(int64_t rank, int64_t words) {
   constexpr double kZeta2 = std::numbers::pi * std::numbers::pi / 6;
   return static_cast<int64_t>(static_cast<double>(words) / static_cast<double>(rank * rank) /
@@ -57,7 +57,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
                    "words are:"});
     Sample sample{.max_new_tokens = max_new_tokens};
     const auto build = [&](int64_t room_tokens) {
-      // Of a vocabulary of a 50th of the length, those that could stand in the text at all.
+      // The vocabulary is a 50th of the length, without ranks too rare for the text.
       int64_t ranks = std::max<int64_t>((place.length_tokens - max_new_tokens) / 50, 4);
       while (ranks > 4 && TimesOf(ranks, 2 * room_tokens) == 0) --ranks;
       Draws draws(seed, place.index, "ruler: fwe");

@@ -1,8 +1,8 @@
 // RULER (Hsieh et al., 2024): its eight needle tasks, with its parameters and in its words.
 //
-// Unlike the original, the text is filled up by the line or sentence, not by 25 lines or 500 words;
-// needles are in an order of their own in every sample, which the original shuffles once for all;
-// and "number" loses its plural before the templates are filled, not by a replacement in all of the
+// Three things differ from the original. The text is filled by the line or sentence, not by 25
+// lines or 500 words. Needles have an order of their own in every sample, which the original
+// shuffles once. "number" loses its plural in the templates, not by a replacement in the whole
 // text.
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ enum class Hay { kNoise, kEssay, kNeedles };
 struct Niah {
   Hay hay;
   bool uuid_keys, uuid_values;
-  int keys, values, queries;  // values: of each key; queries: keys that are asked for
+  int keys, values, queries;  // values: of each key; queries: number of keys asked for
 
   const char* kind() const { return uuid_values ? "uuids" : "numbers"; }
   bool asks_for_one() const { return values * queries == 1; }
@@ -57,7 +57,7 @@ PromptWords Words(const Niah& niah, const std::string& query) {
       .before = fmt::format("{} special magic {} {} hidden within the following text. Make sure to "
                             "memorize it. I will quiz you about the {} afterwards.\n",
                             niah.asks_for_one() ? "A" : "Some", kind, are, kind),
-      // The last line of other texts has its newline already.
+      // Lines and needles end with a newline already.
       .question = fmt::format("{}What {} the special magic {} for {} mentioned in the provided "
                               "text?",
                               niah.hay == Hay::kEssay ? "\n" : "",
@@ -66,7 +66,7 @@ PromptWords Words(const Niah& niah, const std::string& query) {
                             query, are)};
 }
 
-// RULER's: of 40 steps from 0 to 100 %.
+// RULER's depths: 40 steps from 0 to 100 %.
 std::vector<double> DrawDepths(Draws& draws, int64_t count) {
   constexpr int64_t kSteps = 40;
   std::vector<double> depths;
@@ -87,7 +87,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
   return [seed = inputs.seed, max_new_tokens = inputs.max_new_tokens, &pieces,
           hay = HayOf(kNiah, inputs, pieces)](const SamplePlace& place) mutable {
     if (kNiah.hay == Hay::kNeedles) {
-      // Those of other keys, which nobody asks for.
+      // Needles of other keys, which are not asked for.
       hay = Haystack::Lines(pieces, [draws = Draws(seed, place.index, "ruler: others")]() mutable {
         const std::string key = DrawKey(kNiah, draws);
         return Needle(kNiah, key, DrawValue(kNiah, draws));
@@ -95,7 +95,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     }
     Draws draws(seed, place.index, "ruler");
     std::vector<std::string> asked;
-    std::vector<std::pair<std::string, std::string>> needles;  // and the value if it is asked for
+    std::vector<std::pair<std::string, std::string>> needles;  // with the value if it is asked for
     Sample sample{.max_new_tokens = max_new_tokens};
     for (int i = 0; i < kNiah.keys; ++i) {
       const std::string key = DrawKey(kNiah, draws);

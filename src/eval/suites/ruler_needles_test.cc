@@ -1,4 +1,4 @@
-// The needle tasks of RULER: its words to the letter, and as many needles as its parameters say.
+// The needle tasks of RULER: their exact words, and the number of needles of their parameters.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST(RulerTest, EveryTaskHidesWhatItsParametersSay) {
     const auto found = counts.find(suite->name);
     const int64_t needles = Count(text, "One of the special magic ");
     if (found == counts.end()) {
-      EXPECT_GT(needles, 15) << suite->name;  // all of the text
+      EXPECT_GT(needles, 15) << suite->name;  // the whole text
       EXPECT_EQ(sample.expected.size(), 1u);
     } else {
       EXPECT_EQ(needles, found->second.needles) << suite->name;

@@ -1,9 +1,9 @@
-// RULER's questions about documents, qa_1 (SQuAD) and qa_2 (HotpotQA): the documents of a question
-// among others, those of its own article first.
+// RULER's questions about documents, qa_1 (SQuAD) and qa_2 (HotpotQA): a question's documents among
+// others, those of its own article first.
 //
-// Unlike the original, questions come in an order that the seed draws, not in that of the file,
-// where neighbours are about the same document; the text grows by the document, not by ten; every
-// sample is shuffled in its own way; and documents are not repeated where they are too few.
+// Four things differ from the original. The seed draws the order of questions; in the file
+// neighbours share a document. The text grows by the document, not by ten. Each sample has its own
+// shuffle. Documents are not repeated if they are too few.
 
 #include <fmt/format.h>
 
@@ -34,8 +34,7 @@ PromptWords Words(const std::string& question) {
 
 std::string Title(size_t number) { return fmt::format("Document {}:\n", number); }
 
-// The order in which documents are taken into a text: those of the question, those of its article,
-// any others.
+// The order in which a text takes documents: the question's, those of its article, any others.
 class Candidates {
  public:
   Candidates(const QaDocuments& all, const QaQuestion& asked, Draws& draws)
@@ -46,7 +45,7 @@ class Candidates {
     left_ = taken_.size();
   }
 
-  // There has to be one.
+  // The next document. A candidate must be left.
   size_t Next() {
     size_t next = 0;
     do {
@@ -138,7 +137,7 @@ class Asker {
   }
 
   const QaDocuments all_;
-  std::vector<size_t> order_;  // of the questions
+  std::vector<size_t> order_;  // of questions
   const uint64_t seed_;
   const int64_t max_new_tokens_;
   const PieceMaker& pieces_;

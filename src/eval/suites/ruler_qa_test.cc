@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// Two articles; the second has a paragraph of the first, and a question without an answer.
+// Two articles. The second has a paragraph of the first, and a question without an answer.
 constexpr const char* kSquad = R"({"version": "v2.0", "data": [
   {"title": "A", "paragraphs": [
     {"context": "Alan lives in Rome.", "qas": [
@@ -89,7 +89,7 @@ class RulerQaTest : public ::testing::Test {
   const TempFolder folder_{{"dev-v2.0.json", kSquad}, {"hotpotqa.json", kHotpot}};
 };
 
-// The third would not fit.
+// A third document would not fit.
 TEST_F(RulerQaTest, TheNeededDocumentStandsAmongAsManyOthersAsFit) {
   const Sample sample = Make("qa_1", {.length_tokens = 370});
   EXPECT_EQ(TextOf(sample.prompt),

@@ -1,5 +1,5 @@
-// The tasks of RULER that count and follow: their words to the letter, and that what is asked for
-// stands in the text as often as the original's formulas say.
+// The tasks of RULER that count and follow: their exact words, and frequencies that follow the
+// original's formulas.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Sample Make(std::string_view task, int64_t length, int64_t index = 0, uint64_t s
       .Make({.length_tokens = length, .index = index});
 }
 
-// The last of it, of the sample's own text.
+// The last passage between the two, which is the sample's own.
 std::string Between(const std::string& text, std::string_view begin, std::string_view end) {
   const size_t from = text.rfind(begin) + begin.size();
   return text.substr(from, text.find(end, from) - from);
@@ -140,7 +140,7 @@ TEST(RulerCommonWordsTest, Golden) {
             "words that appear most often in the list are:");
 }
 
-// 30 and 3 times; in short texts 6 and 1.
+// The counts are 30 and 3; in short texts 6 and 1.
 TEST(RulerCommonWordsTest, TenWordsStandThereMoreOftenThanTheOthers) {
   for (const int64_t length : {2000, 9000, 40000}) {
     const Sample sample = Make("cwe", length);
@@ -189,7 +189,7 @@ TEST(RulerFrequentWordsTest, CountsFallWithTheSquareOfTheRank) {
   EXPECT_EQ(counts.at("..."), falling[0]);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(counts.at(sample.expected[i]), falling[i + 1]);
   EXPECT_GT(falling[3], falling[4]);
-  // There is a number of words that all of the counts are of.
+  // One number of words explains all counts.
   const double zeta2 = 1.6449340668;
   const auto times = [&](double rank, double words) {
     return std::floor(words / rank / rank / zeta2);

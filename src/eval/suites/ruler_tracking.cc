@@ -1,9 +1,9 @@
-// RULER's variable tracking, vt: which variables have a value, through a chain of assignments that
-// stand far apart among lines of noise. A worked example of at most 500 tokens comes first.
+// RULER's variable tracking, vt: the variables that have a value through a chain of assignments,
+// far apart among lines of noise. A worked example of at most 500 tokens comes first.
 //
-// Unlike the original, which draws the lines behind which assignments stand and the example's lines
-// once, every sample has its own; an assignment's depth is the same at every length, so two may
-// follow each other in a short text. The names of a chain are always different.
+// The original draws the places of assignments and the example's lines once; here each sample draws
+// its own. An assignment's depth is the same at every length, so two may be neighbours in a short
+// text. The names of a chain always differ.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ Chain DrawChain(Draws& draws, int letters) {
   return chain;
 }
 
-// Blanks at the end as there.
+// Assignments end with a blank, as in the original.
 std::vector<std::string> Assignments(const Chain& chain) {
   std::vector<std::string> lines = {fmt::format("VAR {} = {}", chain.names[0], chain.value)};
   for (size_t i = 1; i < chain.names.size(); ++i) {
@@ -62,7 +62,7 @@ PromptWords Words(const Chain& chain) {
                                 kNames, chain.value)};
 }
 
-// A short text, asked for and answered.
+// A short text with its question and answer.
 std::string Example(const PieceMaker& pieces, Draws& draws) {
   const Chain chain = DrawChain(draws, kExampleLetters);
   const PromptWords words = Words(chain);

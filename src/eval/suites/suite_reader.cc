@@ -18,7 +18,7 @@ GenerateResult SuiteReader::Ask(const Sample& sample, const OnProgress& on_progr
     return new_session_().Generate(sample.prompt, options);
   }
   if (!shared_ || !std::ranges::equal(shared_->tokens(), shared)) {
-    shared_.reset();  // its memory
+    shared_.reset();  // frees its memory
     shared_ = new_session_();
     const auto no_row = [](int64_t, std::span<const float>) {};
     shared_->Logits(shared, no_row, std::ssize(shared) - 1, on_progress);

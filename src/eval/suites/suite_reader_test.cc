@@ -9,7 +9,7 @@
 namespace godwit::eval::suite_reader_test {
 namespace {
 
-// Looks the key up in the object above it, where it is still visible.
+// Looks the key up in the object above, where that is still visible.
 std::string LookUp(const std::string& text, int64_t visible) {
   const size_t key = text.rfind("Key: \"") + 6;
   const std::string entry = text.substr(key, text.find('"', key) - key) + "\": \"";
@@ -43,7 +43,7 @@ TEST(SuiteReaderTest, WhatQuestionsShareIsReadOnce) {
   EXPECT_EQ(times[shared], 3);
 }
 
-// A fork begins where the shared text ends, whatever its policy has forgotten of it.
+// A fork begins where the shared text ends, whatever its policy evicted of it.
 TEST(SuiteReaderTest, APolicyFindsWhatItHasKept) {
   const auto engine = EngineThatLooksUp(/*sinks=*/4);
   SuiteReader reader([&] { return NewSession(*engine, {.kv = "sinks:4+300"}); });

@@ -1,5 +1,5 @@
-// A sample that is put together from pieces has the tokens of its whole text, and never more than
-// its length, with tokenizers as models have them.
+// A sample made of pieces has the tokens of its whole text, never more than its length, with the
+// tokenizers of real models.
 
 #include <gtest/gtest.h>
 

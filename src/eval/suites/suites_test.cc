@@ -1,4 +1,4 @@
-// Every suite: its prompt to the letter, where its needle stands, and what it takes for an answer.
+// Every suite: its exact prompt, its needle's place, and the answers that it accepts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_P(EverySuite, NeverExceedsItsLength) {
     for (const double depth : {0.0, 33.0, 100.0}) {
       const Sample sample = suite.Make({.length_tokens = length, .depth = depth});
       EXPECT_LE(std::ssize(sample.prompt) + sample.max_new_tokens, length);
-      // A piece more would not fit: a line of noise, a pair or a line with its longest name.
+      // One more piece would not fit: a line of noise, a pair, or a line with its longest name.
       EXPECT_GT(std::ssize(sample.prompt) + sample.max_new_tokens, length - 140);
     }
   }
@@ -65,7 +65,7 @@ TEST_P(EverySuite, TheNeedleHoldsTheAnswerAndStandsAtItsDepth) {
     last = begin;
     const double share = static_cast<double>(begin) / static_cast<double>(sample.prompt.size());
     EXPECT_NEAR(share, depth / 100, 0.12);
-    // And nowhere else.
+    // The needle stands nowhere else.
     std::string text = TextOf(sample.prompt);
     text.erase(static_cast<size_t>(begin) - 1, NeedleOf(sample).size());
     EXPECT_EQ(text.find(sample.expected.front()), std::string::npos);
@@ -110,7 +110,7 @@ TEST_P(EverySuite, WhatIsSharedIsTheSameAtAllDepths) {
                          last.prompt.begin()));
 }
 
-// With a template that strips messages, as many do.
+// The template strips messages, as many do.
 TEST_P(EverySuite, InAChatTheTemplateStandsAroundTheMessage) {
   const int64_t length = 2 * GetParam().length;
   ByteSuite suite(SuiteOf(GetParam()), {}, [](const std::string& message) {
@@ -125,7 +125,7 @@ TEST_P(EverySuite, InAChatTheTemplateStandsAroundTheMessage) {
   const size_t end = text.find("<a>\n");
   ASSERT_NE(end, std::string::npos);
   EXPECT_FALSE(IsSpace(text[end - 1]));
-  EXPECT_NE(text[end + 4], '\n');  // that begins the answer elsewhere
+  EXPECT_NE(text[end + 4], '\n');  // the answer begins with it elsewhere
   EXPECT_THAT(NeedleOf(sample), HasSubstr(sample.expected.front()));
   EXPECT_EQ(sample.expected, ByteSuite(SuiteOf(GetParam())).Make(place).expected);
 }

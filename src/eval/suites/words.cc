@@ -106,7 +106,7 @@ constexpr const char* kCities[] = {
     "Seoul", "Sydney", "Tokyo", "Toronto", "Vienna", "Warsaw"};
 // clang-format on
 
-// Some are both.
+// Some words are both.
 const std::vector<std::string>& Words() {
   static const auto words = [] {
     std::vector<std::string> both(std::begin(kAdjectives), std::end(kAdjectives));
@@ -162,7 +162,7 @@ std::string DrawNumber(Draws& draws) {
 
 std::string DrawUuid(Draws& draws) {
   const auto bits = [&](int count) { return draws.Below(int64_t{1} << count); };
-  // In braces they are drawn in order; as arguments of a call, as the compiler likes.
+  // Braces evaluate draws in order; the order of a call's arguments is the compiler's choice.
   const int64_t part[] = {bits(32), bits(16), bits(12), 8 + bits(2), bits(12), bits(48)};
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}", part[0], part[1], part[2], part[3],
                      part[4], part[5]);

@@ -1,6 +1,6 @@
 #include "kernels/attention/attention.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/attention/floats-inl.h"
 #include "kernels/attention/pairs-inl.h"
 #include "kernels/attention/quads-inl.h"

@@ -1,12 +1,12 @@
 #include "kernels/attention/attention.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/attention/pairs_tiles-inl.h"
 #include "kernels/attention/quads_tiles-inl.h"
 
 namespace godwit::kernels {
 
-// Fewer rows wait for their softmax and for memory, which VPDPBUSD reads in its order.
+// With fewer rows the tile waits for its softmax and for memory, which VPDPBUSD reads in order.
 void avx512_amx::AttendTileI8I8(const AttendTileArgs& args) noexcept {
   if (args.rows < kMostTileRows) return avx512_vnni::AttendTileI8I8(args);
   kernels::AttendTileI8I8<TileProducts>(args);

@@ -1,7 +1,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/first_level_cache.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/attention/pairs-inl.h"
 #include "kernels/attention/quads-inl.h"
 #include "kernels/attention/scores-inl.h"
@@ -11,8 +11,8 @@
 namespace godwit::kernels {
 namespace {
 
-// Few rows wait for the next tile, which is sooner at hand in the first-level cache, where that is
-// large enough for two; many compute long enough, and need that cache for themselves.
+// Few rows wait for the next tile. It arrives sooner from the first-level cache, if that holds two
+// tiles. Many rows compute for long enough, and need that cache for themselves.
 constexpr int64_t kFewRows = 12;
 
 bool FetchesNear(int64_t rows) { return rows <= kFewRows && kHoldsNextTile; }

@@ -1,20 +1,20 @@
 #include "kernels/attention/attention.h"
 #include "kernels/vec/avx512.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/generic/sign_tiles-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-// A vector of tables is those of four groups, and a permutation looks up the four bytes of 16 keys
-// in it, which are added up where they are.
+// Signs by permutation: one vector holds the tables of four groups. A permutation looks up the four
+// bytes of 16 keys in it, and VPDPBUSD adds them up in place.
 struct PermutedSigns {
   static constexpr int64_t kParts = kTileTokens / kLanes, kMostRows = kSignRows;
 
   template <int64_t kRows>
   static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t groups,
                                 Vec (*sums)[kParts]) {
-    // Bits 4 and 5 of an index are its byte's place in the lane; those above are not looked at.
+    // Index bits 4 and 5 are the byte's place in its lane. The permutation ignores the higher bits.
     const __m512i table_of_byte = _mm512_set1_epi32(0x30201000), nibbles = _mm512_set1_epi8(15);
     const auto index = [&](__m512i bytes) {  // bytes & nibbles | table_of_byte
       return _mm512_ternarylogic_epi32(bytes, nibbles, table_of_byte, 0xea);
@@ -60,14 +60,15 @@ struct PermutedSigns {
     for (int64_t r = 0; r < kRows; ++r) largest[r] = of_rows[r];
   }
 
-  // sum + the four bytes of every lane that the indices name, added. As in quads_native-inl.h, with
-  // the intrinsic GCC 12 keeps sums in memory.
+  // sum + the sum of the four bytes that each lane's indices name. The intrinsic is avoided because
+  // GCC 12 keeps its sums in memory, as in quads_native-inl.h.
   static GODWIT_INLINE Vec AddLookUp(__m512i indices, Vec tables, Vec sum) {
     const __m512i found = _mm512_permutexvar_epi8(indices, _mm512_castps_si512(tables));
     __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(_mm512_set1_epi8(1)), "v"(found));
     return sum;
   }
-  // Of each of four vectors. Together they take half of the steps that one after the other does.
+  // The largest integer of each of four vectors. Folding them together takes half of the steps of
+  // folding them one by one.
   static GODWIT_INLINE __m128i LargestInts(const Vec* of) {
     const auto fold = [](Vec a, Vec b) {
       return MaxInts(InterleaveLow<4>(a, b), InterleaveHigh<4>(a, b));

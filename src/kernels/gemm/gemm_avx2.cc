@@ -1,6 +1,6 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/vec/avx2.h"
-// after the vector vocabulary
+// The headers below use the vector vocabulary of the one above.
 #include "kernels/gemm/gemm-inl.h"
 #include "kernels/gemm/groups-inl.h"
 #include "kernels/gemm/i8-inl.h"

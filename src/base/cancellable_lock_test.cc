@@ -11,7 +11,7 @@ namespace {
 TEST(CancellableLockTest, TakesWhatIsFree) {
   std::timed_mutex mutex;
   CancelToken cancel;
-  cancel.Cancel();  // nothing was waited for
+  cancel.Cancel();  // the lock was free
   EXPECT_TRUE(CancellableLock(mutex, &cancel).owns_lock());
   EXPECT_TRUE(CancellableLock(mutex, nullptr).owns_lock()) << "given back";
 }

@@ -11,7 +11,7 @@ namespace {
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// Numbers of the library's own test vectors.
+// Values of the library's own test vectors.
 TEST(ChecksumTest, IsXxh3) {
   EXPECT_EQ(Checksum(Bytes("")), 0x2d06800538d394c2u);
   EXPECT_EQ(ContentName({}), "99aa06d3014798d86001c324468d497f");

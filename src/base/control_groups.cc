@@ -12,7 +12,7 @@
 namespace godwit {
 namespace {
 
-// The path of the process's group in a line of proc/self/cgroup, "0::/user.slice" (version 2) or
+// The path of the process's group in a line of proc/self/cgroup: "0::/user.slice" (version 2) or
 // "9:memory:/docker/1f" (version 1).
 std::optional<std::string> GroupPath(std::string_view line, std::string_view controller) {
   const size_t first = line.find(':');
@@ -61,7 +61,7 @@ ControlGroups FindControlGroups(const std::string& root, std::string_view contro
     groups.version1 = own.has_value();
     path = own ? *own : GroupPath(line, "").value_or(path);
   }
-  // Above what is mounted here, where a container sees its own group as the root.
+  // The group lies above the mounted tree, in which a container sees its own group as the root.
   if (path.find("/..") != std::string::npos) path = "/";
 
   std::string base = root + "/sys/fs/cgroup";

@@ -14,7 +14,7 @@
 namespace godwit {
 
 std::vector<int> AllowedCpus() {
-  // One cpu_set_t holds 1024 CPUs; the call fails with EINVAL on machines that have more.
+  // One cpu_set_t holds 1024 CPUs. The call fails with EINVAL on machines that have more.
   std::vector<cpu_set_t> sets(16);
   const size_t bytes = sets.size() * sizeof(cpu_set_t);
   std::vector<int> cpus;
@@ -42,7 +42,7 @@ int CpuQuota(const std::string& root) {
   constexpr double kNone = 1e6;
   double cpus = kNone;
   for (const std::string& folder : groups.folders) {
-    // "200000 100000", or "max 100000"; version 1 says -1 for none.
+    // The quota is "200000 100000", or "max 100000". Version 1 says -1 for none.
     const ControlFile file(folder + (groups.version1 ? "/cpu.cfs_quota_us" : "/cpu.max"));
     const std::string_view text = file.text();
     const auto quota_us = file.Number();
@@ -52,7 +52,7 @@ int CpuQuota(const std::string& root) {
     if (quota_us.value_or(0) <= 0 || period_us.value_or(0) <= 0) continue;
     cpus = std::min(cpus, static_cast<double>(*quota_us) / static_cast<double>(*period_us));
   }
-  // A quota of 1.5 CPUs is one busy thread: a second would be stopped for half of every period,
+  // A quota of 1.5 CPUs is one busy thread. A second one would be stopped for half of every period,
   // and all others would wait for it at every join.
   return cpus < kNone ? static_cast<int>(std::max(cpus, 1.0)) : 0;
 }

@@ -42,7 +42,7 @@ TEST(Cores, Quota) {
   EXPECT_EQ(quota(""), 0);
 }
 
-// As memory's: the tightest counts, wherever it stands.
+// As with memory, the tightest quota counts, in whichever group it stands.
 TEST(Cores, EveryGroupAboveHasAQuota) {
   const TempFolder root;
   const auto quota = [&] { return CpuQuota(root.path().string()); };

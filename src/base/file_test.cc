@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The whole path, however long: that is what the user needs.
+// Expects an error with the whole path, however long, because the user needs it.
 void ExpectError(const std::filesystem::path& path, size_t max_bytes, ErrorKind kind,
                  const std::string& reason) {
   const std::string message = ErrorOf(kind, [&] { ReadTextFile(path, max_bytes); });
@@ -57,7 +57,7 @@ TEST(IsListed, SaysWhetherThereIsSomethingToOpen) {
   EXPECT_TRUE(IsListed(folder.Write("a", "")));
   EXPECT_TRUE(IsListed(folder.path()));
   EXPECT_FALSE(IsListed(folder.path() / "none"));
-  EXPECT_FALSE(IsListed(folder.path() / "a" / "b"));  // what would hold it is a file
+  EXPECT_FALSE(IsListed(folder.path() / "a" / "b"));  // its parent is a file
   std::filesystem::create_symlink("none", folder.path() / "link");
   EXPECT_TRUE(IsListed(folder.path() / "link"));
   EXPECT_TRUE(IsListed(folder.path() / std::string(1000, 'x')));  // cannot be examined

@@ -10,9 +10,9 @@
 namespace godwit {
 namespace {
 
-// What the parser itself does not look at; nothing has been built yet.
+// Checks what the parser itself does not check, before anything is built.
 void CheckText(std::string_view text, std::string_view what, JsonOptions options) {
-  // Outside a string the parser takes a zero byte for the end: what follows would go unread.
+  // Outside a string the parser takes a zero byte for the end and leaves the rest unread.
   if (const size_t zero = text.find('\0'); zero != text.npos) {
     Throw(ErrorKind::kFormat, "{}: expected JSON, found a zero byte at offset {}", what, zero);
   }

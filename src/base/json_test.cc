@@ -111,8 +111,8 @@ TEST(ParseOrderedJson, KeepsTheOrderOfKeys) {
             R"({"z":4,"a":2,"b":{}})");
 }
 
-// Keys as they come, the other way round, and all alike but for their ends, in one object and in
-// one that holds another one before each key.
+// Keys in order, in reverse, and alike but for their ends. They stand in one object, and in one
+// that holds another object before each key.
 TEST(ParseOrderedJson, RELEASE_TakesObjectsOfManyKeysInLinearTime) {
   constexpr int kKeys = 300'000;
   const auto key = [](int i) { return fmt::format("{:*>40}", (i * int64_t{7919}) % kKeys); };

@@ -41,7 +41,7 @@ bool LineReader::Fill() {
 
 std::optional<std::string_view> LineReader::Next() {
   offset_bytes_ = next_offset_bytes_;
-  size_t searched = 0;  // of the line: what holds no newline
+  size_t searched = 0;  // bytes of the line without a newline
   while (true) {
     const std::string_view unread(buffer_.data() + begin_, end_ - begin_);
     const size_t newline = unread.find('\n', searched);

@@ -37,7 +37,7 @@ TEST(LineReaderTest, GivesEveryLine) {
               ElementsAre(Line{"a", 1, 0, true}, Line{"", 2, 2, true}, Line{"bc", 3, 3, false}));
 }
 
-// The pieces in which the file is read show nowhere.
+// The size of the pieces in which the file is read changes nothing.
 TEST(LineReaderTest, LinesMayBeLongerThanWhatIsReadAtOnce) {
   std::string content;
   std::vector<Line> expected;
@@ -56,7 +56,7 @@ TEST(LineReaderTest, RefusesALineThatIsTooLong) {
     EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { LinesOf(content, 5); }),
                 HasSubstr("lines:2: a line of more than 5 bytes"));
   }
-  // Without a newline to be found, it is not read to its end.
+  // A file without a newline is not read to its end.
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { LinesOf(std::string(5 << 20, 'x'), 5); }),
               HasSubstr("lines:1: a line of more"));
 }

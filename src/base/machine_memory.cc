@@ -14,10 +14,10 @@
 namespace godwit {
 namespace {
 
-// The files of a control group with a limit of memory.
+// The files of a control group with a memory limit.
 struct MemoryGroup {
   std::string limit, usage, stat;
-  // Lines of `stat`: the page cache.
+  // Lines of `stat` for the page cache.
   std::string_view inactive_file, active_file;
 };
 
@@ -47,7 +47,7 @@ MachineMemory Read(const std::string& meminfo, std::span<const MemoryGroup> grou
   for (const MemoryGroup& group : groups) {
     const std::optional<int64_t> limit = ControlFile(group.limit).Number();
     if (!limit) continue;
-    // The page cache can be given back: a group's usage counts it, and reading a checkpoint fills
+    // The page cache can be given back. A group's usage counts it, and reading a checkpoint fills
     // it.
     const ControlFile stat(group.stat);
     const int64_t used = ControlFile(group.usage).Number().value_or(0) -

@@ -21,7 +21,7 @@ class FakeMachine {
     folder_.Write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 800 kB\n");
   }
   void Write(const std::string& file, const std::string& text) const { folder_.Write(file, text); }
-  // In KiB, as {total, available}.
+  // KiB as {total, available}.
   std::pair<int64_t, int64_t> Memory() const {
     const MachineMemory memory = ReadMachineMemory(folder_.path().string());
     return {memory.total_bytes / 1024, memory.available_bytes / 1024};
@@ -37,11 +37,12 @@ using Pair = std::pair<int64_t, int64_t>;
 TEST(MachineMemoryTest, WithoutControlGroupsTheMachineIsTheLimit) {
   const FakeMachine machine;
   EXPECT_EQ(machine.Memory(), Pair(1000, 800));
-  machine.Write("proc/self/cgroup", "0::/user.slice\n");  // of which there is no folder
+  machine.Write("proc/self/cgroup", "0::/user.slice\n");  // a group without a folder
   EXPECT_EQ(machine.Memory(), Pair(1000, 800));
 }
 
-// Version 2. The tightest limit counts, wherever it stands, against what its own group uses.
+// Version 2: the tightest limit counts, in whichever group it stands, against that group's own
+// usage.
 TEST(MachineMemoryTest, EveryGroupAboveLimits) {
   const FakeMachine machine;
   machine.Write("proc/self/cgroup", "0::/a/b/c\n");
@@ -55,12 +56,12 @@ TEST(MachineMemoryTest, EveryGroupAboveLimits) {
   EXPECT_EQ(machine.Memory(), Pair(400, 100));
   machine.Write("sys/fs/cgroup/a/b/c/memory.max", FakeMachine::KiB(50));
   EXPECT_EQ(machine.Memory(), Pair(50, 50));
-  // A neighbour does not.
+  // A neighbour's limit does not count.
   machine.Write("sys/fs/cgroup/a/d/memory.max", FakeMachine::KiB(1));
   EXPECT_EQ(machine.Memory(), Pair(50, 50));
   machine.Write("sys/fs/cgroup/memory.max", FakeMachine::KiB(30));  // a container's own root
   EXPECT_EQ(machine.Memory(), Pair(30, 30));
-  // Entered from outside: the path is that of another root.
+  // A process that entered from outside has the path of another root.
   machine.Write("proc/self/cgroup", "0::/../other\n");
   EXPECT_EQ(machine.Memory(), Pair(30, 30));
 }
@@ -73,7 +74,7 @@ TEST(MachineMemoryTest, ThePageCacheOfAGroupIsNotTaken) {
   machine.Write("sys/fs/cgroup/memory.stat",
                 "anon 300\nfile 6500\ninactive_file 4000\nactive_file 2000\nslab 50\n");
   EXPECT_EQ(machine.Memory().second, (10000 - 3000) / 1024);
-  machine.Write("sys/fs/cgroup/memory.current", "20000\n");  // more than the limit, now lowered
+  machine.Write("sys/fs/cgroup/memory.current", "20000\n");  // above the lowered limit
   EXPECT_EQ(machine.Memory().second, 0);
 }
 

@@ -14,7 +14,7 @@
 namespace godwit {
 namespace {
 
-constexpr size_t kRequestBytes = size_t{128} << 10;  // which every disk takes
+constexpr size_t kRequestBytes = size_t{128} << 10;  // every disk takes such a request
 
 }  // namespace
 
@@ -49,8 +49,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const noexcept {
   if (offset >= size_bytes_ || size_bytes == 0) return;
-  // Widened also for kDontNeed: a neighbour's page comes back with one fault, whereas pages left at
-  // both ends of thousands of small tensors would add up.
+  // The range is widened to whole pages, also for kDontNeed. A neighbour's page comes back with one
+  // fault, whereas pages left at both ends of thousands of small tensors would add up.
   static const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t begin = offset / page_bytes * page_bytes;
   const size_t end = offset + std::min(size_bytes, size_bytes_ - offset);
@@ -58,10 +58,11 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
   if (advice == Advice::kDontNeed) hint = MADV_DONTNEED;
   if (advice == Advice::kSequential) hint = MADV_SEQUENTIAL;
   if (advice == Advice::kLargePages) hint = MADV_HUGEPAGE;
-  // Linux starts reading no more than the disk takes in one request, and forgets the rest.
+  // Linux reads ahead at most one request of the disk and drops the rest, so the advice comes in
+  // steps.
   const size_t step = advice == Advice::kWillNeed ? kRequestBytes : end - begin;
   for (size_t at = begin; at < end; at += step) {
-    // The range stays inside the mapping: the kernel rounds its end up to the page the mapping has.
+    // The range stays inside the mapping: the kernel rounds its end up to the mapping's last page.
     madvise(const_cast<std::byte*>(data_) + at, std::min(step, end - at), hint);
   }
 }

@@ -25,15 +25,15 @@ fs::path TemporaryFor(const fs::path& target) {
          NewFile::kSuffix;
 }
 
-// A name that is there belongs to a process that once had our number, or has it in another
-// container.
+// Creates and locks a file. An existing file of this name belongs to a process that once had our
+// number, or has it in another container.
 FileDescriptor Create(const fs::path& path) {
   for (;;) {
     FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0 && errno == EINTR) continue;
     if (file.get() < 0) return file;
     while (flock(file.get(), LOCK_EX) != 0 && errno == EINTR) continue;
-    // Before it was locked, somebody may have taken it for abandoned.
+    // Another process may have removed the file as abandoned before it was locked.
     struct stat status;
     if (fstat(file.get(), &status) != 0 || status.st_nlink > 0) return file;
   }
@@ -99,7 +99,7 @@ void NewFile::Commit() {
   if (!synced_ || !gathered_.empty()) Sync();
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) ThrowErrno(target_, "write");
   temporary_.clear();
-  godwit::Sync(fs::absolute(target_).parent_path());  // of a bare name, too
+  godwit::Sync(fs::absolute(target_).parent_path());  // absolute, for a bare name, too
 }
 
 void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }

@@ -63,7 +63,7 @@ TEST(NewFileTest, IsSharedLikeAnother) {
   ErrorOf(ErrorKind::kIo, [&] { NewFile(temp.path() / "y").ShareLike(temp.path() / "missing"); });
 }
 
-// What is being written is never taken for abandoned, from its first moment on.
+// A file that is being written is never taken for abandoned, from its first moment on.
 TEST(NewFileTest, StaysWhileOthersSweep) {
   const TempFolder temp;
   std::atomic<bool> done = false;

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Absolute, and "folder/" is "folder".
+// The absolute path, in which "folder/" is "folder".
 fs::path Normal(const fs::path& path) { return fs::absolute(path / "").parent_path(); }
 
 std::string TemporaryPrefix(const fs::path& target) { return target.filename().native() + ".tmp-"; }
@@ -43,7 +43,7 @@ fs::path NewFolder::TemporaryPath(const fs::path& target) {
 NewFolder::NewFolder(const fs::path& target)
     : target_(Normal(target)), temporary_(TemporaryPath(target)) {
   RefuseExisting(target);
-  // Of a process that once had our number.
+  // A folder that is there belongs to a process that once had our number.
   std::error_code ignored;
   fs::remove_all(temporary_, ignored);
   if (mkdir(temporary_.c_str(), 0777) != 0) ThrowErrno(target, "make the folder");
@@ -58,7 +58,7 @@ NewFolder::~NewFolder() {
 void NewFolder::Commit() {
   for (const auto& entry : fs::recursive_directory_iterator(temporary_)) Sync(entry.path());
   Sync(temporary_);
-  RefuseExisting(target_);  // rename would take the place of an empty folder
+  RefuseExisting(target_);  // rename would replace an empty folder
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) ThrowErrno(target_, "make the folder");
   temporary_.clear();
   Sync(target_.parent_path());

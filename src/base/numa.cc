@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kMostNodes = 1024;
 
-// As in <numaif.h>, which is libnuma's.
+// The constant of <numaif.h>, which belongs to libnuma.
 constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
 
-// Of the calling thread and those that it starts.
+// Interleaves memory of the calling thread and of threads that it starts.
 bool InterleaveMemory(const std::vector<NumaNode>& nodes) noexcept {
   constexpr size_t kBits = 8 * sizeof(unsigned long);
   unsigned long mask[kMostNodes / kBits] = {};

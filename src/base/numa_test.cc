@@ -61,7 +61,7 @@ TEST(Numa, WorkersOfAPoolStayWhereTheyArePut) {
     cpu_set_t set;
     ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
     if (worker == 0) {
-      EXPECT_EQ(std::this_thread::get_id(), caller);  // which is left alone
+      EXPECT_EQ(std::this_thread::get_id(), caller);  // and stays unpinned
       EXPECT_EQ(static_cast<size_t>(CPU_COUNT(&set)), cpus.size());
     } else {
       EXPECT_EQ(CPU_COUNT(&set), 1);

@@ -37,7 +37,7 @@ void Sync(const std::filesystem::path& path) {
 }
 
 OpenedFile OpenRegularFile(const std::filesystem::path& path) {
-  // O_NONBLOCK: opening a named pipe without a writer would hang.
+  // O_NONBLOCK: without it, opening a named pipe without a writer would hang.
   FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) ThrowErrno(path, "open");
   struct stat status;

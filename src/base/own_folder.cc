@@ -16,7 +16,7 @@ namespace godwit {
 namespace fs = std::filesystem;
 
 void MakeOwnFolder(const fs::path& path) {
-  std::error_code ignored;  // what is wrong shows below
+  std::error_code ignored;  // the checks below report errors
   fs::create_directories(fs::absolute(path / "").parent_path().parent_path(), ignored);
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) ThrowErrno(path, "make the folder");
   struct stat status;

@@ -17,13 +17,13 @@ std::string_view FirstCharacter(std::string_view text) {
   return text.substr(0, first.kind == Utf8Sequence::kCharacter ? first.size : 1);
 }
 
-// Of a character: neither obeyed by a terminal instead of shown, nor something that UTF-8 has not.
+// Whether a terminal shows the character instead of obeying it, and whether it is UTF-8.
 bool IsPrintable(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(character[i]); };
   if (character.size() == 1) return byte(0) >= 0x20 && byte(0) < 0x7f;
   // U+0080..U+009F, among them the one-character form of the terminal escape.
   if (byte(0) == 0xc2) return byte(1) >= 0xa0;
-  // U+202A..U+202E and U+2066..U+2069 show what follows in another order.
+  // U+202A..U+202E and U+2066..U+2069 show later text in another order.
   if (byte(0) != 0xe2) return true;
   return !(byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae) &&
          !(byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);

@@ -31,7 +31,7 @@ TEST(QuoteTest, EscapesMalformedUtf8) {
 TEST(QuoteTest, LeavesOutTheMiddleOfLongText) {
   const std::string quoted = Quote(std::string(1'000'000, 'x'), 10);
   EXPECT_EQ(quoted, "\"xxxxx[... 999990 bytes ...]xxxxx\"");
-  // Never in the middle of a character.
+  // A cut never falls inside a character.
   EXPECT_EQ(Quote("ääääää", 6), "\"ä[... 8 bytes ...]ä\"");
   EXPECT_LT(Quote(std::string(1000, '\x80'), 10).size(), 100u);
 }
@@ -39,7 +39,8 @@ TEST(QuoteTest, LeavesOutTheMiddleOfLongText) {
 TEST(QuoteTest, EscapesWhatTurnsTheDirectionOfWriting) {
   EXPECT_EQ(Quote("\u202Agpj.\u202Eexe"), "\"\\xe2\\x80\\xaagpj.\\xe2\\x80\\xaeexe\"");
   EXPECT_EQ(Quote("\u2066\u2069"), "\"\\xe2\\x81\\xa6\\xe2\\x81\\xa9\"");
-  // Their neighbours: a line separator, a narrow space, an invisible plus, and a joiner.
+  // Neighbours of the refused characters: a line separator, a narrow space, an invisible plus, a
+  // joiner.
   for (const char* kept : {"\u2029", "\u202F", "\u2064", "\u206A", "\u200D"}) {
     EXPECT_EQ(Quote(kept), "\"" + std::string(kept) + "\"");
   }

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The known answers that the authors publish with the algorithm.
+// Known answers that the authors publish with the algorithm.
 TEST(Philox, KnownAnswers) {
   EXPECT_THAT(Philox4x32({0, 0, 0, 0}, {0, 0}),
               ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
@@ -55,7 +55,7 @@ TEST(Rng, UniformFillsTheUnitInterval) {
 }
 
 TEST(Rng, IsPinned) {
-  // Sampled text is reproducible across releases: a change of these values breaks that.
+  // Sampled text is reproducible across releases. A change of these values breaks that.
   EXPECT_EQ(RandomBits(0, 0, 0, 0), 0xe169c58d6627e8d5u);
   EXPECT_EQ(Uniform(0, 0, 0, 0), static_cast<double>(0xe169c58d6627e8d5u >> 11) * 0x1p-53);
 }

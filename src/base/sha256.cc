@@ -71,7 +71,7 @@ void Sha256::Add(std::span<const std::byte> bytes) {
 
 std::string Sha256::Hex() const {
   Sha256 whole = *this;
-  // A bit, zeros, and the count of bits as the last eight bytes of a block.
+  // The padding: a bit, zeros, and the bit count as the last eight bytes of a block.
   std::array<std::byte, 72> end{std::byte{0x80}};
   const size_t begun = bytes_ % begun_.size();
   const size_t zeros_to = (begun < 56 ? 56 : 120) - begun;

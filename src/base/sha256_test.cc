@@ -29,7 +29,7 @@ TEST(Sha256Test, IsThatOfTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// Some counts of bits still fit behind the last byte, some take another block.
+// Some bit counts fit behind the last byte, some take another block.
 TEST(Sha256Test, EndsAtAnyPlaceOfABlock) {
   std::string text;
   for (int i = 0; i < 120; ++i) text += static_cast<char>(i * 7);
@@ -44,7 +44,7 @@ TEST(Sha256Test, EndsAtAnyPlaceOfABlock) {
             "655250427d56b1b0eeb8497d21428704273458a01772d6881b65c0abac0f8a98");
 }
 
-// Lengths on both sides of where a block ends, and where its count no longer fits into it.
+// Lengths around the end of a block, and around the point where the count no longer fits.
 TEST(Sha256Test, PiecesMakeNoDifference) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += static_cast<char>(i * 7);

@@ -15,7 +15,7 @@ namespace {
 // Longer than the serial gaps between two ops of a layer, far shorter than a reader would notice.
 constexpr std::chrono::microseconds kSpin{40};
 
-// Which pool this thread is working for, so that a nested Run() can be told from a fresh one.
+// The pool for which this thread works, so that a nested Run() can be told from a fresh one.
 struct CurrentPool {
   const ThreadPool* pool = nullptr;
   int worker = 0;
@@ -41,7 +41,8 @@ void Pause() {
 #endif
 }
 
-// Waits until done(atom), which must hold for good or be announced by a notify; returns the value.
+// Waits until done(atom) and returns the value. The condition must hold for good, or a notify must
+// announce it.
 template <typename Done>
 uint32_t SpinThenWait(const std::atomic<uint32_t>& atom, Done done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -58,8 +59,8 @@ uint32_t SpinThenWait(const std::atomic<uint32_t>& atom, Done done) {
   }
 }
 
-// Signals such as Ctrl-C are for the program's own threads: threads inherit the mask in force
-// when they start.
+// Signals such as Ctrl-C are for the program's own threads. A thread inherits the mask in force
+// when it starts.
 class BlockSignalsScope {
  public:
   BlockSignalsScope() {
@@ -86,7 +87,7 @@ ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus) {
     for (int worker = 1; worker < threads; ++worker) {
       const int cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(worker) % cpus.size()];
       workers_.emplace_back([this, worker, cpu] {
-        // A refusal (a CPU that went offline) costs speed, nothing else.
+        // A failure (a CPU that went offline) costs speed, nothing else.
         if (cpu >= 0) PinThisThread(cpu);
         WorkerLoop(worker);
       });
@@ -103,7 +104,7 @@ ThreadPool::~ThreadPool() { Stop(); }
 
 void ThreadPool::Stop() {
   stopping_.store(true);
-  epoch_.fetch_add(2);  // still closed, but changed: everyone looks up
+  epoch_.fetch_add(2);  // still closed, but changed, so every worker looks
   epoch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
@@ -126,9 +127,9 @@ void ThreadPool::Run(int64_t tasks, FunctionRef<void(int64_t, int)> body) {
   epoch_.fetch_add(1);  // open
   epoch_.notify_all();
   TakeTasks(/*worker=*/0);
-  // Closing before waiting means that the join never waits for a worker that is still waking up:
-  // a worker counts itself in first and looks at the epoch second, so either it sees the job
-  // closed and leaves, or its count is seen here.
+  // Run closes the job before it waits, so the join never waits for a worker that is waking up. A
+  // worker first counts itself in, then reads the epoch. Either it sees the closed job and leaves,
+  // or Run sees its count.
   epoch_.fetch_add(1);
   SpinThenWait(inside_, [](uint32_t inside) { return inside == 0; });
 

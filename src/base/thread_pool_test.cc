@@ -66,7 +66,7 @@ TEST_P(ThreadPoolTest, RethrowsAndStaysUsable) {
       EXPECT_STREQ(error.what(), "task 10");
     }
     if (pool.threads() == 1) {
-      EXPECT_EQ(after, 0);  // the tasks come in order, and what had not begun was dropped
+      EXPECT_EQ(after, 0);  // tasks come in order, and those not yet begun were dropped
     }
     std::atomic<int> runs{0};
     pool.Run(10, [&](int64_t, int) { ++runs; });

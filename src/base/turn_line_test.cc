@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The costs of pieces that came one after the other, in the order of their turns.
+// Costs of pieces that came one after the other, in the order of their turns.
 std::vector<int64_t> TurnsOf(std::initializer_list<int64_t> costs) {
   TurnLine line;
   std::optional<TurnLine::Turn> held(line.Wait(0, nullptr));
@@ -23,7 +23,7 @@ std::vector<int64_t> TurnsOf(std::initializer_list<int64_t> costs) {
   for (const int64_t cost : costs) {
     threads.emplace_back([&, cost] {
       const auto turn = line.Wait(cost, nullptr);
-      turns.push_back(cost);  // nobody else has one
+      turns.push_back(cost);  // the only turn
     });
     while (line.waiting() < threads.size()) std::this_thread::yield();
   }
@@ -44,7 +44,7 @@ TEST(TurnLineTest, WhoIsCancelledLeavesTheLine) {
   TurnLine line;
   CancelToken cancel;
   cancel.Cancel();
-  std::optional<TurnLine::Turn> held(line.Wait(0, &cancel));  // nothing was waited for
+  std::optional<TurnLine::Turn> held(line.Wait(0, &cancel));  // the turn was free
   try {
     line.Wait(0, &cancel);
     ADD_FAILURE() << "it is held";

@@ -12,7 +12,7 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 }  // namespace
 
-// The second byte's range depends on the first: it excludes overlong forms, surrogates and values
+// The second byte's range depends on the first. It excludes overlong forms, surrogates and values
 // above U+10FFFF.
 Utf8Sequence FirstUtf8(std::string_view bytes) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };

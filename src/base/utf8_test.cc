@@ -16,7 +16,7 @@ TEST(Utf8, KeepsWhatIsValid) {
   EXPECT_EQ(ReplaceInvalidUtf8(text), text);
 }
 
-// What Python's bytes.decode(errors="replace") gives.
+// Expected results are those of Python's bytes.decode(errors="replace").
 TEST(Utf8, ReplacesEveryMaximalMalformedPartOnce) {
   const std::vector<std::pair<std::string_view, std::string_view>> cases = {
       {"\xff", "�"},

@@ -10,7 +10,8 @@
 namespace godwit {
 namespace {
 
-// What changes the choice of tokens in transformers, is not built, and is off by these values.
+// A field that changes the choice of tokens in transformers and is not built, with the values that
+// turn it off.
 struct Recommendation {
   std::string_view key;
   std::string_view off;

@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 
 bool IsSeparator(char c) { return c == '-' || c == '.' || c == '_' || c == '/'; }
 
-// Without .gguf and the number of its part.
+// The file's name without .gguf and its part number.
 std::string NameOfModel(const fs::path& file) {
   const std::string stem = file.stem();
   const auto parts = std::ssize(GgufParts(file));
   return parts == 1 ? stem : stem.substr(0, stem.rfind("-of-") - std::string_view("-00001").size());
 }
 
-// "q4_k_m", "iq4_xs", "bf16", "mxfp4_moe"
+// Whether a word is such as "q4_k_m", "iq4_xs", "bf16" or "mxfp4_moe".
 bool LooksLikeQuant(std::string_view word) {
   for (const std::string_view begin : {"q", "iq", "tq"}) {
     if (word.starts_with(begin) && word.size() > begin.size() &&
@@ -35,14 +35,14 @@ bool LooksLikeQuant(std::string_view word) {
          word.starts_with("mxfp4");
 }
 
-// The end of a name that looks like one.
+// The end of a name that looks like a quantization.
 std::string QuantAtEnd(const std::string& name) {
   const std::string lower = Lower(name);
   const size_t dot = lower.find_last_of("-.");
   for (size_t at = dot == lower.npos ? 0 : dot + 1; at < lower.size(); ++at) {
     if (at > 0 && !IsSeparator(lower[at - 1])) continue;
     if (!LooksLikeQuant(std::string_view(lower).substr(at))) continue;
-    // Unsloth's own mixtures.
+    // The prefix of Unsloth's own mixtures.
     constexpr std::string_view kDynamic = "ud-";
     const bool dynamic = std::string_view(lower).substr(0, at).ends_with(kDynamic);
     return name.substr(dynamic ? at - kDynamic.size() : at);
@@ -63,7 +63,7 @@ bool EndsWithWord(const fs::path& file, std::string_view word) {
   return false;
 }
 
-// What is a model by its name, and not a further part of one.
+// Whether a file's name is that of a model, and not of a further part of one.
 bool IsModel(const fs::path& file) {
   const std::string name = Lower(file.filename().string());
   return IsGgufName(file) && GgufParts(file).front() == file && !name.starts_with("mmproj") &&

@@ -25,7 +25,7 @@
 namespace godwit {
 namespace {
 
-// Families that go by the name of another one in GGUF.
+// Families that have another one's name in GGUF.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"mistral", "llama"},     {"mixtral", "llama"},
     {"olmo3", "olmo2"},       {"granitemoeshared", "granitemoe"},
@@ -38,7 +38,7 @@ std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {
   const std::string_view name = found == std::end(kOtherNames) ? model_type : found->second;
   std::vector<const GgufFamily*> families;
   for (const GgufFamily* family : AllGgufFamilies()) {
-    // InternLM2's own files have other tensors than those that its name in GGUF stands for.
+    // InternLM2's own files have other tensors than the model that its name in GGUF stands for.
     if (family->model_type == name && family->architecture != "internlm2") {
       families.push_back(family);
     }
@@ -46,7 +46,7 @@ std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {
   return families;
 }
 
-// The tensors of a model under the names that a family has for them in GGUF.
+// The tensors of a model under the names that a family gives them in GGUF.
 class Naming {
  public:
   Naming(const ModelFolder& model, const GgufFamily& family)
@@ -70,7 +70,7 @@ class Naming {
     return std::move(parts_);
   }
 
-  // A tensor of the model that has no name there; empty: all have.
+  // A tensor of the model that has no name in GGUF. Empty: all have one.
   std::string Left() const {
     for (const std::string& name : source_.Names()) {
       if (taken_.contains(name)) continue;
@@ -114,7 +114,7 @@ class Naming {
     }
     const bool norm = name.gguf.find("norm") != std::string_view::npos;
     if (norm && spec_.norm_gain_less_one && part.name.ends_with(".weight")) part.added = 1;
-    // A router's choices are not continuous.
+    // A router's choices are not continuous, so its matrix stays as it is.
     part.matrix = part.shape.size() >= 2 && !norm && name.gguf != "ffn_gate_inp";
     part.outer = !part.name.starts_with("blk.");
     parts_.push_back(std::move(part));
@@ -129,7 +129,7 @@ class Naming {
   std::vector<GgufPart> parts_;
 };
 
-// The first thing that a reader of the keys would take for another than the model has.
+// The first property of the model that a reader of the keys would get wrong.
 std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& form) {
   const std::string header = GgufHeader(form.keys, {});
   const auto bytes = std::as_bytes(std::span(header.data(), header.size()));
@@ -157,7 +157,7 @@ std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& f
 
 GgufForm GgufFormOf(const ModelFolder& model) {
   const DecoderSpec& spec = model.spec();
-  (void)model.tensors();  // all that is wrong with them
+  (void)model.tensors();  // throws for all faults of the tensors
   const std::vector<const GgufFamily*> families = FamiliesOf(model.config().model_type());
   if (families.empty()) {
     std::set<std::string_view> known;
@@ -193,7 +193,7 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     try {
       difference = Difference(spec, form);
     } catch (const Error& error) {
-      // Of what no reader of ours would take.
+      // The form is refused because our own reader would refuse it.
       RefuseForm(model, error.what());
     }
     if (difference) continue;

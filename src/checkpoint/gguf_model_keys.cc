@@ -35,7 +35,7 @@ class OwnKeys {
   GgufKeys& keys_;
 };
 
-// Of linear scaling a file has the context before it.
+// The context that the file states. With linear scaling it is the one before scaling.
 int64_t StatedContext(const ModelFolder& model) {
   constexpr std::string_view kKey = "max_position_embeddings";
   const DecoderSpec& spec = model.spec();
@@ -53,7 +53,7 @@ void PutShape(const ModelFolder& model, std::string_view architecture, OwnKeys& 
   own.Int("vocab_size", spec.vocab_size);
   own.Int("attention.head_count", spec.heads);
   own.Int("attention.head_count_kv", spec.kv_heads);
-  // Gemma's is 256 unless told.
+  // Gemma's head size is 256 unless the file states it.
   if (spec.heads * spec.head_dim != spec.hidden_size || architecture.starts_with("gemma")) {
     own.Int("attention.key_length", spec.head_dim);
     own.Int("attention.value_length", spec.head_dim);
@@ -100,7 +100,7 @@ void PutRotary(const DecoderSpec& spec, OwnKeys& own) {
 void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool says_windows,
                 OwnKeys& own) {
   const int64_t window = spec.windows.empty() ? 0 : std::ranges::max(spec.windows);
-  // Without the key it is what all published models have.
+  // The window of all published StarCoder2 models is a default, so its absence must be stated.
   if (window > 0 || architecture == "starcoder2") own.Int("attention.sliding_window", window);
   if (!says_windows || window == 0) return;
   std::vector<bool> windowed;
@@ -108,7 +108,7 @@ void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool say
   own.Bools("attention.sliding_window_pattern", windowed);
 }
 
-// Keys of some families, for which others have no word.
+// Adds keys that only some families have.
 void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Float("attention.clamp_kqv", spec.clip_qkv);
@@ -121,21 +121,21 @@ void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& ow
     own.Float("logit_scale", double{spec.logit_scale});
   }
   if (architecture.starts_with("granite")) {
-    // There it divides.
+    // Granite divides by this scale.
     own.Float("logit_scale", 1 / double{spec.logit_scale});
     own.Float("embedding_scale", double{spec.embedding_scale});
     own.Float("residual_scale", double{spec.residual_scale});
     own.Float("attention.scale", spec.score_scale);
   }
   if (architecture == "mpt" && !spec.alibi.slopes.empty()) {
-    // The last slope is 2^-bias, of so many heads that are a power of two.
+    // The last slope is 2^-bias, if the number of heads is a power of two.
     const auto attention = model.config().Object("attn_config");
     own.Float("attention.max_alibi_bias",
               attention ? attention->FloatOr("alibi_bias_max", 8, {0, 64}) : 8);
   }
 }
 
-// The number that Llama 3.1 and later divide a frequency by (RotaryScaling::Kind::kLlama3).
+// The number by which Llama 3.1 and later divide a frequency (RotaryScaling::Kind::kLlama3).
 float Llama3Divisor(const RotaryScaling& scaling, double frequency) {
   const double turns =
       static_cast<double>(scaling.original_context) * frequency / (2 * std::numbers::pi);

@@ -37,7 +37,7 @@ void PutVocabulary(const Vocabulary& vocabulary, GgufKeys& keys) {
   keys.Bool("tokenizer.ggml.add_eos_token", vocabulary.add_eos.value_or(false));
 }
 
-// Ids of tokens that have a role.
+// Adds ids of tokens that have a role.
 void PutRoles(const ModelFolder& model, const Vocabulary& vocabulary, GgufKeys& keys) {
   const TokenizerConfig& config = model.tokenizer_config();
   const Tokenizer& tokenizer = *model.tokenizer();
@@ -57,7 +57,7 @@ void PutRoles(const ModelFolder& model, const Vocabulary& vocabulary, GgufKeys& 
   std::optional<int32_t> eos = first_of(vocabulary.eos_id, named("eos_token"));
   if (!eos && !special.eos_ids.empty()) eos = special.eos_ids.front();
   put("eos", eos);
-  // Of all others that end a text there is room for two.
+  // GGUF has keys for two more tokens that end a text.
   const char* const kMore[] = {"eot", "eom"};
   size_t used = 0;
   for (const int32_t id : special.eos_ids) {
@@ -71,7 +71,7 @@ void PutRoles(const ModelFolder& model, const Vocabulary& vocabulary, GgufKeys& 
   put("fim_mid", special.fill->middle);
 }
 
-// Phi-3's are known to those who read its files.
+// Warns of flags that GGUF lacks. Readers of Phi-3's files know its tokens with such flags.
 std::vector<std::string> WarningsOf(const Vocabulary& vocabulary) {
   std::vector<std::string> names;
   for (const AddedToken& token : vocabulary.added) {

@@ -23,17 +23,17 @@ constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";
 
 struct Kind {
-  std::string_view name;  // tokenizer.ggml.model
+  std::string_view name;  // the value of tokenizer.ggml.model
   VocabularyKind kind;
 };
 constexpr Kind kKinds[] = {{"llama", VocabularyKind::kSentencePieceBpe},
                            {"gpt2", VocabularyKind::kByteLevelBpe},
                            {"t5", VocabularyKind::kUnigram}};
 
-// Of the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, and Falcon 3.
+// Ends of turns in the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, and Falcon 3.
 constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
                                              "<|endoftext|>"};
-// Of gpt-oss: an answer and a call, where each is one of several messages, which end with <|end|>.
+// Ends of an answer and of a call in gpt-oss. Either consists of messages, which end with <|end|>.
 constexpr std::string_view kEndsOfChannels[] = {"<|return|>", "<|call|>", "<|endoftext|>"};
 
 VocabularyKind ReadKind(const GgufMetadata& metadata) {
@@ -45,7 +45,7 @@ VocabularyKind ReadKind(const GgufMetadata& metadata) {
                   ErrorKind::kUnsupported);
 }
 
-// A list that has an element for every token, or is not there.
+// Requires that the list is absent or has an element for every token.
 template <typename List>
 void RequireOneForEach(const GgufMetadata& metadata, std::string_view key, const List& list,
                        size_t tokens) {
@@ -54,8 +54,8 @@ void RequireOneForEach(const GgufMetadata& metadata, std::string_view key, const
                   fmt::format("{}", list.size()));
 }
 
-// What no key says, and the published tokenizer.json of Phi-3 and Phi-3.5 does: which tokens take
-// in the white space behind them. Phi-4 has a vocabulary of another kind.
+// Marks the tokens of Phi-3 and Phi-3.5 that take in the white space behind them. No key says so;
+// the published tokenizer.json does. Phi-4 has a vocabulary of another kind.
 void AddPhi3Tokens(const GgufMetadata& metadata, Vocabulary& vocabulary) {
   if (metadata.StringOr("general.architecture", "") != "phi3") return;
   if (vocabulary.kind != VocabularyKind::kSentencePieceBpe) return;
@@ -70,12 +70,12 @@ void AddPhi3Tokens(const GgufMetadata& metadata, Vocabulary& vocabulary) {
   }
 }
 
-// One outside the vocabulary counts as none, and there is a warning.
+// An id outside the vocabulary counts as none, and there is a warning.
 std::optional<int32_t> ReadId(const GgufMetadata& metadata, std::string_view name, int64_t below,
                               std::vector<std::string>& warnings) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
   if (!metadata.Has(key)) return std::nullopt;
-  // -1 is how some files say "none", and as a u32 it is the largest.
+  // Some files say -1 for "none", and as a u32 it is the largest number.
   constexpr int64_t kNone = UINT32_MAX;
   const int64_t id = metadata.Int(key, {-1, kNone});
   if (id == -1 || id == kNone) return std::nullopt;
@@ -120,7 +120,7 @@ Vocabulary GgufVocabulary(const GgufMetadata& metadata) {
     vocabulary.charsmap += static_cast<char>(byte);
   }
   const auto count = std::ssize(texts);
-  std::vector<std::string> warnings;  // GgufTokenizerConfig tells them
+  std::vector<std::string> warnings;  // GgufTokenizerConfig passes them on
   vocabulary.bos_id = ReadId(metadata, "bos", count, warnings);
   vocabulary.eos_id = ReadId(metadata, "eos", count, warnings);
   vocabulary.unk_id = ReadId(metadata, "unknown", count, warnings);
@@ -145,7 +145,7 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
       config.named_tokens[key] = texts[*id];
     }
   }
-  // The newer name of each, then the older one of some.
+  // Each role's newer name, then the older names of some.
   constexpr std::pair<std::string_view, const char*> kFill[] = {
       {"fim_pre", "prefix"}, {"fim_suf", "suffix"},     {"fim_mid", "middle"},
       {"fim_pad", "pad"},    {"fim_rep", "repository"}, {"fim_sep", "file"},
@@ -154,7 +154,7 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
     const auto id = ReadId(metadata, name, vocab_size, config.warnings);
     if (id) config.fill_ids.emplace(role, *id);
   }
-  std::vector<std::string> told;  // by the names above
+  std::vector<std::string> told;  // keys: the names above
   config.bos_id = ReadId(metadata, "bos", vocab_size, told);
   const auto eos = ReadId(metadata, "eos", vocab_size, told);
   const auto eot = ReadId(metadata, "eot", vocab_size, config.warnings);

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-// As a converter writes it.
+// The file as a converter writes it.
 GgufBuilder Written(const Vocabulary& vocabulary) {
   std::vector<std::string> texts;
   std::vector<int32_t> types;
@@ -53,7 +53,7 @@ GgufBuilder Written(const Vocabulary& vocabulary) {
   return file;
 }
 
-// What is read is a view of the bytes.
+// The metadata are views of the bytes, so both live here.
 struct Read {
   explicit Read(const GgufBuilder& builder)
       : file(builder.Bytes()), metadata(ParseGguf(AsBytes(file), "x.gguf").values, "x.gguf") {}
@@ -75,7 +75,7 @@ std::string ParamName(const testing::TestParamInfo<Original>& info) {
 
 class GgufTokenizerTest : public testing::TestWithParam<Original> {};
 
-// Those of llama-3 begin with a BOS by the name of their pre-tokenizer.
+// llama-3's pre-tokenizer implies a BOS by its name.
 INSTANTIATE_TEST_SUITE_P(
     All, GgufTokenizerTest,
     testing::Values(Original{"llama-2", VocabularyKind::kSentencePieceBpe, ""},
@@ -115,7 +115,7 @@ TEST_P(GgufTokenizerTest, RELEASE_GivesTheIdsOfTheTokenizerJson) {
   }
 }
 
-// A vocabulary of five; types as GGUF numbers them: unknown, control, control, normal, normal.
+// A vocabulary of five. Types as GGUF numbers them: unknown, control, control, normal, normal.
 GgufBuilder Small() {
   Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
   vocabulary.tokens = {{"<unk>", TokenKind::kUnknown},
@@ -144,7 +144,7 @@ TEST(GgufTokenizer, ReadsWhatIsSaid) {
   EXPECT_EQ(vocabulary.charsmap, std::string("\x01\0\xff", 3));
 }
 
-// A converter writes them as they stand in a text, not as SentencePiece spells them.
+// A converter writes runs of spaces as they stand in a text, not in SentencePiece's spelling.
 TEST(GgufTokenizer, RunsOfSpacesOfGemmaAreTokens) {
   Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
   vocabulary.tokens = {{"<unk>", TokenKind::kUnknown},      {"<bos>", TokenKind::kControl},
@@ -182,7 +182,7 @@ TEST(GgufTokenizer, KnowsWhatFramesAHole) {
               UnorderedElementsAre(Pair("prefix", 1), Pair("suffix", 3), Pair("file", 4)));
 }
 
-// Where a text has channels, <|end|> ends one of its messages and not the text.
+// In a text with channels, <|end|> ends a message and not the text.
 TEST(GgufTokenizer, KnowsWhatEndsATextOfChannels) {
   Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
   for (const char* const text :

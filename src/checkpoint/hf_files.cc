@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Classes of transformers, by model_type: of every family that GGUF files are read of.
+// Classes of transformers by model_type, for every family whose GGUF files can be read.
 struct ModelClass {
   std::string_view model_type, name;
 };
@@ -72,8 +72,8 @@ DType TypeOfMatrices(const WeightSource& weights) {
   return type.value_or(DType::kBF16);
 }
 
-// Three fields are all that Phi3Config takes, the first context stands beside them, and what
-// attention is multiplied by follows from it.
+// Moves fields to where Phi3Config wants them: it takes three, the original context stands beside
+// them, and the attention factor follows from both contexts.
 void PutLongRope(json& config) {
   json& scaling = config["rope_scaling"];
   const auto original = scaling["original_max_position_embeddings"].get<double>();
@@ -91,7 +91,7 @@ void PutLongRope(json& config) {
   scaling = std::move(three);
 }
 
-// Configs of transformers refuse 9.0 where they want 9.
+// Makes a number an integer: configs of transformers refuse 9.0 where they want 9.
 void MakeWhole(json& number) {
   if (!number.is_number_float()) return;
   const double value = number.get<double>();
@@ -138,7 +138,7 @@ json HfConfigOf(const ModelFolder& model) {
   const auto found =
       std::ranges::find(kClasses, config["model_type"].get<std::string>(), &ModelClass::model_type);
   if (found != std::end(kClasses)) config["architectures"] = {found->name};
-  // Of Gemma the type to which the scale of its embeddings is rounded.
+  // For Gemma this is the type to which the scale of its embeddings is rounded.
   config["torch_dtype"] =
       config.contains("dtype") ? config["dtype"] : json(TorchName(TypeOfMatrices(model.weights())));
   config.erase("dtype");

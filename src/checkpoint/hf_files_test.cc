@@ -13,7 +13,7 @@ using testing::ElementsAre;
 
 const std::string kGoldens = GODWIT_SOURCE_DIR "/tests/golden/gguf/";
 
-// The file as it is in memory, as a model.
+// A GGUF file in memory, opened as a model.
 struct Written {
   explicit Written(const GgufBuilder& file) {
     folder.Write("a.gguf", file.Bytes());
@@ -62,7 +62,7 @@ TEST(HfFiles, TemplatesKeepTheirNames) {
   EXPECT_THAT(written.special_tokens().eos_ids, ElementsAre(3));
 }
 
-// Lengths of both and the context make up the factor of attention, unless the file has another.
+// The attention factor follows from both contexts, unless the file has another one.
 TEST(HfFiles, LongRopeHasTheThreeFieldsOfPhi3) {
   const auto config = [](float factor) {
     GgufBuilder file = Model("phi3");

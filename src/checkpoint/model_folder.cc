@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kExpected =
     "expected a GGUF file, or the folder of a model (config.json, *.safetensors, a tokenizer)";
 
-// Names of what is wanted in a folder, sorted.
+// Sorted names of a folder's entries for which wanted() is true.
 template <typename Wanted>
 std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
   std::vector<std::string> names;
@@ -44,8 +44,8 @@ std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
   return names;
 }
 
-// A GGUF file, or the one GGUF model in a folder without safetensors, by its first part; empty:
-// there is none.
+// The first part of a GGUF model: the file itself, or the only GGUF model in a folder without
+// safetensors. Empty: there is none.
 fs::path GgufIn(const fs::path& folder) {
   if (!fs::is_directory(folder)) return IsGguf(folder) ? folder : fs::path();
   if (HoldsSafetensors(folder)) return {};
@@ -68,7 +68,7 @@ std::string BaseOf(const fs::path& adapter_config) {
              : "";
 }
 
-// A folder without config.json.
+// Refuses a folder without config.json.
 [[noreturn]] void RefuseFolder(const fs::path& folder) {
   const std::string& name = folder.native();
   if (IsListed(folder / "adapter_config.json")) {
@@ -86,7 +86,7 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
 }
 
-// A folder without a tokenizer, or a GGUF file without a vocabulary.
+// Refuses a folder without a tokenizer, or a GGUF file without a vocabulary.
 [[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
   if (!GgufIn(folder).empty()) {
     Throw(ErrorKind::kUnsupported, "{} has no vocabulary, which text needs", folder.native());
@@ -169,7 +169,7 @@ void ModelFolder::RefuseUnknownFamily() const {
       tensors = TensorDifferences(*nearest.spec, weights().Names());
     }
   } catch (const Error&) {
-    // Nothing can be said of weights that cannot be opened; the family is the reason.
+    // Weights that cannot be opened allow no comparison; the family is the reason.
   }
   RefuseFamily(config(), nearest, tensors);
 }

@@ -31,7 +31,7 @@ TEST(ModelFolder, OpensAllThatIsThere) {
   EXPECT_FALSE(model.special_tokens().eos_ids.empty());
 }
 
-// A part that is broken or missing stands in the way of those who ask for it.
+// A broken or missing part affects only callers that ask for it.
 TEST(ModelFolder, ReadsWhatIsAskedFor) {
   const TempFolder broken({{"tokenizer.json", "{"}});
   const ModelFolder model(broken.path());
@@ -49,7 +49,7 @@ TEST(ModelFolder, ReadsWhatIsAskedFor) {
       HasSubstr("no tokenizer, which text needs: expected tokenizer.json, tokenizer.model"));
 }
 
-// By its config.json, and by its tensors where these can be looked at.
+// An unknown family is compared by its config.json, and by its tensors if they can be read.
 TEST(ModelFolder, AnUnknownFamilyIsComparedWithTheNearest) {
   const TempFolder folder;
   std::string config = ReadTextFile(kTiny + "/config.json", 1 << 20);
@@ -68,7 +68,7 @@ TEST(ModelFolder, AnUnknownFamilyIsComparedWithTheNearest) {
   EXPECT_THAT(refusal(), Not(HasSubstr("tensors")));
 }
 
-// transformers takes such models, too.
+// transformers accepts such models, too.
 TEST(ModelFolder, IdsOutsideTheVocabularyAreLeftOutAndTold) {
   TempFolder folder;
   for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
@@ -80,7 +80,7 @@ TEST(ModelFolder, IdsOutsideTheVocabularyAreLeftOutAndTold) {
   EXPECT_THAT(some.warnings, testing::ElementsAre(
                                  HasSubstr("generation_config.json: eos_token_id 32000 is ignored: "
                                            "it is outside the vocabulary of 512")));
-  // Nothing is left that ends a text.
+  // No token is left that ends a text.
   folder.Write("generation_config.json", R"({"eos_token_id": 32000})");
   folder.Write("tokenizer_config.json", R"({"eos_token": "<no such token>"})");
   std::string config = ReadTextFile(kTiny + "/config.json", 1 << 20);
@@ -99,7 +99,7 @@ TEST(ModelFolder, TakesTheTokenizerThatIsThere) {
   EXPECT_EQ(pieces.tokenizer_file(), "tokenizer.model");
   EXPECT_EQ(pieces.tokenizer()->VocabSize(), 483);
   EXPECT_EQ(ModelFolder(kTiny).tokenizer_file(), "tokenizer.json");
-  // Whatever needs no text does without one that is not supported.
+  // Methods that need no text work with a tokenizer that is not supported.
   const TempFolder tiktoken({{"config.json", "{}"}, {"tokenizer.model", "IQ== 0\n"}});
   EXPECT_FALSE(ModelFolder(tiktoken.path()).has_tokenizer());
   EXPECT_THAT(

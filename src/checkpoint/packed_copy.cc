@@ -44,7 +44,7 @@ fs::path PathBeside(const ModelFolder& model, std::optional<DType> storage) {
   return file.replace_extension(Ending(storage));
 }
 
-// Models of one name, each by where it is.
+// The path of a copy in a folder for many models. Models of one name differ by their location.
 fs::path PathIn(const fs::path& folder, const ModelFolder& model, std::optional<DType> storage) {
   const fs::path place = fs::canonical(model.path());
   const std::string& text = place.native();
@@ -52,7 +52,7 @@ fs::path PathIn(const fs::path& folder, const ModelFolder& model, std::optional<
                               Checksum(std::as_bytes(std::span(text))), Ending(storage));
 }
 
-// Where a copy may be, the best place first.
+// Possible places of a copy, the best first.
 std::vector<fs::path> Places(const ModelFolder& model, std::optional<DType> storage,
                              const PackedOptions& options) {
   if (!options.file.empty()) return {options.file};
@@ -61,12 +61,13 @@ std::vector<fs::path> Places(const ModelFolder& model, std::optional<DType> stor
   return places;
 }
 
-// Whoever can write beside a model can write into it, too; elsewhere only this user is believed.
+// Whether the copy can be trusted. A user that can write beside a model can write into it, too;
+// elsewhere the file must belong to this user.
 bool IsToBeBelieved(const fs::path& place, const PackedOptions& options) {
   return options.folder.empty() || place.parent_path() != options.folder || IsOwnFile(place);
 }
 
-// Throws where the copy is not one of this model, in this storage, by this program.
+// Throws unless this program made the copy from this model, in this storage.
 void Check(const PackedFile& file, const ModelFolder& model, ThreadPool& pool, bool read_all,
            const LoadHooks& hooks, std::optional<DType> storage) {
   const PackedInfo& info = file.info();
@@ -107,7 +108,7 @@ void Begin(const LoadHooks& hooks, std::string_view stage) {
   if (hooks.stage) hooks.stage(stage);
 }
 
-// Whether there is no use in going on by way of the model's own files.
+// Whether loading from the model's own files would fail as well.
 bool EndsLoading(const Error& error) {
   return error.kind() == ErrorKind::kMemory || error.kind() == ErrorKind::kCancelled;
 }
@@ -123,7 +124,7 @@ fs::path PlaceForNew(const ModelFolder& model, std::optional<DType> storage,
   return places.back();
 }
 
-// A mistyped name must not cost a model.
+// Refuses to replace a file that is no packed copy: a mistyped name must not cost a model.
 void RefuseOther(const fs::path& place) {
   if (!IsListed(place) || BeginsAsPacked(MappedFile(place).Span())) return;
   Throw(ErrorKind::kInput, "{}: exists already, and is no packed copy", NameOf(place));
@@ -132,7 +133,7 @@ void RefuseOther(const fs::path& place) {
 void RequireRoom(const fs::path& place, int64_t bytes) {
   std::error_code error;
   const fs::space_info room = fs::space(fs::absolute(place).parent_path(), error);
-  if (error || static_cast<uint64_t>(bytes) <= room.available) return;  // writing tells
+  if (error || static_cast<uint64_t>(bytes) <= room.available) return;  // the write reports it
   Throw(ErrorKind::kIo, "{}: a packed copy takes {}, and {} are free on the disk", NameOf(place),
         FormatBytes(bytes), FormatBytes(static_cast<int64_t>(room.available)));
 }
@@ -147,7 +148,7 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
                    std::optional<DType> storage, const PackedOptions& options) {
   const fs::path place = PlaceForNew(model, storage, options);
   RefuseOther(place);
-  // The model is opened again behind this moment: what is read is what was looked at.
+  // The model is opened again after this moment, so that the files read are those described here.
   PackedInfo info{.godwit = GODWIT_VERSION,
                   .weights = WeightsName(storage),
                   .config_checksum = ConfigChecksum(model),
@@ -176,8 +177,9 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
   }
   writer.Finish(std::move(info));
   file.Commit();
-  // Written while the model's files filled memory, 15 % of 5 GiB lay on large pages; read again, 71
-  // %. On small ones a token takes 10 % longer.
+  // The file's pages leave memory, so that it is read anew. Written while the model's files filled
+  // memory, 15 % of 5 GiB lay on large pages; read again, 71 %. On small pages a token takes 10 %
+  // longer.
   file.Uncache();
   return place;
 }
@@ -206,7 +208,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
     try {
       Begin(hooks, "packing the weights into a copy");
       const fs::path place = PackModel(model, pool, hooks, storage, options);
-      LoadHooks quiet = hooks;  // the warnings have come up
+      LoadHooks quiet = hooks;  // the warnings have been given
       quiet.warn = nullptr;
       return Load(place, ModelFolder(model.path()), pool, quiet, storage);
     } catch (const Error& error) {

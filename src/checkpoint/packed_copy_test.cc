@@ -32,7 +32,7 @@ class PackedCopyTest : public testing::Test {
  protected:
   PackedCopyTest() { fs::copy(kTiny, model_); }
 
-  // Which weights came from a packed copy, by how it is loaded with these options.
+  // Whether the weights came from a packed copy when the model was loaded with these options.
   bool LoadsPacked(const PackedOptions& options = {}, std::optional<DType> storage = {}) {
     warnings_.clear();
     read_bytes_ = 0;
@@ -51,7 +51,7 @@ class PackedCopyTest : public testing::Test {
                       std::optional<DType> storage = {}) {
     return ErrorOf(kind, [&] { LoadModel(ModelFolder(model_), pool_, hooks_, storage, options); });
   }
-  // Another byte in the place of one that is there.
+  // Replaces a byte of the file by another one.
   void ChangeByte(const fs::path& path, int64_t from_end) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(-from_end, std::ios::end);
@@ -113,7 +113,7 @@ TEST_F(PackedCopyTest, MayBeAnyFile) {
   EXPECT_EQ(Pack(named), temp_.path() / "mine");
   EXPECT_FALSE(LoadsPacked());
   EXPECT_TRUE(LoadsPacked(named));
-  // What is named has to be right, or is an error.
+  // A copy that is named must be right, or loading fails.
   EXPECT_THAT(Refusal(ErrorKind::kFormat, named, DType::kI8),
               EndsWith("mine: holds the weights as auto, expected int8"));
   PackedOptions made = named;
@@ -124,7 +124,7 @@ TEST_F(PackedCopyTest, MayBeAnyFile) {
   EXPECT_THAT(Refusal(ErrorKind::kIo, made), HasSubstr("mine: cannot write: No such file"));
 }
 
-// Of the same size, at the same time: replaced, and written into.
+// Files of the same size and time: one written into, one replaced.
 TEST_F(PackedCopyTest, IsNeverOfAnEarlierModel) {
   const auto time = fs::last_write_time(weights_);
   Pack();
@@ -241,7 +241,7 @@ TEST_F(PackedCopyTest, IsOfThisVersionOfGodwit) {
 }
 
 TEST_F(PackedCopyTest, ItsWarningsComeAgain) {
-  // The last number of the file, in bf16: NaN.
+  // The last number of the file, in bf16, becomes NaN.
   std::fstream file(weights_, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-2, std::ios::end);
   file.write("\xff\x7f", 2).flush();
@@ -270,7 +270,7 @@ TEST_F(PackedCopyTest, DamageInItsNumbersIsFound) {
       EndsWith("model.int8.godwit: there is no packed copy of the model there"));
 }
 
-// A mistyped name.
+// A mistyped name must not cost a file.
 TEST_F(PackedCopyTest, NeverTakesThePlaceOfSomethingElse) {
   for (const char* name : {"model.safetensors", "config.json"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Pack({.file = model_ / name}); }),
@@ -319,7 +319,7 @@ TEST_F(PackedCopyTest, OfAFolderThatCannotBeWrittenLiesElsewhere) {
   ASSERT_EQ(chmod(model_.c_str(), 0755), 0);
 }
 
-// In a folder of the user's, models of one name are told apart by where they are.
+// In a folder of the user's, models of one name differ by their location.
 TEST_F(PackedCopyTest, ElsewhereIsFoundByWhereTheModelIs) {
   const PackedOptions elsewhere{.folder = temp_.path() / "cache"};
   const fs::path copy = Pack();
@@ -344,7 +344,7 @@ TEST_F(PackedCopyTest, GgufModelsHaveThemToo) {
   ChangeByte(file, 1);
   EXPECT_FALSE(load(file));
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the content of its weights has changed")));
-  // All parts of one that was split are looked at.
+  // All parts of a split model are checked.
   for (const char* part : {"1", "2", "3"}) {
     const std::string name = fmt::format("llama_tied-0000{}-of-00003.gguf", part);
     fs::copy(kGolden / "gguf" / name, temp_.path() / name);

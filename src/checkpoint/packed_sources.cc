@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPieceBytes = size_t{16} << 20;  // of which one thread makes the checksum
+constexpr size_t kPieceBytes = size_t{16} << 20;  // one checksum, by one thread
 constexpr size_t kPiecesAtATime = 16;
 constexpr size_t kMostConfigBytes = size_t{1} << 30;
 constexpr std::chrono::milliseconds kTick{20};
@@ -39,7 +39,8 @@ PackedSource StampOf(const fs::path& file) {
           .changed_ns = Nanoseconds(status.st_ctim)};
 }
 
-// That of its pieces, which threads share. on_read: from the calling thread.
+// The checksum of the checksums of a file's pieces, which threads share. on_read: called by the
+// calling thread.
 uint64_t ChecksumOf(const fs::path& path, ThreadPool& pool,
                     const std::function<void(int64_t bytes)>& on_read) {
   const MappedFile file(path);
@@ -64,7 +65,7 @@ uint64_t ChecksumOf(const fs::path& path, ThreadPool& pool,
   return Checksum(std::as_bytes(std::span(checksums)));
 }
 
-// Whatever the times of its files say, if those differ.
+// Whether the content is the same, although times of files differ.
 bool IsSameContent(const PackedInfo& info, const ModelFolder& model, ThreadPool& pool,
                    std::vector<PackedSource> found, const OnReadBytes& on_read) {
   AddChecksums(model, pool, on_read, found);

@@ -37,7 +37,7 @@ class Comparison {
     }
   }
 
-  // Of enumerations and switches.
+  // Compares enumerations and switches.
   template <typename T>
   void Kind(std::string_view what, T wanted, T found) {
     if (wanted == found) return;

@@ -14,7 +14,7 @@ namespace {
 
 using Patterns = std::set<std::string>;
 
-// Of a layer of each kind and one expert: a config.json may ask for millions.
+// Tensor names of a layer of each kind and one expert, since a config.json may ask for millions.
 Patterns Wanted(const DecoderSpec& spec) {
   Patterns patterns;
   const auto add = [&](bool dense) {
@@ -37,7 +37,7 @@ bool IsHarmless(const DecoderSpec& spec, const std::string& name) {
                              [&](const std::string& end) { return name.ends_with(end); });
 }
 
-// "a, b and 7 more" of those in `these` that are not in `those`; empty: none.
+// "a, b and 7 more": names in `these` that are not in `those`. Empty: none.
 std::string Only(const Patterns& these, const Patterns& those) {
   constexpr int64_t kShown = 4;
   std::vector<std::string> names;

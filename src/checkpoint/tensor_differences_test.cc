@@ -29,7 +29,7 @@ TEST(TensorDifferencesTest, TheSameNames) {
   std::vector<std::string> names = NamesOf(spec);
   names.emplace_back("model.layers.1.self_attn.rotary_emb.inv_freq");
   EXPECT_EQ(TensorDifferences(spec, names), "its tensors have the names of that family's");
-  // Dense layers and those with experts.
+  // Dense layers and layers with experts.
   const DecoderSpec moe = Spec("qwen3_moe", R"(,"mlp_only_layers":[1],"num_experts":9)");
   EXPECT_EQ(TensorDifferences(moe, NamesOf(moe)), "its tensors have the names of that family's");
 }

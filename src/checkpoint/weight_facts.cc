@@ -16,7 +16,7 @@ namespace godwit {
 
 namespace {
 
-// How many more weights there are than elements of the tensors that hold them.
+// The number of weights minus the elements of the tensors that hold them.
 int64_t Unpacked(const PackedTensors& part) {
   int64_t more = part.weight.NumElements() - part.codes.NumElements() - part.scales.NumElements();
   if (part.zeros) more -= part.zeros->NumElements();

@@ -13,7 +13,7 @@ namespace {
 
 class WeightFactsTest : public testing::TestWithParam<const char*> {};
 
-// The plan is made without reading the weights, and is exact nevertheless.
+// The plan is made without reading the weights, and is exact all the same.
 TEST_P(WeightFactsTest, PredictTheMemoryOfTheLoadedWeights) {
   const ModelFolder model(std::string(GODWIT_SOURCE_DIR "/tests/") + GetParam());
   ThreadPool pool(1);
@@ -43,7 +43,7 @@ TEST(WeightFacts, CountWeightsThatArePacked) {
     const ModelFolder model(GODWIT_SOURCE_DIR "/tests/golden/packed/" + name);
     return FactsOf(model.spec(), model.weights(), std::nullopt);
   };
-  // Two tables, two layers and the norms.
+  // The parameters of two tables, two layers and the norms.
   const int64_t layer = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96;
   const int64_t parameters = 2 * 51 * 64 + 2 * layer + 5 * 64;
   for (const char* name : {"w4a16", "w8a16_channel_zeros", "gptq", "gptq_zeros", "awq"}) {

@@ -334,8 +334,7 @@ class Writer {
   const PreTokenizer* pre_tokenizer_ = nullptr;  // of byte-level BPE
   std::vector<std::string> texts_;               // by id
   std::unordered_map<std::string_view, int32_t> ids_;
-  std::map<int32_t, const AddedToken*>
-      added_;  // by id, which need not be the id of the token itself
+  std::map<int32_t, const AddedToken*> added_;  // by id, which those of a kind lack
   bool byte_fallback_ = false;
   JsonText json_;
 };

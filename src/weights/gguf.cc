@@ -19,20 +19,20 @@ namespace {
 
 constexpr std::string_view kMagic = "GGUF";
 constexpr size_t kMaxNameBytes = 1024;  // of a key or a tensor; 65535 and 64 in the format
-// Several times what the largest known models have.
+// Several times the counts of the largest known models.
 constexpr uint64_t kMaxKeys = 1 << 16;
 constexpr uint64_t kMaxTensors = 1 << 19;
 constexpr uint32_t kMaxDims = 4;
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
-// What stands in a file at least: the length of a name, a type and a value of one byte; the length
-// of a name, how many dimensions, a type and an offset.
+// The least bytes of a key: the length of its name, a type and a value of one byte. The least bytes
+// of a tensor: the length of its name, a number of dimensions, a type and an offset.
 constexpr uint64_t kLeastKeyBytes = 8 + 4 + 1;
 constexpr uint64_t kLeastTensorBytes = 8 + 4 + 4 + 8;
 
 struct TypeFacts {
   std::string_view name;
-  size_t bytes;  // 0: they vary
+  size_t bytes;  // 0: variable
 };
 constexpr std::array<TypeFacts, 13> kValueTypes = {{{"u8", 1},
                                                     {"i8", 1},
@@ -55,8 +55,8 @@ struct Entry {
   uint64_t bytes = 0;
 };
 
-// Takes one thing after another off the front of the file. Whatever is cut short or out of range
-// ends the reading, with the place and the thing that was expected there.
+// Reads the file from its front. A value that is cut short or out of range ends the reading, with
+// the place and the value that was expected there.
 class Reader {
  public:
   Reader(std::span<const std::byte> file, const std::string& file_name)
@@ -116,7 +116,7 @@ class Reader {
     }
   }
 
-  // Returns how many tensors there are.
+  // Returns the number of tensors.
   uint64_t ReadHeader() {
     CheckGgufMagic(file_, file_name_);
     Take(kMagic.size(), "header");
@@ -219,7 +219,7 @@ class Reader {
       if (dim == 0 || dim > uint64_t{INT64_MAX}) {
         Refuse("{}: expected dimensions from 1 to 2^63-1, found {}", what, dim);
       }
-      // The innermost comes first.
+      // The innermost dimension comes first.
       entry.info.shape.insert(entry.info.shape.begin(), static_cast<int64_t>(dim));
     }
     const auto number = Number<uint32_t>(what);

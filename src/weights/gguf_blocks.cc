@@ -33,7 +33,7 @@ void ReadNibbles(const std::byte* bytes, int64_t count, int64_t run, uint8_t* co
   }
 }
 
-// The fifth bits of 32 elements, eight at once: bit i of a byte is left in byte i of a word alone.
+// Adds the fifth bits of 32 elements, eight at once: byte i of a word keeps bit i alone.
 void AddFifthBits(const std::byte* bytes, uint8_t* codes) {
   static_assert(std::endian::native == std::endian::little);
   for (int64_t i = 0; i < 4; ++i, codes += 8) {
@@ -48,11 +48,11 @@ void AddFifthBits(const std::byte* bytes, uint8_t* codes) {
 
 void DecodeQ8_0(const std::byte* block, DecodedBlock& out) {
   out.scale = HalfFloat(block);
-  // Two's complement, from -128 on.
+  // Two's complement becomes a code from -128 on.
   for (int64_t i = 0; i < 32; ++i) out.codes[i] = Code(Byte(block, 2 + i) ^ 128);
 }
 
-// Q4_0 and IQ4_NL.
+// Decodes Q4_0 and IQ4_NL.
 void DecodeQ4_0(const std::byte* block, DecodedBlock& out) {
   out.scale = HalfFloat(block);
   ReadNibbles(block + 2, 32, 32, out.codes.data());
@@ -77,9 +77,9 @@ void DecodeQ5_1(const std::byte* block, DecodedBlock& out) {
   AddFifthBits(block + 4, out.codes.data());
 }
 
-// Of Q4_K and Q5_K: two halves, then 8 scales and 8 minimums of 6 bits. Those of groups 0 to 3 are
-// the lower bits of bytes 0 to 3 and 4 to 7, whose upper two bits are the upper two of groups 4 to
-// 7; the lower four of these are the nibbles of bytes 8 to 11.
+// Decodes the scales of Q4_K and Q5_K: two halves, then 8 scales and 8 minimums of 6 bits. Groups 0
+// to 3 have the lower bits of bytes 0 to 3 and 4 to 7. Groups 4 to 7 have the upper two bits of
+// these bytes, and as lower four bits the nibbles of bytes 8 to 11.
 void DecodeScalesK(const std::byte* block, DecodedBlock& out) {
   out.scale = HalfFloat(block);
   out.minimum = HalfFloat(block + 2);

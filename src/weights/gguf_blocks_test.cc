@@ -16,7 +16,7 @@ constexpr const char* kGolden = GODWIT_SOURCE_DIR "/tests/golden/gguf/blocks.saf
 
 class GgufBlocksTest : public testing::TestWithParam<BlockFormat> {};
 
-// tools/make_gguf_goldens.py: random blocks and what gguf's Python package makes of them.
+// tools/make_gguf_goldens.py writes random blocks and their values by gguf's Python package.
 TEST_P(GgufBlocksTest, RowsHaveTheBitsOfTheReference) {
   const BlockFormat& format = GetParam();
   const auto golden = OpenSafetensors(kGolden);
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(All, GgufBlocksTest,
                          testing::ValuesIn(AllBlockFormats().begin(), AllBlockFormats().end()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What a file is checked by and what its rows are read by.
+// The table that checks a file and the table that reads its rows agree.
 TEST(GgufTypes, SizesAreThoseOfTheBlocks) {
   size_t built = 0;
   for (uint32_t number = 0; number < 64; ++number) {

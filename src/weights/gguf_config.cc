@@ -26,7 +26,7 @@ const TensorInfo* FindTensor(const GgufFiles& model, std::string_view name) {
   return found == model.tensors.end() ? nullptr : &*found;
 }
 
-// Keys that change what a model computes, by their names in config.json.
+// Keys that change what a model computes, with their names in config.json.
 struct FunctionKey {
   std::string_view gguf, hf;
 };
@@ -42,8 +42,8 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"rope.freq_base_swa", "rope_local_base_freq"},
 };
 
-// The factors that Llama 3.1 and later divide the frequencies by, as the converter computes them
-// from the only numbers that were ever published.
+// The factors by which Llama 3.1 and later divide frequencies. The converter computes them from the
+// only numbers that were ever published.
 struct Llama3Scaling {
   static constexpr double kLow = 1, kHigh = 4, kContext = 8192;
   double factor;
@@ -87,7 +87,7 @@ json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, 
           {"original_max_position_embeddings", Llama3Scaling::kContext}};
 }
 
-// Sets those of `config` that the file has.
+// Sets the fields of `config` that the file has.
 void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
                  FloatRange range = kNumberRange) {
   for (const auto& [gguf, hf] : keys) {
@@ -116,7 +116,7 @@ json ReadScaling(const GgufMetadata& metadata) {
   return scaling;
 }
 
-// LongRoPE, whose type Phi-3's files do not state; null where no factors are.
+// LongRoPE, whose type Phi-3's files do not state. Null: the file has no factors.
 json ReadLongRope(const GgufFiles& model, int64_t rotated) {
   constexpr FunctionKey kFactors[] = {{"rope_factors_long.weight", "long_factor"},
                                       {"rope_factors_short.weight", "short_factor"}};
@@ -220,7 +220,7 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
   for (const auto& [gguf, hf] : kFunctionKeys) {
     const std::string own = metadata.Own(gguf);
     if (!metadata.Has(own)) continue;
-    // Zero is how files say none, where an absent field may mean more.
+    // Files say zero for none, where an absent field may mean a default.
     const double value = metadata.Float(own, kNumberRange);
     config[hf] = value == 0 ? json() : json(value);
   }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kQ8Codes = 127;
 constexpr int kQ4Codes = 15;
-constexpr int kScaleCodes = 63;  // of the scales and minimums of Q4_K
+constexpr int kScaleCodes = 63;  // for the scales and minimums of Q4_K
 constexpr size_t kGroup = 32;
 constexpr size_t kGroups = 8;  // of a block of Q4_K
 
@@ -24,7 +24,7 @@ void PutHalf(float value, std::byte* out) {
   std::memcpy(out, &half, sizeof(half));
 }
 
-// Never infinity: the best fit may be a little beyond.
+// The value as F16, but never infinity: the best fit may be a little beyond F16's range.
 float AsHalf(float value) { return ToFloat(ToF16(std::min(value, kLargestF16))); }
 
 // --- Q8_0 ---------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ void EncodeQ8_0(const float* x, std::byte* out) {
   const float scale = AsHalf(largest / kQ8Codes);
   PutHalf(scale, out);
   for (size_t i = 0; i < kGroup; ++i) {
-    // A scale that an F16 rounds down would ask for 128.
+    // A scale that F16 rounds down would need the code 128.
     const float code = scale == 0 ? 0 : std::nearbyint(x[i] / scale);
     const auto integer = static_cast<int8_t>(std::clamp<float>(code, -kQ8Codes, kQ8Codes));
     out[2 + i] = static_cast<std::byte>(integer);
@@ -46,7 +46,7 @@ void EncodeQ8_0(const float* x, std::byte* out) {
 
 using Codes = std::array<int32_t, kGroup>;
 
-// The nearest of the numbers scale * code - minimum. Written for a compiler to do four at once.
+// The codes for which scale * code - minimum is nearest. The form lets compilers do four at once.
 void ChooseCodes(const float* x, float scale, float minimum, Codes& codes) {
   constexpr float kLeastScale = 1e-30f;  // far below what an F16 holds; 1 / scale stays finite
   const float inverse = scale > kLeastScale ? 1 / scale : 0;
@@ -56,7 +56,7 @@ void ChooseCodes(const float* x, float scale, float minimum, Codes& codes) {
   }
 }
 
-// Sums of which the squared error is made, as a function of scale and minimum.
+// Sums from which the squared error follows, as a function of scale and minimum.
 struct Moments {
   double sum = 0, square = 0;  // of x
   double codes = 0, codes_square = 0, product = 0;
@@ -68,7 +68,7 @@ struct Moments {
   }
 };
 
-// In eight sums, in an order of their own: alike everywhere, and several at once.
+// Sums over eight lanes in a fixed order: the bits are the same everywhere, and lanes run at once.
 template <typename Sum, typename Term>
 double SumOver(const Term& term) {
   constexpr size_t kLanes = 8;
@@ -92,7 +92,7 @@ struct Fit {
   double scale = 0, minimum = 0;
 };
 
-// The best for the codes at hand, with nothing below zero.
+// The best fit for the codes at hand, with no negative scale or minimum.
 Fit LeastSquares(const Moments& m) {
   constexpr double kCount = kGroup;
   const double determinant = kCount * m.codes_square - m.codes * m.codes;
@@ -105,8 +105,8 @@ Fit LeastSquares(const Moments& m) {
   return {.scale = scale, .minimum = 0};
 }
 
-// Scale and minimum of one group by themselves: from ranges that cut off more or less of the
-// extremes, each refined by least squares.
+// The best fit of one group alone. Ranges that cut off more or less of the extremes are tried, each
+// refined by least squares.
 Fit FitGroup(const float* x) {
   Moments moments;
   moments.sum = SumOver<float>([&](size_t i) { return x[i]; });
@@ -119,7 +119,7 @@ Fit FitGroup(const float* x) {
   constexpr int kRanges = 20;
   constexpr int kRefinements = 2;
   for (int range = 0; range < kRanges; ++range) {
-    // From 14 to 18 steps between the extremes: fewer cut nothing off, more cut off both ends.
+    // 14 to 18 steps between the extremes: fewer cut nothing off, more cut off both ends.
     const float steps = 14 + 0.2f * static_cast<float>(range);
     Fit fit{.scale = double{high - low} / steps, .minimum = -double{low}};
     for (int i = 0; i <= kRefinements; ++i) {
@@ -139,13 +139,13 @@ Fit FitGroup(const float* x) {
 
 // A block as it will be stored.
 struct BlockQ4_K {
-  float scale = 0, minimum = 0;  // numbers of F16
+  float scale = 0, minimum = 0;  // F16 values
   std::array<int, kGroups> scales{}, minimums{};
   std::array<Codes, kGroups> codes{};
   double error = 0;
 };
 
-// A group's codes for certain 6-bit numbers, and its error.
+// Sets a group's codes for given 6-bit numbers, and returns the error.
 double CodeGroup(const float* x, const BlockQ4_K& block, int scale, int minimum, Codes& codes) {
   const float group_scale = block.scale * static_cast<float>(scale);
   const float group_minimum = block.minimum * static_cast<float>(minimum);
@@ -161,7 +161,7 @@ int Nearest6Bits(double value, double unit) {
   return static_cast<int>(std::clamp(std::nearbyint(value / unit), 0.0, double{kScaleCodes}));
 }
 
-// The 6-bit numbers that are nearest to each fit, or next to these, by the error that they make.
+// Chooses 6-bit numbers nearest to each fit or beside these, by their error.
 void CodeBlock(const float* x, const std::array<Fit, kGroups>& fits, BlockQ4_K& block) {
   block.error = 0;
   for (size_t g = 0; g < kGroups; ++g) {
@@ -184,7 +184,7 @@ void CodeBlock(const float* x, const std::array<Fit, kGroups>& fits, BlockQ4_K& 
   }
 }
 
-// The block's own two numbers by least squares, the others as they are.
+// Fits the block's own two numbers by least squares, and keeps the others.
 void RefineUnits(const float* x, BlockQ4_K& block) {
   double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;
   for (size_t g = 0; g < kGroups; ++g) {
@@ -235,7 +235,7 @@ BlockQ4_K SearchBlock(const float* x) {
   return block;
 }
 
-// As DecodeScalesK and ReadNibbles take it apart.
+// The inverse of DecodeScalesK and ReadNibbles.
 void EncodeQ4_K(const float* x, std::byte* out) {
   const BlockQ4_K block = SearchBlock(x);
   PutHalf(block.scale, out);
@@ -261,8 +261,8 @@ struct Encoder {
   void (*encode)(const float* x, std::byte* out);
   int largest_code;
 };
-// Q4_K: a scale is up to 63 times the block's, and codes are not negative: their minimum alone can
-// be.
+// In Q4_K a scale is up to 63 times the block's. Codes are not negative, so only the minimum makes
+// numbers negative.
 constexpr Encoder kEncoders[] = {{"Q8_0", EncodeQ8_0, kQ8Codes}, {"Q4_K", EncodeQ4_K, kScaleCodes}};
 
 const Encoder* FindEncoder(const BlockFormat& format) {

@@ -14,7 +14,7 @@ namespace {
 
 std::vector<float> Normal(size_t count, uint64_t seed, float mean = 0) {
   std::vector<float> values(count);
-  // The sum of twelve even ones.
+  // A sum of twelve uniform numbers.
   for (size_t i = 0; i < count; ++i) {
     double sum = mean - 6;
     for (uint32_t draw = 0; draw < 12; ++draw) {
@@ -39,7 +39,7 @@ struct Encoded {
   std::vector<float> read;
 };
 
-// |difference| / |values|, as vectors.
+// difference| / |values|, as vectors.
 double Rms(const std::vector<float>& read, const std::vector<float>& values) {
   double error = 0, all = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -55,7 +55,7 @@ TEST(GgufEncode, Q8_0IsWithinHalfAStep) {
   DecodedBlock block;
   for (size_t i = 0; i < values.size(); ++i) {
     DecodeBlock(encoded.format, encoded.bytes.data() + i / 32 * 34, block);
-    // A scale that was rounded down leaves the largest a little beyond the last step.
+    // A scale that was rounded down leaves the largest number a little beyond the last step.
     EXPECT_LE(std::abs(encoded.read[i] - values[i]), 0.57f * block.scale) << i;
   }
   EXPECT_LT(Rms(encoded.read, values), 0.0062);
@@ -68,12 +68,12 @@ TEST(GgufEncode, Q4_KHasSmallErrors) {
   EXPECT_LT(Rms(Encoded("Q4_K", values).read, values), 0.0705);
   const std::vector<float> shifted = Normal(256 * 64, 3, /*mean=*/-2);
   EXPECT_LT(Rms(Encoded("Q4_K", shifted).read, shifted), 0.0318);
-  // There is no minimum above zero.
+  // No minimum lies above zero.
   const std::vector<float> positive = Normal(256 * 64, 4, /*mean=*/8);
   EXPECT_LT(Rms(Encoded("Q4_K", positive).read, positive), 0.0219);
 }
 
-// Numbers that a block can hold come back as they are.
+// Numbers that a block can hold stay as they are.
 TEST(GgufEncode, WhatWasReadIsEncodedToItself) {
   for (const char* name : {"Q8_0", "Q4_K"}) {
     const Encoded first(name, Normal(256 * 16, 5));
@@ -100,7 +100,7 @@ TEST(GgufEncode, ZerosAndLoneNumbers) {
   }
 }
 
-// Below the smallest scale that an F16 holds there is nothing, and at the largest no infinity.
+// Numbers below the smallest F16 scale become zero, and the largest do not become infinity.
 TEST(GgufEncode, ExtremesOfScales) {
   for (const char* name : {"Q8_0", "Q4_K"}) {
     const Encoded tiny(name, std::vector<float>(256, 1e-12f));
@@ -118,7 +118,7 @@ TEST(GgufEncode, ExtremesOfScales) {
   }
 }
 
-// The same on every machine, and until somebody makes them better.
+// The bytes are the same on every machine, until the encoder is improved.
 TEST(GgufEncode, BytesAreTheSameEverywhere) {
   const std::vector<float> values = Normal(256 * 8, 6);
   EXPECT_EQ(Fnv1a(Encoded("Q8_0", values).bytes), 9386566827784220209u);

@@ -35,8 +35,8 @@ constexpr GgufName kGemma2Layers[] = {
     {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
 };
 
-// The 1 that Gemma adds to the weights of its norms has been added to those of the file. Published
-// models are all in bf16, as is the scale of their embeddings, whatever type the file has.
+// The file's norm weights include the 1 that Gemma adds to them. Published models are all in bf16,
+// as is the scale of their embeddings, whatever type the file has.
 void DescribeGemma(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   config["norm_gain_offset"] = 0;
@@ -45,9 +45,8 @@ void DescribeGemma(const GgufMetadata& metadata, const GgufShape& shape, json& c
   ReadWindowPattern(metadata, config);
 }
 
-// No key has the scale of the scores. Of each generation it is that of heads as wide as they would
-// be if they were the hidden size together, in the model with so many layers (27B), and that of
-// heads as they are in all others.
+// No key has the scale of the scores. In the model with layers_of_27b layers it is that of heads of
+// hidden / heads numbers. In all others of its generation it is that of the real heads.
 void ReadScoreScale(const GgufMetadata& metadata, const GgufShape& shape, int64_t layers_of_27b,
                     json& config) {
   const bool is_27b = metadata.Int(metadata.Own("block_count"), kSizeRange) == layers_of_27b;

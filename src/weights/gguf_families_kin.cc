@@ -46,7 +46,7 @@ constexpr GgufName kGraniteLayers[] = {
     {"ffn_down_shexp", "model.layers.{}.shared_mlp.down_proj"},
 };
 
-// What the file calls a scale of the logits divides them.
+// The file's scale of the logits divides them.
 void DescribeGranite(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   const std::string rotates = metadata.Own("rope.scaling.finetuned");
@@ -97,7 +97,7 @@ constexpr GgufName kOlmo2Layers[] = {
     {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
 };
 
-// No field of config.json has the epsilon of its norms.
+// No field of config.json has the epsilon of OLMo's norms.
 void DescribeOlmo(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   const std::string key = metadata.Own("attention.layer_norm_epsilon");
@@ -108,7 +108,7 @@ void DescribeOlmo(const GgufMetadata& metadata, const GgufShape& shape, json& co
   config["attention_bias"] = shape.qkv_bias;
 }
 
-// OLMo 3 goes by the name of OLMo 2, and has windows.
+// OLMo 3 has OLMo 2's name in GGUF, and windows.
 void DescribeOlmo2(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   config["attention_bias"] = shape.qkv_bias;
@@ -136,7 +136,7 @@ constexpr GgufName kStableLmLayers[] = {
     {"ffn_down", "model.layers.{}.mlp.down_proj"},
 };
 
-// Files say use_parallel_residual of models whose config.json does not, and which do not.
+// Files say use_parallel_residual even of models without it, whose config.json does not.
 void DescribeStableLm(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   config["partial_rotary_factor"] = RotatedPart(metadata, shape);
   config["use_qkv_bias"] = shape.qkv_bias;
@@ -157,7 +157,7 @@ constexpr GgufName kStarcoder2Layers[] = {
     {"ffn_down", "model.layers.{}.mlp.c_proj"},
 };
 
-// A window of 4096 tokens is what every published model has, and no key says so.
+// No key says so, but every published model has a window of 4096 tokens.
 void DescribeStarcoder2(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   constexpr int64_t kWindow = 4096;
   RequireWholeRotation(metadata, shape);

@@ -60,7 +60,7 @@ constexpr GgufName kQwenLayers[] = {
     {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
 };
 
-// Whose config.json has no word about biases: there are always some.
+// Qwen2's config.json has no field for biases: there are always some.
 void DescribeQwen2(const GgufMetadata& metadata, const GgufShape& shape, json& /*config*/) {
   RequireWholeRotation(metadata, shape);
 }
@@ -70,7 +70,7 @@ void DescribeQwen(const GgufMetadata& metadata, const GgufShape& shape, json& co
   config["attention_bias"] = shape.qkv_bias;
 }
 
-// Shares among the chosen experts: what every published model has, and no key says otherwise.
+// Every published model takes shares among the chosen experts, and no key says otherwise.
 void DescribeQwenMoe(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   DescribeQwen(metadata, shape, config);
   config["num_experts"] = metadata.Int(metadata.Own("expert_count"), kSizeRange);

@@ -1,4 +1,4 @@
-// What single families ask for, beside the names of their tensors, which goldens look at
+// Requirements of single families beside the names of their tensors, which goldens check
 // (tests/golden/gguf).
 
 #include "weights/gguf_families.h"
@@ -17,7 +17,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// As Model(), of another depth and width.
+// Model() with another depth and width.
 GgufBuilder Deep(const std::string& architecture, uint32_t layers, uint32_t hidden) {
   GgufBuilder file;
   file.Text("general.architecture", architecture);
@@ -41,7 +41,7 @@ TEST(GgufGemma, NormsHoldTheirGains) {
   }
 }
 
-// Heads of 4, and two of them in a hidden size of 20.
+// Heads have 4 numbers, and two heads share a hidden size of 20.
 TEST(GgufGemma, TheScaleOfScoresFollowsFromTheSizeOfTheModel) {
   const auto scalar = [](const char* architecture, uint32_t layers) {
     return Translated(Deep(architecture, layers, 20)).config["query_pre_attn_scalar"];
@@ -103,7 +103,7 @@ TEST(GgufWindows, APatternIsAPeriodOrAList) {
               HasSubstr("gemma3.block_count: expected a whole number from 1 to 4096"));
 }
 
-// Heads of 4: two rotations.
+// Heads have 4 numbers: two rotations.
 GgufBuilder LongRope(const std::string& long_factors, const std::string& short_factors) {
   GgufBuilder file = Model("phi3");
   file.U32("phi3.rope.scaling.original_context_length", 16);

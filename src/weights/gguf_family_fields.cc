@@ -27,7 +27,7 @@ void RequireWholeRotation(const GgufMetadata& metadata, const GgufShape& shape) 
 void ReadWindowPattern(const GgufMetadata& metadata, json& config) {
   const std::string key = metadata.Own("attention.sliding_window_pattern");
   if (!metadata.Has(key) || config.value("sliding_window", json()).is_null()) return;
-  // As many layers as the families read, so that a list of them stays small.
+  // The limit is the families' own, so that a list of layers stays small.
   const int64_t layers = metadata.Int(metadata.Own("block_count"), {1, 4096});
   std::vector<bool> windowed;
   if (metadata.IsList(key)) {

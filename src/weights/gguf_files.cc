@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr IntRange kPartRange{0, 99999};  // what five digits can name
+constexpr IntRange kPartRange{0, 99999};  // the numbers of five digits
 constexpr IntRange kCountRange{0, int64_t{1} << 40};
 
 struct Part {
@@ -42,7 +42,7 @@ std::vector<fs::path> GgufParts(const fs::path& file) {
   const size_t size = ending(1).size();
   const size_t begin = name.size() - std::min(name.size(), size);
   const std::string own = name.substr(begin);
-  // What can be read from it and written again the same is such an ending.
+  // An ending counts only if the numbers read from it give the same ending again.
   if (std::sscanf(own.c_str(), "-%5d-of-%5d.gguf", &first, &parts) != 2 || first < 1 ||
       first > parts || own != ending(first)) {
     return {file};

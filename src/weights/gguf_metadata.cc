@@ -98,7 +98,7 @@ int64_t GgufMetadata::IntOr(std::string_view key, int64_t fallback, IntRange ran
 double GgufMetadata::Float(std::string_view key, FloatRange range) const {
   const GgufValue& value = Need(key, Describe(range));
   const auto number = value.list ? std::nullopt : FloatAt(value, 0);
-  // In this order a NaN is refused as well.
+  // Comparisons in this order refuse NaN as well.
   if (!number || !(*number >= range.min && *number <= range.max)) {
     Refuse(key, Describe(range), FoundValue(value));
   }

@@ -24,7 +24,7 @@ namespace {
 
 using RowOrder = std::shared_ptr<const std::vector<int64_t>>;
 
-// "blk.12.attn_q.weight"
+// The parts of "blk.12.attn_q.weight".
 struct SplitName {
   std::optional<int64_t> layer;
   std::string_view module;  // "attn_q"
@@ -65,7 +65,8 @@ class Translator {
     const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
     const auto name = std::ranges::find(names, split.module, &GgufName::gguf);
     if (name == names.end()) {
-      // The config.json says what they say. All else is found to be unexpected by its own name.
+      // config.json holds the content of these tensors. Any other tensor is refused by its own
+      // name.
       constexpr std::string_view kRope[] = {"rope_freqs", "rope_factors_long",
                                             "rope_factors_short"};
       if (std::ranges::find(kRope, split.module) == std::end(kRope)) {
@@ -88,13 +89,13 @@ class Translator {
       return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
-    // A file may have one number, without a dimension, where a matrix should be.
+    // A file may have one number without a dimension where a matrix should be.
     tensor.row_order = OrderOf(name->rows, tensor.shape.empty() ? 1 : tensor.shape[0]);
     translated_.push_back(std::move(tensor));
   }
 
-  // Of a tensor with so many rows; none for one that does not fit, which is found to have the wrong
-  // shape. So what heads a file claims to have takes no memory beyond its tensors.
+  // The order of a tensor with `count` rows. Null: the rows do not fit, and the shape is refused
+  // later. A file's claim of many heads therefore takes no memory beyond its tensors.
   RowOrder OrderOf(GgufRows rows, int64_t count) {
     const auto made = orders_.find({rows, count});
     if (made != orders_.end()) return made->second;
@@ -103,7 +104,7 @@ class Translator {
     return orders_[{rows, count}] = std::make_shared<const std::vector<int64_t>>(std::move(order));
   }
 
-  // "blk.01" is another name than "blk.1", and means the same layer.
+  // "blk.01" differs from "blk.1" and means the same layer.
   void CheckNames() const {
     std::set<std::string_view> names;
     for (const TensorInfo& tensor : translated_) {
@@ -113,7 +114,7 @@ class Translator {
     }
   }
 
-  // merged: [owners, ...], of so many dimensions
+  // merged: [owners, ...], with that many dimensions
   void AddParts(const TensorInfo& merged, std::string_view parts, std::string_view owners,
                 size_t dimensions, const GgufName& name, int64_t layer, const std::string& ending) {
     constexpr int64_t kMaxOwners = 4096;

@@ -42,7 +42,7 @@ TEST(GgufModel, SaysWhatConfigJsonWouldSay) {
   EXPECT_EQ(model.config["logit_scale"], 0.25) << "for the family to refuse";
 }
 
-// (i, i + half) of each head are side by side in the file.
+// Rows (i, i + half) of each head are neighbours in the file.
 TEST(GgufModel, PutsRowsOfQueriesAndKeysBack) {
   GgufBuilder file = Model();
   AddMatrix(file, "blk.0.attn_q.weight", 8, 8);
@@ -57,8 +57,8 @@ TEST(GgufModel, PutsRowsOfQueriesAndKeysBack) {
   EXPECT_THAT(model.Column(attention + "v_proj.weight"), ElementsAre(0, 1, 2, 3));
 }
 
-// All q, k and v in the file; by KV head, its queries, its key and its value, in config.json's
-// terms.
+// The file has all q, then all k, then all v. config.json groups them by KV head: its queries, its
+// key and its value.
 TEST(GgufModel, GroupsRowsByKvHeadAgain) {
   GgufBuilder file;
   file.Text("general.architecture", "falcon").U32("falcon.attention.head_count", 4);
@@ -105,7 +105,7 @@ TEST(GgufModel, TellsTwoFalconsApart) {
   EXPECT_EQ(second.config["new_decoder_architecture"], true);
 }
 
-// Of heads of 128: some dimensions are left alone, some divided by the factor, some in between.
+// Factors for heads of 128: some dimensions stay, some are divided by the factor, some lie between.
 std::string Llama3Factors(double factor, double high) {
   std::string bytes;
   for (int i = 0; i < 64; ++i) {
@@ -190,12 +190,12 @@ TEST(GgufModel, ChecksWhatItComputesWith) {
 TEST(GgufModel, TakesANumberWhereAMatrixShouldBe) {
   const Translated model(Model().Tensor("blk.0.attn_q.weight", {}, kF32, Raw(1.0f)));
   const TensorInfo* query = model.model.weights->Find("model.layers.0.self_attn.q_proj.weight");
-  ASSERT_NE(query, nullptr);  // whose shape is then found to be wrong
+  ASSERT_NE(query, nullptr);  // the wrong shape is found later
   EXPECT_TRUE(query->shape.empty());
   EXPECT_EQ(query->row_order, nullptr);
 }
 
-// What nobody translates keeps its name, by which it is found to be unexpected.
+// A tensor without a translation keeps its name, by which it is refused.
 TEST(GgufModel, KeepsUnknownTensors) {
   GgufBuilder file = Model();
   file.Tensor("blk.0.ssm_a", {8}, kF32, Rows(8, 1));

@@ -3,7 +3,7 @@
 namespace godwit {
 namespace {
 
-// Of rows of heads: where those of (i, i + half) are, if the file has them side by side.
+// The places of heads' rows (i, i + half) in a file that has these as neighbours.
 std::vector<int64_t> PairedOrder(int64_t rows, int64_t dim) {
   std::vector<int64_t> order;
   for (int64_t row = 0; row < rows; ++row) {

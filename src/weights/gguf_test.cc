@@ -52,7 +52,7 @@ TEST(Gguf, ReadsKeysAndTensors) {
   EXPECT_EQ(matrix.bytes.data(), AsBytes(file).data() + matrix.offset_bytes);
   EXPECT_EQ(std::memcmp(matrix.bytes.data(), "xxxx", 4), 0);
   EXPECT_EQ(contents.tensors[0].dtype, DType::kF32);
-  // Known, and so checked, but not built.
+  // Q2_K is known, so its size is checked, but it is not built.
   EXPECT_EQ(contents.tensors[2].Describe(), "Q2_K [256]");
   EXPECT_EQ(contents.tensors[2].blocks, nullptr);
 }
@@ -85,7 +85,7 @@ TEST(Gguf, RefusesOtherHeaders) {
   EXPECT_THAT(Refusal(builder), HasSubstr("a big-endian file"));
 }
 
-// Whatever the file says, nothing is allocated for it.
+// Counts in the file allocate nothing.
 TEST(Gguf, RefusesCountsBeyondTheFile) {
   for (const uint64_t count : {uint64_t{100}, uint64_t{1} << 32, ~uint64_t{0}}) {
     GgufBuilder tensors;
@@ -100,7 +100,7 @@ TEST(Gguf, RefusesCountsBeyondTheFile) {
     EXPECT_THAT(Refusal(GgufBuilder().RawKey("k", GgufType::kString, Raw(count))),
                 HasSubstr("key \"k\": expected"));
   }
-  // 2^61 of 8 bytes would be 0 bytes in 64 bits.
+  // 2^61 elements of 8 bytes would be 0 bytes in 64 bits.
   const std::string wrap = Raw(uint32_t{10}) + Raw(uint64_t{1} << 61);
   EXPECT_THAT(Refusal(GgufBuilder().RawKey("k", GgufType::kArray, wrap)), HasSubstr("found 2305"));
 }
@@ -131,7 +131,7 @@ TEST(Gguf, RefusesShapes) {
   EXPECT_THAT(shape({uint64_t{1} << 63}, kF32), HasSubstr("dimensions from 1 to 2^63-1"));
   EXPECT_THAT(shape({uint64_t{1} << 32, uint64_t{1} << 32}, kF16), HasSubstr("below 2^63 bytes"));
   EXPECT_THAT(shape({uint64_t{1} << 62}, kF32), HasSubstr("below 2^63 bytes"));
-  // As a whole it would be blocks; a row is not.
+  // The whole tensor would fill blocks; a row does not.
   EXPECT_THAT(shape({8, 33}, kQ4_0), HasSubstr("rows of whole blocks of 32 elements"));
   EXPECT_THAT(shape({2, 128}, kQ4_K), HasSubstr("rows of whole blocks of 256 elements"));
 }

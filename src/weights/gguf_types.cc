@@ -6,7 +6,8 @@
 namespace godwit {
 namespace {
 
-// Every type of the format. One that is not here has no known size, so its file cannot be checked.
+// Every type of the format. A type that is not here has no known size, so its file cannot be
+// checked.
 constexpr GgufTensorType kTensorTypes[] = {
     {0, "F32", 1, 4, DType::kF32},          {1, "F16", 1, 2, DType::kF16},
     {2, "Q4_0", 32, 18, std::nullopt},      {3, "Q4_1", 32, 20, std::nullopt},

@@ -107,7 +107,7 @@ std::string GgufHeader(const GgufKeys& keys, std::span<const NewGgufTensor> tens
     }
     PutText(header, tensor.name);
     Put(header, static_cast<uint32_t>(tensor.shape.size()));
-    // The innermost comes first.
+    // The innermost dimension comes first.
     for (size_t i = tensor.shape.size(); i-- > 0;) {
       Put(header, static_cast<uint64_t>(tensor.shape[i]));
     }

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The builder of the reader's tests is another hand on the same format.
+// The builder of the reader's tests is a second implementation of the format.
 TEST(GgufWriter, BytesOfATinyFile) {
   GgufKeys keys;
   keys.Text("general.architecture", "llama");

@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxConfigBytes = 16 << 20;
 
-// Of keys that are names chosen by the file, any text may come.
+// A key for a message, quoted: a file may choose names freely.
 std::string Shown(std::string_view key) {
   const std::string quoted = Quote(key);
   return quoted.substr(1, quoted.size() - 2);
@@ -35,7 +35,7 @@ std::optional<int64_t> AsInt(const json& value, IntRange range) {
   } else if (value.is_number_integer()) {
     number = value.get<int64_t>();
   } else if (value.is_number_float()) {
-    // 4096.0 is what some scripts write for 4096. From 2^53 on a double no longer counts by one.
+    // Some scripts write 4096.0 for 4096. From 2^53 on a double no longer counts by one.
     const auto real = value.get<double>();
     if (std::trunc(real) == real && std::abs(real) < 0x1p53) number = static_cast<int64_t>(real);
   }
@@ -220,7 +220,7 @@ std::optional<HfConfig> HfConfig::Object(std::string_view key) const {
   const json* value = Read(key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) Refuse(key, "an object");
-  // Shares ownership of the whole document: no copy, and it may outlive this object.
+  // The result shares ownership of the whole document: no copy, and it may outlive this object.
   return HfConfig(std::shared_ptr<const json>(object_, value),
                   fmt::format("{}{}.", where_, Shown(key)), read_);
 }

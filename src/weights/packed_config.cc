@@ -14,10 +14,11 @@ namespace {
 
 using Layout = PackedFormat::Layout;
 
-// Scales are repeated for groups of the kernels, the smallest of which has so many inputs.
+// The least group: scales are repeated for the kernels' groups, the smallest of which has 16
+// inputs.
 constexpr int64_t kLeastGroup = 16;
 constexpr IntRange kGroupSizes = {-1, 1 << 30};
-constexpr int64_t kNf4Group = 64;  // in all that transformers makes
+constexpr int64_t kNf4Group = 64;  // of all files that transformers writes
 
 int ReadBits(const HfConfig& config, std::string_view key) {
   const int64_t bits = config.Int(key, {1, 64});
@@ -25,7 +26,7 @@ int ReadBits(const HfConfig& config, std::string_view key) {
   return static_cast<int>(bits);
 }
 
-// 0: all inputs.
+// The group size. 0: all inputs.
 int64_t ReadGroup(const HfConfig& config, std::string_view key) {
   const int64_t group = config.Int(key, kGroupSizes);
   if (group == -1) return 0;
@@ -35,8 +36,8 @@ int64_t ReadGroup(const HfConfig& config, std::string_view key) {
   return group;
 }
 
-// Of compressed-tensors: a name, or whether there is an order at all. "weight" orders inputs while
-// it quantizes and leaves no trace in the groups.
+// Act order in compressed-tensors: a name, or whether there is an order. "weight" orders inputs
+// during quantization and leaves no trace in the groups.
 bool ReadActOrder(const HfConfig& weights) {
   constexpr std::string_view kKey = "actorder";
   if (!weights.Has(kKey)) return false;
@@ -71,7 +72,7 @@ PackedFormat ReadIntQuantized(const HfConfig& weights) {
   ExpectBool(weights, "symmetric", true, /*fallback=*/true);
   PackedFormat format = ReadPackQuantized(weights);
   format.layout = Layout::kIntQuantized;
-  format.act_order = false;  // which has no tensor here
+  format.act_order = false;  // no tensor of this layout holds one
   return format;
 }
 
@@ -82,7 +83,7 @@ PackedFormat ReadGptq(const HfConfig& config) {
   ExpectString(config, "pack_dtype", "int32", /*fallback=*/"int32");
   if (const auto dynamic = config.Object("dynamic")) {
     for (const std::string& rule : dynamic->Keys()) {
-      // Layers that are left alone are seen to be.
+      // A rule "-:" leaves layers alone, which their tensors show anyway.
       if (rule.starts_with("-:")) continue;
       config.Refuse("dynamic", "no bits and groups of single layers", ErrorKind::kUnsupported);
     }

@@ -24,7 +24,7 @@ std::string Unsupported(std::string_view block) {
   return ErrorOf(ErrorKind::kUnsupported, [&] { Read(block); });
 }
 
-// As llm-compressor writes it.
+// The block as llm-compressor writes it.
 std::string PackQuantized(std::string_view weights, std::string_view inputs = "null") {
   return fmt::format(
       R"({{"config_groups":{{"group_0":{{"input_activations":{},"output_activations":null,)"
@@ -60,7 +60,7 @@ TEST(PackedConfigTest, OnlyOrdersOfGroupsAreSeen) {
     EXPECT_FALSE(orders(order));
 }
 
-// Such inputs are what is made of them here.
+// Int8 inputs for each token are computed here.
 TEST(PackedConfigTest, InputsMayBeInt8PerToken) {
   EXPECT_EQ(FormatOf(PackQuantized(kGroup128, R"({"strategy":"token","dynamic":true})")),
             (PackedFormat{.group = 128}));
@@ -98,7 +98,7 @@ TEST(PackedConfigTest, ReadsAwq) {
             "4-bit weights (AWQ) with a scale and a zero point for each 128 inputs");
 }
 
-// As transformers writes it.
+// The block as transformers writes it.
 TEST(PackedConfigTest, ReadsNf4) {
   constexpr const char* kPublished =
       R"({"_load_in_4bit":true,"bnb_4bit_compute_dtype":"bfloat16","bnb_4bit_quant_storage":"uint8",)"

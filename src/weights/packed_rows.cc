@@ -18,7 +18,7 @@ using Layout = PackedFormat::Layout;
 
 constexpr int64_t kWordBytes = 4;
 
-// Where in a word of AWQ the code of each of eight outputs is: they lie as 0, 2, 4, 6, 1, 3, 5, 7.
+// Places of eight outputs' codes in a word of AWQ, which orders outputs 0, 2, 4, 6, 1, 3, 5, 7.
 constexpr std::array<int64_t, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 
 int64_t CodesOfWord(const PackedFormat& format) { return 32 / format.bits; }
@@ -30,13 +30,13 @@ int64_t GroupsOf(const PackedFormat& format, int64_t inputs) {
 }
 int Centre(const PackedFormat& format) { return 1 << (format.bits - 1); }
 
-// Place `place` of codes side by side, from low bits to high ones.
+// The code at `place` among neighbours, from low bits to high ones.
 uint8_t CodeAt(const PackedFormat& format, const std::byte* codes, int64_t place) {
   if (format.bits == 8) return std::to_integer<uint8_t>(codes[place]);
   return (std::to_integer<uint8_t>(codes[place / 2]) >> (place % 2 * 4)) & 15;
 }
 
-// Of an output, in the word that it shares with its neighbours.
+// An output's place in the word that it shares with its neighbours.
 int64_t PlaceOf(const PackedFormat& format, int64_t output) {
   return format.layout == Layout::kAwq ? kAwqPlaces[output % 8] : output % CodesOfWord(format);
 }
@@ -47,10 +47,10 @@ int32_t IntegerAt(const TensorInfo& tensor, int64_t i) {
   return value;
 }
 
-// The codes of n inputs, side by side.
+// The codes of n inputs that lie side by side.
 void ReadSideBySide(const PackedFormat& format, const std::byte* bytes, std::span<uint8_t> codes) {
   if (format.bits == 8) return void(std::memcpy(codes.data(), bytes, codes.size()));
-  const size_t first = format.layout == Layout::kNf4 ? 1 : 0;  // of two, the one in the low bits
+  const size_t first = format.layout == Layout::kNf4 ? 1 : 0;  // the code of a pair in the low bits
   for (size_t i = 0; i < codes.size() / 2; ++i) {
     const auto pair = std::to_integer<uint8_t>(bytes[i]);
     codes[2 * i + first] = pair & 15;
@@ -90,7 +90,7 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .zeros = {},
               .groups = {}};
     case Layout::kMxfp4:
-      break;  // of experts, which are no modules: Mxfp4Tensors
+      break;  // experts, which are no modules, have Mxfp4Tensors
   }
   return {};
 }
@@ -167,7 +167,7 @@ std::vector<float> PackedRows::StoredScales() const {
     }
     return scales;
   }
-  for (const std::byte exponent : tensor.bytes) {  // of E8M0, a float that is all exponent
+  for (const std::byte exponent : tensor.bytes) {  // E8M0, a float that is all exponent
     constexpr int kNan = 255, kBias = 127;
     const int value = std::to_integer<int>(exponent);
     scales.push_back(value == kNan ? NAN : std::ldexp(1.0f, value - kBias));

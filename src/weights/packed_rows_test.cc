@@ -33,7 +33,7 @@ TEST(PackedRowsTest, WordsHoldTheLastCodesToo) {
   EXPECT_THAT(gptq.zeros.shape, ElementsAre(2, 3));
 }
 
-// The lowest bits are the first input; of 17 inputs the last word has one.
+// The lowest bits are the first input. With 17 inputs the last word has one.
 TEST(PackedRowsTest, OfAnOddNumberOfInputs) {
   const std::vector<uint32_t> words = {0x76543210, 0xfedcba98, 0x00000005};
   const std::vector<float> scales = {0.5f};
@@ -73,7 +73,7 @@ TEST(PackedRowsTest, OfAwq) {
   }
 }
 
-// The first version stores one less, of 0 all bits.
+// The first version stores the zero point minus one; zero becomes all bits.
 TEST(PackedRowsTest, ZeroPointsOfGptq) {
   const std::vector<uint32_t> words(16, 0), zeros = {0x76543f10};
   const std::vector<float> scales(8, 1);

@@ -60,7 +60,7 @@ LayerQuantization ReadPacked(const HfConfig& group,
   return {.packed = read_weights(NeedObject(group, "weights"))};
 }
 
-// Whether weights are of fewer bits or in groups, and so no int8 weights of "int-quantized".
+// Whether weights have fewer bits or groups, and so are no int8 weights of "int-quantized".
 bool AreGrouped(const HfConfig& group) {
   const auto weights = group.Object("weights");
   return weights &&
@@ -75,7 +75,7 @@ LayerQuantization ReadInt8(const HfConfig& group) {
           .input = ReadInput(NeedObject(group, "input_activations"))};
 }
 
-// A group has a format of its own where there are several.
+// Each group has a format of its own if there are several.
 LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group) {
   if (group.Has("output_activations")) {
     group.Refuse("output_activations", "none", ErrorKind::kUnsupported);
@@ -87,7 +87,7 @@ LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group
   return AreGrouped(group) ? ReadPacked(group, ReadIntQuantized) : ReadInt8(group);
 }
 
-// Settings that say how the tensors are to be read beside the groups.
+// Refuses settings outside the groups that would change how tensors are read.
 void RefuseOtherStorage(const HfConfig& config) {
   ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
               {"compressed", "frozen"});
@@ -109,8 +109,8 @@ class Pattern {
  public:
   // Throws std::regex_error for a regular expression that is not supported.
   explicit Pattern(std::string text);
-  // What ends with the text, or has it as one of its parts, or several. Versions of transformers
-  // differ in whether that may be in the middle.
+  // Matches modules that end with the text, or contain it as whole parts. Versions of transformers
+  // differ in whether it may stand in the middle.
   static Pattern Part(std::string text);
 
   bool Matches(std::string_view module) const;
@@ -127,10 +127,11 @@ class Pattern {
   std::regex regex_;
 };
 
-// Backtracking takes exponential time for some expressions and a call for every step: a config.json
-// could hang the loader or exhaust its stack. libstdc++ has a matcher without it, whose stack is as
-// deep as the expression is long; a counted repetition would make it longer than its text. It has
-// no back references, but reads their numbers first, those too that no integer holds.
+// Whether an expression is safe. Backtracking takes exponential time for some expressions and a
+// call for every step: a config.json could hang the loader or exhaust its stack. libstdc++ has a
+// matcher without it, whose stack is as deep as the expression is long. A counted repetition would
+// make that longer than its text. The matcher has no back references, but reads their numbers
+// first, even those that no integer holds.
 bool IsSimple(std::string_view expression) {
   constexpr size_t kMostBytes = 1000;
   for (size_t at = 1; at < expression.size(); ++at) {
@@ -158,7 +159,7 @@ bool Pattern::Matches(std::string_view module) const {
       return std::regex_search(module.begin(), module.end(), regex_,
                                std::regex_constants::match_continuous);
     case Kind::kClass:
-      return true;  // nobody asks for anything but linear layers
+      return true;  // only linear layers are asked for
     case Kind::kPart:
       return module.ends_with(text_) ||
              fmt::format(".{}.", module).find(fmt::format(".{}.", text_)) != std::string::npos;
@@ -188,7 +189,7 @@ LayerQuantization ReadBitsandbytes(const HfConfig& config) {
           .format = Int8Format::kBitsandbytes};
 }
 
-// Names of modules, or parts of them.
+// Reads names of modules, or of parts of them.
 std::vector<Pattern> ReadSkippedModules(const HfConfig& config, std::string_view key) {
   std::vector<Pattern> patterns;
   for (const std::string& name : config.Strings(key)) {
@@ -201,7 +202,7 @@ std::vector<Pattern> ReadSkippedModules(const HfConfig& config, std::string_view
   return patterns;
 }
 
-// Of methods that treat all layers alike.
+// A method that treats all layers alike.
 struct Method {
   Pattern target = Pattern("Linear");
   LayerQuantization quantization;
@@ -266,7 +267,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   if (!key) return result;
   const HfConfig block = NeedObject(config, *key);
   auto rules = std::make_shared<Rules>();
-  // bitsandbytes' own is the older key.
+  // The older keys are bitsandbytes' own.
   const std::string method =
       block.StringOr("quant_method", block.Has("load_in_8bit") || block.Has("load_in_4bit")
                                          ? "bitsandbytes"
@@ -289,7 +290,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
       rules->targets.push_back({std::move(pattern), quantization});
     }
   }
-  // Where several match, the first one counts: this is compressed-tensors' order.
+  // The first match counts; this is compressed-tensors' order.
   std::ranges::stable_sort(rules->targets, {},
                            [](const Rules::Target& target) { return target.pattern.Rank(); });
   rules->ignored = ReadPatterns(block, "ignore");

@@ -24,7 +24,7 @@ std::string Group(std::string_view targets, std::string_view weights = kWeights,
       targets, weights, input, rest);
 }
 
-// As llm-compressor writes it, with one group or more.
+// The block as llm-compressor writes it, with one group or more.
 std::string Block(std::string_view groups, std::string_view ignore = R"("lm_head")",
                   std::string_view format = "int-quantized") {
   return fmt::format(
@@ -41,7 +41,7 @@ QuantizationConfig Read(std::string_view block, std::string_view key = "quantiza
       HfConfig::Parse(fmt::format(R"({{"{}":{}}})", key, block), "config.json"), "lm_head");
 }
 
-// Of the only group.
+// The quantization of the only group.
 LayerQuantization Quantization(std::string_view weights, std::string_view input) {
   const QuantizationConfig config = Read(Block(OneGroup(Group(R"("Linear")", weights, input))));
   EXPECT_THAT(config.Distinct(), testing::SizeIs(1));
@@ -76,7 +76,7 @@ TEST(QuantizationConfigTest, ReadsOlderAndNewerSpellings) {
   const std::string group = Group(R"("Linear")");
   EXPECT_NE(Read(Block(OneGroup(group)), "compression_config").Find("x"), nullptr);
   EXPECT_NE(Read(Block(OneGroup(group), "", "naive-quantized")).Find("lm_head"), nullptr);
-  // Only what cannot be left out.
+  // A block with the required keys alone.
   EXPECT_NE(Read(R"({"config_groups":{"a":{"targets":["Linear"],"weights":{"group_size":-1},)"
                  R"("input_activations":{"dynamic":true,"strategy":"token"}}},)"
                  R"("format":"int-quantized","quantization_status":"frozen"})")
@@ -137,7 +137,7 @@ TEST(QuantizationConfigTest, OfSeveralGroupsTheMoreSpecificCounts) {
   EXPECT_THAT(config.Distinct(), testing::SizeIs(3));
 }
 
-// In groups or of 4 bits: packed layers, a byte for each code.
+// Weights in groups or of 4 bits become packed layers, with a byte for each code.
 TEST(QuantizationConfigTest, ReadsIntegersInGroups) {
   for (const auto& [weights, bits, group] :
        {std::tuple{R"("num_bits":4,"strategy":"group","group_size":128)", 4, 128},
@@ -207,7 +207,7 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
               HasSubstr("group_0.output_activations: expected none"));
 }
 
-// As transformers writes it for bitsandbytes.
+// The block as transformers writes it for bitsandbytes.
 std::string LlmInt8(std::string_view skip = "null", std::string_view rest = "") {
   return fmt::format(
       R"({{"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
@@ -268,7 +268,7 @@ TEST(QuantizationConfigTest, RefusesExpressionsThatItCannotMatch) {
                 HasSubstr("quantization_config.ignore: expected names and simple regular"));
   }
   Unsupported(Block(OneGroup(Group(fmt::format(R"("re:{}")", std::string(5000, 'a'))))));
-  // Would never end if it were tried in every way.
+  // An expression that would never end if it were tried in every way.
   const auto config = Read(Block(OneGroup(Group(R"("re:(a*)*(a*)*(a*)*b")"))));
   EXPECT_EQ(config.Find(std::string(60, 'a')), nullptr);
 }

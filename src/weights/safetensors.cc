@@ -21,7 +21,8 @@ using nlohmann::json;
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-// A matrix takes 8: half a million tensors, a few times those of the largest known model.
+// A matrix takes 8 values, so half a million tensors fit, a few times those of the largest known
+// model.
 constexpr size_t kMaxHeaderValues = 4'000'000;
 
 std::string_view AsText(std::span<const std::byte> bytes) {
@@ -63,7 +64,7 @@ std::string_view HeaderText(std::span<const std::byte> file, const std::string& 
 }
 
 void ReadMetadata(const json& value, SafetensorsContents& contents, ProblemList& problems) {
-  if (value.is_null()) return;  // the reference implementation takes it for absent
+  if (value.is_null()) return;  // the reference implementation takes null for absent
   if (!value.is_object()) {
     problems.Add("__metadata__: expected an object, found {}", Found(value));
     return;
@@ -122,7 +123,7 @@ SafetensorsContents ParseSafetensors(std::span<const std::byte> file,
             [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
               return std::tie(a.begin, a.end, a.info.name) < std::tie(b.begin, b.end, b.info.name);
             });
-  // An entry that could not be read would show up again as a hole.
+  // An unreadable entry would show up again as a hole.
   if (problems.empty()) CheckLayout(entries, data.size(), problems);
   problems.ThrowIfAny(ErrorKind::kFormat, file_name);
 

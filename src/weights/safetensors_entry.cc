@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// The format sets no limit; this one keeps shapes printable. PyTorch stops at 64 as well.
+// A limit of rank, which keeps shapes printable. The format sets none; PyTorch stops at 64 as well.
 constexpr size_t kMaxRank = 64;
 
 struct FileDType {
@@ -25,7 +25,8 @@ struct FileDType {
   std::optional<DType> dtype;
 };
 
-// Every type of the format. One that is not here has no known size, so its file cannot be checked.
+// Every type of the format. A type that is not here has no known size, so its file cannot be
+// checked.
 constexpr FileDType kFileDTypes[] = {
     {"F32", 32, DType::kF32},
     {"F16", 16, DType::kF16},
@@ -70,7 +71,7 @@ class EntryReader {
       Problem("entry", "an object", Found(entry_));
       return std::nullopt;
     }
-    // Each on its own, not joined by &&: one look shows everything that is wrong with the entry.
+    // The readers are not joined by &&, so that one look shows every fault of the entry.
     const bool dtype = ReadDType();
     const bool shape = ReadShape();
     const bool offsets = ReadOffsets();
@@ -143,7 +144,7 @@ class EntryReader {
     return true;
   }
 
-  // A short list as it stands, anything else in summary.
+  // A short list as it stands; any other value in summary.
   static std::string Written(const json& value) {
     if (!value.is_array() || value.size() > 4) return Found(value);
     std::string text = "[";
@@ -170,7 +171,7 @@ class EntryReader {
     return true;
   }
 
-  // The zeros come last, so that no partial product of the dims, in any order, can overflow later.
+  // Zeros come last, so that no partial product of the dims, in any order, can overflow later.
   std::optional<uint64_t> SizeBits() const {
     std::optional<int64_t> count = 1;
     bool empty = false;

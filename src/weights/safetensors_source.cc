@@ -21,7 +21,7 @@ constexpr size_t kMaxIndexBytes = 100'000'000;
 
 using TextMap = std::map<std::string, std::string, std::less<>>;
 
-// A message of several lines inside a list of problems keeps its shape.
+// Indents a message of several lines inside a list of problems.
 std::string Indented(std::string text) {
   for (size_t i = text.find('\n'); i != std::string::npos; i = text.find('\n', i + 1)) {
     text.insert(i + 1, "  ");
@@ -29,14 +29,14 @@ std::string Indented(std::string text) {
   return text;
 }
 
-// Reads the shards and holds each against the index.
+// Reads the shards and compares each with the index.
 class ShardReader {
  public:
   ShardReader(const std::filesystem::path& index_path, ShardIndex index)
       : index_path_(index_path), index_(std::move(index)) {}
 
   std::unique_ptr<WeightSource> Read() {
-    std::map<std::string, size_t> shards;  // -> how many tensors the index expects there
+    std::map<std::string, size_t> shards;  // -> number of tensors that the index expects there
     for (const auto& [name, shard] : index_) ++shards[shard];
     for (const auto& [shard, tensor_count] : shards) {
       try {
@@ -53,7 +53,7 @@ class ShardReader {
                       Quote(name), Quote(shard));
       }
     }
-    // As a single file that cannot be read.
+    // Unreadable shards alone are an I/O error, as for an unreadable single file.
     const bool unreadable = unreadable_ == problems_.count();
     problems_.ThrowIfAny(unreadable ? ErrorKind::kIo : ErrorKind::kFormat, index_path_.string());
     return MakeMappedSource(std::move(files_), std::move(tensors_), std::move(metadata_));
@@ -91,7 +91,7 @@ class ShardReader {
   const std::filesystem::path index_path_;
   const ShardIndex index_;
   ProblemList problems_;
-  size_t unreadable_ = 0;  // shards, of the problems
+  size_t unreadable_ = 0;  // unreadable shards among the problems
   std::set<std::string> broken_;
   std::map<std::string, std::string> found_in_;  // tensor -> the first shard that holds it
   std::vector<MappedFile> files_;

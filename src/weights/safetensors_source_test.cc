@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One U8 tensor per name, one byte each.
+// A shard with a U8 tensor of one byte for each name.
 std::string Shard(const std::vector<std::string>& names) {
   std::string header = R"({"__metadata__":{"format":"pt"})";
   for (size_t i = 0; i < names.size(); ++i) {
@@ -81,7 +81,7 @@ TEST(SafetensorsSourceTest, ReportsEverythingThatIndexAndShardsDisagreeOn) {
                               "and \"2.safetensors\""),
                     HasSubstr("shard of 2 tensors: "), HasSubstr("gone.safetensors: cannot open"),
                     HasSubstr("broken.safetensors: 2 problems\n    tensor \"x\"")));
-  // A shard that cannot be read is one problem, not one per tensor in it.
+  // An unreadable shard is one problem, not one for each tensor in it.
   EXPECT_THAT(message, AllOf(Not(HasSubstr("tensor \"c\"")), Not(HasSubstr("tensor \"d\""))));
 }
 

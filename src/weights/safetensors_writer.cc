@@ -34,10 +34,10 @@ void WriteAt(int file, const fs::path& path, std::span<const std::byte> bytes, i
 
 std::string Quoted(const std::string& name) { return nlohmann::json(name).dump(); }
 
-// The eight bytes of its length, the JSON, and blanks up to a multiple of eight.
+// The header: eight bytes of its length, the JSON, and blanks up to a multiple of eight.
 std::string Header(std::span<const NewTensor* const> tensors,
                    std::map<std::string, std::string> metadata = {}) {
-  // transformers asks who wrote a file, and takes "pt" for weights that are PyTorch's in layout.
+  // transformers requires a format, and takes "pt" for weights in PyTorch's layout.
   metadata["format"] = "pt";
   std::string json = R"({"__metadata__":)" + nlohmann::json(metadata).dump();
   int64_t offset = 0;
@@ -54,7 +54,7 @@ std::string Header(std::span<const NewTensor* const> tensors,
   return header + json;
 }
 
-// In the given order, cut where one would grow too large.
+// Cuts the tensors, in their order, into shards of at most max_bytes.
 std::vector<std::vector<const NewTensor*>> CutIntoShards(const std::vector<NewTensor>& tensors,
                                                          int64_t max_bytes) {
   std::vector<std::vector<const NewTensor*>> shards(1);
@@ -86,7 +86,7 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& folder, const std::vector<N
     return;
   }
   int64_t total_bytes = 0;
-  std::map<std::string, std::string> shard_of;  // sorted, as Hugging Face has them
+  std::map<std::string, std::string> shard_of;  // sorted, as in Hugging Face's files
   for (size_t i = 0; i < shards.size(); ++i) {
     const auto name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     AddShard(folder / name, shards[i]);

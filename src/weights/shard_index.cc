@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Shard names reach messages as part of paths, hence no character that would need an escape.
+// Shard names are part of paths in messages, so they may have no character that needs an escape.
 bool IsPlainFileName(const std::string& name) {
   constexpr size_t kMaxNameBytes = 255;
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&

@@ -10,7 +10,7 @@ Buffer Turned(ThreadPool& pool, const TensorInfo& matrix) {
              cols = static_cast<size_t>(matrix.shape[1]);
   const size_t size = SizeOf(*matrix.dtype);
   Buffer turned(std::ssize(matrix.bytes));
-  // A line of a cache has elements of several columns.
+  // Elements of several columns share a cache line.
   constexpr size_t kColumns = 16;
   pool.Run(static_cast<int64_t>((cols + kColumns - 1) / kColumns), [&](int64_t task, int) {
     const size_t begin = static_cast<size_t>(task) * kColumns;

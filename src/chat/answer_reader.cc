@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 4> kMessageEnds = {"<|end|>", "<|call|>",
                                                           "<|start|>"};
 constexpr size_t kMostHeaderBytes = 512;
 
-// The word behind `mark`; empty: there is none.
+// The word behind `mark`. Empty: there is none.
 std::string_view WordBehind(std::string_view header, std::string_view mark) {
   const size_t found = header.find(mark);
   if (found == header.npos) return {};
@@ -32,7 +32,7 @@ AnswerReader::AnswerReader(const CompletionRequest& request, const AnswerForm& f
       state_(is_channels_         ? State::kHeader
              : marks_.end.empty() ? State::kAnswer
                                   : State::kBefore),
-      // A format of JSON and tools exclude each other: the schema is that of calls.
+      // A JSON schema and tools exclude each other: with tools the schema is that of calls.
       calls_(request.tools, /*only_calls=*/!request.generate.json_schema.empty()) {
   if (marks_.open && !is_channels_) state_ = State::kThought;
 }
@@ -97,7 +97,7 @@ void AnswerReader::FeedThought(char c, AnswerPieces& out) {
       breaks_.clear();
       state_ = State::kBehind;
     } else if (!thinks_ && held_ == marks_.begin) {
-      held_.clear();  // which the prompt has already
+      held_.clear();  // the prompt has it already
     } else if (marks_.end.starts_with(held_) || (!thinks_ && marks_.begin.starts_with(held_))) {
       return;
     } else {
@@ -110,7 +110,7 @@ void AnswerReader::FeedThought(char c, AnswerPieces& out) {
 void AnswerReader::FeedHeader(char c, AnswerPieces& out) {
   held_ += c;
   if (held_.ends_with(kMessageMark)) return BeginMessage(out);
-  // Words that no header has are those of a model that writes none.
+  // Words of no header come from a model that writes no headers.
   const std::string_view begins = " to=", mark = "<|";
   const std::string_view said = held_;
   const bool may_be = begins.starts_with(said.substr(0, begins.size())) ||
@@ -147,7 +147,7 @@ void AnswerReader::FeedMessage(char c, AnswerPieces& out) {
     const auto may_be = [&](std::string_view end) { return end.starts_with(held_); };
     if (std::ranges::any_of(kMessageEnds, is)) {
       EndMessage(out);
-      if (held_ != kMessageEnds.back()) held_.clear();  // with which the next header begins
+      if (held_ != kMessageEnds.back()) held_.clear();  // the next header begins with it
       return;
     }
     if (std::ranges::any_of(kMessageEnds, may_be)) return;

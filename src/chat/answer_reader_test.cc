@@ -20,7 +20,7 @@ CompletionRequest Asked() {
       "tools": [{"type": "function", "function": {"name": "f"}}]})"));
 }
 
-// However it comes in pieces.
+// Reads the text, and checks that its division into pieces changes nothing.
 WholeAnswer Read(std::string_view text, const AnswerForm& form) {
   const CompletionRequest request = Asked();
   WholeAnswer whole = ReadAnswer(request, form, text);

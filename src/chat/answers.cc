@@ -14,8 +14,8 @@
 namespace godwit::chat {
 namespace {
 
-// How long one of them is waited for when none had anything, and how soon a cancelled token is
-// noticed: short beside the time in which an answer that nobody reads is held up.
+// The wait for one answer when none of several had events, and the delay until a cancelled token is
+// noticed. Both are short beside the time that an unread answer is held up.
 constexpr double kWaitMs = 10;
 
 }  // namespace
@@ -37,7 +37,7 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
     // Templates may refuse a conversation that ends there.
   }
   if (text.starts_with(before)) text.erase(0, before.size());
-  constexpr size_t kMostBytes = 64;  // of a token, as good as always
+  constexpr size_t kMostBytes = 64;  // of nearly every token
   if (text.size() <= kQuestionTokens * kMostBytes) {
     prompt.query_tokens = std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)),
                                      std::ptrdiff_t{1}, std::ptrdiff_t{kQuestionTokens});
@@ -97,7 +97,7 @@ std::vector<GenerateResult> GenerateAnswers(
     }
   }
   std::vector<bool> done(answers.size());
-  double wait_ms = kWaitMs;  // for the first that comes
+  double wait_ms = kWaitMs;  // for the first event that comes
   for (size_t left = answers.size(); left > 0;) {
     bool idle = true;
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -128,7 +128,7 @@ std::vector<GenerateResult> AnswerRequest(
   std::optional<Session> own_session;
   if (request.kv || request.prefill) own_session = engine.NewSession(own);
   const auto prompts = PromptsOf(engine, own_session ? *own_session : session, request);
-  const AnswerForm form = prompts.front().form;  // several are texts, none of which has one
+  const AnswerForm form = prompts.front().form;  // several prompts are texts, which have no form
   if (on_form) on_form(form);
   if (request.echo) {
     return AnswerWithEcho(engine, own, request, prompts, cancel, on_event, echoes);

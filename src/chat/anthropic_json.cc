@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = AnswerPiece::Kind;
 
-// Nothing of what was read has a price of its own: "cache_creation_input_tokens" are 0.
+// Writing the cache costs nothing extra, so "cache_creation_input_tokens" is 0.
 Json Usage(int64_t prompt_tokens, int64_t cached_tokens, int64_t output_tokens) {
   return {{"input_tokens", prompt_tokens - cached_tokens},
           {"cache_creation_input_tokens", 0},
@@ -43,7 +43,7 @@ Json NewBlock(Kind kind, const std::string& name) {
           {"input", Json::object()}};
 }
 
-// Null: it was cut off.
+// The object of a call's arguments. Null: they were cut off.
 Json ObjectOf(const std::string& arguments) {
   try {
     Json object = ParseOrderedJson(arguments, "arguments");
@@ -55,7 +55,7 @@ Json ObjectOf(const std::string& arguments) {
 
 }  // namespace
 
-// Why it ended.
+// The stop reason.
 Json AnthropicEvents::Stop(const GenerateResult& result) const {
   const auto is_call = [](const Json& block) { return block["type"] == "tool_use"; };
   Json stop{{"stop_reason", FinishReasonName(result.finish_reason)}, {"stop_sequence", nullptr}};

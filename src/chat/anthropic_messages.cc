@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A kind of part of a message, and which fields it has beside its type.
+// A kind of content block, and the fields beside its type.
 struct BlockKind {
   std::string_view type;
-  std::string_view role;  // of the messages that have it; empty: of all
+  std::string_view role;  // of messages that may have it; empty: any
   std::array<std::string_view, 2> texts;
   std::array<std::string_view, 3> others;
 };
@@ -35,8 +35,8 @@ bool HasName(const Names& names, std::string_view name) {
   return !name.empty() && std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// Throws unless the object has no others; texts that begin alike are found without being told to
-// ("cache_control").
+// Throws if the object has other fields. "cache_control" changes nothing: texts that begin alike
+// share their beginning anyway.
 template <typename... Names>
 void CheckNames(std::string_view field, const Json& object, bool lenient, const Names&... names) {
   for (const auto& [name, value] : object.items()) {
@@ -64,7 +64,7 @@ const BlockKind& KindOf(std::string_view field, const Json& block, bool lenient)
   RefuseField(field, R"(blocks of "type": "text", "thinking", "tool_use" or "tool_result")", block);
 }
 
-// A text, or blocks of it alone, as a chat has them.
+// A text, or text blocks, in a chat's form.
 Json TextsOf(std::string_view field, const Json& content, bool lenient) {
   if (content.is_string()) return content;
   if (!content.is_array()) RefuseField(field, "a text or a list of blocks", content);
@@ -78,7 +78,7 @@ Json TextsOf(std::string_view field, const Json& content, bool lenient) {
   return parts;
 }
 
-// A call that was cut off has an empty input, and what there is of it beside that.
+// A call's arguments. A call that was cut off has an empty input, with its text beside that.
 Json CallOf(const Json& block) {
   const Json input = block.value("input", Json::object());
   const Json cut = block.value("partial_json", Json());
@@ -89,7 +89,7 @@ Json CallOf(const Json& block) {
           {"function", {{"name", block["name"]}, {"arguments", std::move(arguments)}}}};
 }
 
-// An error is told to the model in words.
+// A tool's result. An error is told to the model in words.
 Json ResultOf(const Json& block, bool lenient) {
   const Json failed = block.value("is_error", Json());
   if (!failed.is_null() && !failed.is_boolean()) {
@@ -104,7 +104,7 @@ Json ResultOf(const Json& block, bool lenient) {
   return {{"role", "tool"}, {"tool_call_id", block["tool_use_id"]}, {"content", std::move(texts)}};
 }
 
-// One of them, or several: what came of a call is a message of its own.
+// Adds one message or several: the result of a call is a message of its own.
 void AddMessages(const Json& message, bool lenient, Json& messages) {
   if (!message.is_object() || !message.contains("role") || !message.contains("content")) {
     RefuseField("messages", "messages of \"role\" and \"content\"", message);
@@ -163,7 +163,7 @@ Json ChatMessagesOfAnthropic(const Json& system, const Json& messages, bool leni
 
 Json ChatToolsOfAnthropic(const Json& tools, bool lenient) {
   if (!tools.is_array()) RefuseField("tools", "a list of tools", tools);
-  // Arguments are streamed as they are written, whether they are to be or not.
+  // Arguments are always streamed as they are written, so "eager_input_streaming" changes nothing.
   constexpr std::array<std::string_view, 5> kNames = {"name", "description", "input_schema",
                                                       "strict", "eager_input_streaming"};
   Json list = Json::array();

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Beside those of chats.
+// Fields with one possible value, beside those of chats.
 constexpr FixedField kFixedOfAnthropic[] = {
     {"service_tier", R"(["auto", "standard_only"])", "all requests are of one"},
     {"speed", R"(["standard"])", "there is one"},
@@ -24,7 +24,7 @@ constexpr FixedField kFixedOfAnthropic[] = {
     {"context_management", "[{}]", "nothing is left out of a conversation"},
 };
 
-// Fields of a chat that this API has not, or by another name.
+// Fields of a chat that this API lacks, or names differently.
 constexpr std::string_view kNotOfAnthropic[] = {
     "prompt",
     "n",
@@ -71,7 +71,7 @@ void TakeToolChoiceOf(const Json& value, Json& chat) {
   chat["parallel_tool_calls"] = single == false;
 }
 
-// How long a thought may be stands for how much the model is to think: it ends it itself.
+// The reasoning effort from a budget of reasoning tokens. The model itself ends its reasoning.
 std::string_view EffortOf(const Json& value) {
   if (!value.is_number_unsigned()) {
     RefuseField("thinking", R"("budget_tokens" that are a whole number)", value);
@@ -80,7 +80,7 @@ std::string_view EffortOf(const Json& value) {
   return tokens < 2048 ? "low" : tokens < 8192 ? "medium" : "high";
 }
 
-// Whether the model is to think, where that is said.
+// Whether the model is to reason, if the request says so.
 std::optional<bool> TakeThinking(const Json& value, Json& chat) {
   const Json type = value.is_object() ? value.value("type", Json()) : Json();
   bool is_known = type == "enabled" || type == "disabled" || type == "adaptive";
@@ -92,7 +92,7 @@ std::optional<bool> TakeThinking(const Json& value, Json& chat) {
     RefuseField("thinking",
                 R"({"type": "enabled", "budget_tokens": ...}, "adaptive" or "disabled")", value);
   }
-  // An effort that is named outright counts, before or behind this.
+  // An effort that the request names wins, whether it stands before or behind this.
   if (value.contains("budget_tokens")) {
     chat.emplace("reasoning_effort", EffortOf(value["budget_tokens"]));
   }
@@ -150,7 +150,7 @@ CompletionRequest ParseAnthropicRequest(const Json& body, const CompletionDefaul
   if (!for_count && !chat.contains("max_tokens")) {
     Throw(ErrorKind::kInput, "a request needs \"max_tokens\"");
   }
-  // The template's own variables come first.
+  // The request's own template variables win.
   if (thinks) {
     Json& variables = chat["chat_template_kwargs"];
     if (variables.is_null()) variables = Json::object();

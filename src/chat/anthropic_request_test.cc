@@ -242,7 +242,7 @@ TEST(AnthropicJsonTest, BlocksOfAnAnswer) {
   EXPECT_EQ(whole["usage"]["output_tokens_details"]["thinking_tokens"], 2);
 }
 
-// Byte by byte, a stream tells the same as the whole.
+// A stream of single bytes gives the same as the whole answer.
 TEST(AnthropicJsonTest, EventsTellTheSame) {
   const auto request = WithTool();
   const GenerateResult result{.text = kText, .tokens = {1, 2}, .prompt_tokens = 9};

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = AnswerPiece::Kind;
 
-// Deeper than arguments are, and less deep than readers of JSON fail.
+// Deeper than any arguments, and less deep than the point where JSON readers fail.
 constexpr size_t kMostDepth = 100;
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -106,7 +106,7 @@ bool JsonText::Feed(char c, std::string& text) {
   return true;
 }
 
-// At the brace with which the arguments begin.
+// Whether the brace is reached with which the arguments begin.
 bool JsonCall::Begins(AnswerPieces& out) {
   constexpr std::array<std::string_view, 2> kNames = {R"({"name":")", R"({"tool_name":")"};
   constexpr std::array<std::string_view, 2> kArguments = {R"(","arguments":{)",
@@ -240,7 +240,7 @@ ParameterCall::Found ParameterCall::Match(std::string_view text) const {
   return partly ? Found::kPartly : Found::kNo;
 }
 
-// The end of a value is one if the call goes on behind it, or ends.
+// The end mark ends a value only if the call continues or ends behind it.
 ParameterCall::Found ParameterCall::MatchValueEnd(std::string_view text) const {
   constexpr size_t kMostBlanks = 64;
   if (marks_->own_lines && text.starts_with('\n')) text.remove_prefix(1);
@@ -325,7 +325,7 @@ Reading ParameterCall::FeedBetween(AnswerPieces& out) {
   return Go(Match(held_), out);
 }
 
-// To what stands between parameters or behind them.
+// Moves to what was found between parameters or behind them.
 Reading ParameterCall::Go(Found found, AnswerPieces& out) {
   if (by_json_ && found == Found::kKey) found = Found::kNo;
   switch (found) {
@@ -399,7 +399,7 @@ void ParameterCall::EndValue(AnswerPieces& out) {
 
 Reading ParameterCall::FeedValue(AnswerPieces& out) {
   while (!held_.empty()) {
-    // The line break that a value begins with is not the one that its end may have.
+    // A value's first newline is not the newline before its end mark.
     const bool own_line = value_begins_ && marks_->own_lines && held_.front() == '\n';
     const Found found = own_line ? Found::kNo : MatchValueEnd(held_);
     if (found == Found::kPartly) return Reading::kGoesOn;

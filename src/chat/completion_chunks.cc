@@ -27,7 +27,7 @@ Json CompletionChunks::Chunk(Json choices) const {
           {"choices", std::move(choices)}};
 }
 
-// delta: of a chat; the text of a text.
+// delta: part of a chat's message, or a completion's text.
 Json CompletionChunks::Choice(int choice, Json delta) const {
   return {{"index", choice},
           {request_.is_chat() ? "delta" : "text", std::move(delta)},
@@ -40,7 +40,7 @@ Json CompletionChunks::First(int choice) const {
   return Chunk(Json::array({Choice(choice, {{"role", "assistant"}, {"content", ""}})}));
 }
 
-// What is new in a chat's message; empty: nothing.
+// The new parts of a chat's message. Empty: nothing is new.
 Json CompletionChunks::Delta(size_t choice, const AnswerPieces& pieces) {
   Json delta = Json::object();
   const auto add = [&](const char* field, const std::string& text) {

@@ -24,10 +24,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has them
+constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // OpenAI's limits
 constexpr int64_t kMostAnswers = 1024;
 constexpr int64_t kMostStops = 16;
-constexpr int64_t kMostBiases = 1 << 19;  // of more tokens than any vocabulary has
+constexpr int64_t kMostBiases = 1 << 19;  // more tokens than any vocabulary has
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 constexpr int64_t kMostTimeoutMs = int64_t{1} << 40;
 
@@ -68,7 +68,7 @@ TextPrompt OnePrompt(const Json& value) {
   return Text(value);
 }
 
-// One, or a list of some.
+// One prompt, or a list of several.
 std::vector<TextPrompt> Prompts(const Json& value) {
   const bool is_list = value.is_array() && !value.empty() && !value.front().is_number();
   if (!is_list) return {OnePrompt(value)};
@@ -87,7 +87,7 @@ std::string ReasoningEffort(const Json& value) {
   Refuse(R"("none", "minimal", "low", "medium", "high" or "xhigh")", value);
 }
 
-// How long a model stays loaded that nobody asks: here as long as the server runs.
+// The time that an unused model stays loaded, which here is as long as the server runs.
 void CheckKeepAlive(const Json& value, bool lenient) {
   const bool is_none = value.is_number() ? value == 0 : Text(value).starts_with('0');
   if (!is_none || lenient) return;
@@ -122,7 +122,7 @@ std::map<int32_t, float> LogitBias(const Json& value) {
   return biases;
 }
 
-// "json_schema": {"name": ..., "schema": {...}}. The schema is held to as if it were strict.
+// The schema in {"name": ..., "schema": {...}}. It is always enforced, as if it were strict.
 const Json& SchemaOf(const Json& value) {
   if (!value.is_object() || !value.value("schema", Json()).is_object()) {
     Refuse(R"("json_schema": {"name": "...", "schema": {...}})", value);
@@ -140,7 +140,7 @@ const Json& SchemaOf(const Json& value) {
   return value["schema"];
 }
 
-// Of what schema the answer is; empty: of none.
+// The schema of the answer. Empty: none.
 std::string ResponseFormat(const Json& value) {
   if (!value.is_object()) Refuse("an object", value);
   const Json type = value.value("type", Json());
@@ -155,7 +155,7 @@ std::string ResponseFormat(const Json& value) {
   return type == "text" ? "" : R"({"type": "object"})";
 }
 
-// A request in the making.
+// A request while its fields are read.
 struct Draft {
   CompletionRequest request;
   bool has_prompt = false;
@@ -166,7 +166,7 @@ struct Draft {
   bool has_stream_options = false;
   Json tool_choice;
   std::optional<bool> continues;  // the last message
-  std::optional<bool> begins;     // another one
+  std::optional<bool> begins;     // another message
   std::string reasoning_effort;
   std::optional<int> top_logprobs;
   const CompletionDefaults* defaults;
@@ -208,7 +208,7 @@ struct Draft {
     }
     if (request.echo) Throw(ErrorKind::kInput, "\"echo\" and \"suffix\" exclude each other");
   }
-  // A last message of the assistant is continued, unless the request wants another one behind it.
+  // Continues an assistant's last message, unless the request wants another one behind it.
   void TakeContinuation() {
     const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt);
     const bool can = messages != nullptr && messages->back().role == "assistant" &&
@@ -224,7 +224,7 @@ struct Draft {
     }
     request.continues = can && wanted;
   }
-  // The template may know of it; what a request tells the template itself comes first.
+  // Passes the effort to the template. A request's own template variables win.
   void TakeReasoningEffort() {
     if (reasoning_effort.empty()) return;
     Json& variables = request.template_variables;
@@ -247,7 +247,7 @@ struct Draft {
     }
     has_stream_options = true;
   }
-  // A way of keeping or reading texts: of the ones that requests may name.
+  // Takes a way of keeping or reading texts, one of those that requests may name.
   void TakeChoice(const Json& value, const std::vector<std::string>& choices, std::string_view flag,
                   std::optional<std::string>& choice) {
     if (std::ranges::find(choices, Text(value)) == choices.end()) {
@@ -313,7 +313,7 @@ constexpr Field kFields[] = {
     {"top_p", [](const Json& v, Draft& d) { d.sampler().top_p = Float(v); }},
     {"top_k",
      [](const Json& v, Draft& d) {
-       // -1 is vLLM's word for all tokens.
+       // vLLM says -1 for all tokens.
        const int64_t most = Int(v, -1, std::numeric_limits<int>::max());
        d.sampler().top_k = static_cast<int>(std::max<int64_t>(0, most));
      }},
@@ -343,7 +343,7 @@ constexpr Field kFields[] = {
        d.TakeChoice(v, d.defaults->prefill_choices, "--prefill-choice", d.request.prefill);
      }},
     {"timeout_ms", [](const Json& v, Draft& d) { d.TakeTimeout(v); }},
-    // A chat has a switch and a number, a text the number alone.
+    // A chat has a switch and a number, a completion the number alone.
     {"logprobs",
      [](const Json& v, Draft& d) {
        d.logprobs = !v.is_boolean() || v.get<bool>();
@@ -363,7 +363,7 @@ constexpr Field kFields[] = {
     {"stream_options", [](const Json& v, Draft& d) { d.TakeStreamOptions(v); }},
     {"return_progress", [](const Json& v, Draft& d) { d.request.return_progress = Bool(v); }},
     {"reasoning_effort", [](const Json& v, Draft& d) { d.reasoning_effort = ReasoningEffort(v); }},
-    // Who asks, and whom, is not the engine's business.
+    // The engine does not use the names of model and user.
     {"model", [](const Json& v, Draft&) { Text(v); }},
     {"user", [](const Json& v, Draft&) { Text(v); }},
     {"safety_identifier", [](const Json& v, Draft&) { Text(v); }},
@@ -371,12 +371,12 @@ constexpr Field kFields[] = {
      [](const Json& v, Draft&) {
        if (!v.is_object()) Refuse("an object", v);
      }},
-    // Texts that begin alike are found by their beginning.
+    // The prefix cache finds equal beginnings without a key.
     {"prompt_cache_key", [](const Json& v, Draft&) { Text(v); }},
     {"keep_alive", [](const Json& v, Draft& d) { CheckKeepAlive(v, d.defaults->lenient); }},
 };
 
-// What others call a field that is here by another name.
+// Other APIs' names of fields.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"functions", "tools"},
     {"function_call", "tool_choice"},
@@ -387,7 +387,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"json_schema", "response_format"},
 };
 
-// Null: there is none, and none is missed.
+// Finds a field. Null: there is none, or a lenient server ignores it.
 const Field* FindField(const std::string& name, bool lenient) {
   for (const Field& field : kFields) {
     if (field.name == name) return &field;
@@ -418,7 +418,7 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   draft.defaults = &defaults;
   draft.request.generate = defaults.generate;
   draft.request.fill = std::move(fill);
-  // 32 bits: they survive every JSON reader.
+  // A seed of 32 bits survives every JSON reader.
   if (defaults.random_seeds) draft.sampler().seed = std::random_device()();
   draft.request.template_variables = defaults.template_variables;
   for (const auto& [name, value] : body.items()) {

@@ -22,7 +22,7 @@ std::string Refusal(const std::string& body) {
   return ErrorOf(ErrorKind::kInput, [&] { Parse(body); });
 }
 
-// Of a request with a prompt and these fields.
+// The refusal of a request with a prompt and these fields.
 std::string FieldRefusal(const std::string& fields) {
   return Refusal(R"({"prompt": "x", )" + fields + "}");
 }
@@ -123,7 +123,8 @@ TEST(CompletionRequestTest, ALastMessageOfTheAssistantIsContinued) {
               HasSubstr("contradict"));
 }
 
-// Each of them is taken as it means nothing here, or something; what it would promise is refused.
+// Fields of clients are accepted with values that change nothing here, or that work. Values that
+// would promise more are refused.
 TEST(CompletionRequestTest, TakesWhatClientsSay) {
   const CompletionRequest request = Parse(R"({"prompt": "x", "store": false, "service_tier": "auto",
       "modalities": ["text"], "cache_prompt": true, "min_tokens": 0, "best_of": 1,
@@ -195,7 +196,7 @@ TEST(CompletionRequestTest, WhatIsNotSaidIsAsTheDefaults) {
   EXPECT_EQ(request.generate.top_logprobs, -1);
 }
 
-// That of a model reaches as far as the model says.
+// A penalty of the model's has the reach that the model names.
 TEST(CompletionRequestTest, APenaltyOfItsOwnHasTheUsualReach) {
   CompletionDefaults defaults{.repeat_last_n = 64};
   defaults.generate.sampler.repeat_last_n = -1;
@@ -423,7 +424,7 @@ TEST(CompletionRequestTest, ArgumentsOfPastCallsHaveLimits) {
       nlohmann::json::parse(message.fields)["tool_calls"][0]["function"]["arguments"].is_string());
 }
 
-// Who reads a message may not be who wrote what it is about.
+// A refusal may be read by other people than the text's author.
 TEST(CompletionRequestTest, RefusalsQuoteNoText) {
   for (const char* const field :
        {R"("temperature": "SECRET")", R"("stop": [5, "SECRET"])", R"("logit_bias": {"SECRET": 1})",

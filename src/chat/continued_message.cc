@@ -8,7 +8,7 @@
 namespace godwit::chat {
 namespace {
 
-// A word that stands in none of them, and that no template would write otherwise.
+// A word that is in no message, and that no template would change.
 std::string EndMark(std::span<const Message> messages) {
   std::string mark = "GodwitGoesOnHere";
   const auto has = [&](const Message& message) {

@@ -25,7 +25,7 @@ bool Conversation::Ask(std::string question, int64_t limit_tokens) {
       take_back();
       return false;
     }
-  } catch (...) {  // the template refuses it
+  } catch (...) {  // the template refuses the conversation
     take_back();
     throw;
   }
@@ -52,7 +52,7 @@ int64_t Conversation::MessageEnd(int64_t tokens) const {
     } catch (const Error&) {
       continue;  // templates may refuse a conversation that ends here
     }
-    // Nor does a message end here if the template writes more behind it once others follow.
+    // A message does not end here either if the template writes more behind it once others follow.
     if (prefix.size() <= tokens_.size() &&
         std::equal(prefix.begin(), prefix.end(), tokens_.begin())) {
       end = std::ssize(prefix);
@@ -86,7 +86,7 @@ bool Conversation::Undo() {
   CutTo(before_question_.back());
   before_question_.pop_back();
   before_answer_.pop_back();
-  // Where the transcript was encoded anew, nothing tells how long it was before.
+  // A transcript that was encoded anew has lost its earlier length.
   if (tokens_.empty()) SetTranscript(RenderClosed());
   return true;
 }
@@ -151,8 +151,8 @@ std::vector<Message> Conversation::AllMessages() const {
 std::string Conversation::Render() const { return codec_.render(AllMessages(), /*open=*/true); }
 
 bool Conversation::Extend(const std::string& rendered, int64_t limit_tokens) {
-  // A replacement character may be half of one, cut off where the output ended: the text would
-  // agree although its tokens do not stand for it.
+  // A replacement character may be half of a character, cut off where the output ended. Then the
+  // text would agree although its tokens do not stand for it.
   const bool exact = text_.find("\uFFFD", last_answer_) == std::string::npos;
   if (!text_.empty() && exact && rendered.starts_with(text_)) {
     const int64_t room = std::max<int64_t>(0, limit_tokens - std::ssize(tokens_));
@@ -170,9 +170,9 @@ bool Conversation::Extend(const std::string& rendered, int64_t limit_tokens) {
   return true;
 }
 
-// Tokenizers may treat the beginning of a text differently (a space put in front). Where the text
-// so far ends in a special token, as finished answers do, the rest is encoded behind that token,
-// where it stands; special tokens take no part in what surrounds them.
+// Encodes the rest of the text. Tokenizers may treat the beginning of a text differently, such as
+// by a space in front. If the text ends in a special token, as finished answers do, the rest is
+// encoded behind that token, which does not affect its neighbours.
 std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view rest,
                                                              int64_t limit_tokens) const {
   const auto last = std::span(tokens_).last(1);
@@ -184,8 +184,8 @@ std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view re
   return encoded;
 }
 
-// Decoded behind the token that it follows: at the beginning of a text, decoders of the
-// SentencePiece kind drop a space.
+// The output's text, decoded behind the token before it: at the beginning of a text SentencePiece's
+// decoders drop a space.
 std::string Conversation::TextOf(std::span<const int32_t> output) const {
   if (tokens_.empty()) return codec_.decode(output, /*skip_special=*/false);
   std::vector<int32_t> tokens{tokens_.back()};

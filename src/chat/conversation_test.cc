@@ -14,10 +14,10 @@ namespace {
 using testing::ElementsAreArray;
 
 constexpr int32_t kEnd = 1000;     // "<e>", special
-constexpr int32_t kPair = 2000;    // "ab", which encoding prefers to 'a', 'b'
+constexpr int32_t kPair = 2000;    // encoding prefers it to 'a', 'b'
 constexpr int32_t kBroken = 3000;  // half a character
 
-// A token is a byte, but for the above. Counts what is encoded.
+// A codec in which a token is a byte, except for those above. It counts the encoded bytes.
 struct FakeCodec {
   int64_t encoded_bytes = 0;
   bool trim = false;  // the template trims answers, as real ones do
@@ -179,7 +179,7 @@ TEST_F(ConversationTest, EncodesAnewWhatTheTemplateChanged) {
 
 TEST_F(ConversationTest, EncodesAnewWhatIsNotTheTextOfItsTokens) {
   chat_.Ask("hi");
-  // A stop string was cut off the text.
+  // The text ends before a stop string.
   chat_.Answer("x", std::vector<int32_t>{'x', 'S', 'T'});
   chat_.Ask("more");
   EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:hi<e>\na:x<e>\nu:more<e>\na:")));
@@ -206,7 +206,7 @@ TEST_F(ConversationTest, AMessageEndsWhereItsFrameDoes) {
   for (const int64_t tokens : {1, 3, 6}) EXPECT_EQ(chat_.MessageEnd(tokens), 6);
   for (const int64_t tokens : {7, 12}) EXPECT_EQ(chat_.MessageEnd(tokens), 12);
   EXPECT_EQ(chat_.MessageEnd(13), 12) << "not inside the opening of the answer";
-  // What the model said in other tokens than encoding makes of it ends nowhere.
+  // An answer whose tokens differ from its encoding has no end here.
   chat_.Answer("ab", std::vector<int32_t>{'a', 'b', kEnd});
   chat_.Ask("more");
   EXPECT_EQ(chat_.MessageEnd(100), 12);
@@ -289,7 +289,7 @@ TEST_F(ConversationTest, LoadingWhatTheTemplateRefusesChangesNothing) {
   EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:one<e>\na:y<e>\nu:two<e>\na:")));
 }
 
-// Half a character that the rest of the answer never completed is no text to build on.
+// Half a character that the answer never completed cannot be continued.
 TEST_F(ConversationTest, EncodesAnewAfterHalfACharacter) {
   chat_.Ask("hi");
   chat_.Answer("\uFFFD", std::vector<int32_t>{kBroken});

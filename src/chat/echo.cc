@@ -14,7 +14,7 @@
 namespace godwit::chat {
 namespace {
 
-// Ends the calls of a session while it lives, once a token is cancelled.
+// Cancels the calls of a session while this object lives, once a token is cancelled.
 class CancelWith {
  public:
   CancelWith(Session& session, const CancelToken* cancel) {
@@ -25,7 +25,7 @@ class CancelWith {
       std::condition_variable_any stopped;
       std::unique_lock lock(mutex);
       while (!stopped.wait_for(lock, stop, kEvery, [&] { return stop.stop_requested(); })) {
-        // Between two calls it does nothing, and so is said again.
+        // Cancel does nothing between two calls, so it is repeated.
         if (cancel->cancelled()) session.Cancel();
       }
     });
@@ -44,7 +44,7 @@ std::vector<TokenLogprobs> LogprobsOf(Session& session, std::span<const int32_t>
   return logprobs;
 }
 
-// Without log-probabilities.
+// An echoed prompt without log-probabilities.
 Event EchoOf(const Engine& engine, const CompletionRequest& request, size_t index,
              std::span<const int32_t> tokens) {
   Event echo{.progress = {}, .tokens = {tokens.begin(), tokens.end()}, .logprobs = {}, .text = {}};

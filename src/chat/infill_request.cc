@@ -35,7 +35,7 @@ FillIn::File FileOf(const Json& value) {
 }
 
 constexpr std::string_view kOwn[] = {"input_prefix", "input_suffix", "input_extra", "prompt"};
-// Fields of other texts that have no place in these answers.
+// Fields of other requests that infill answers do not support.
 constexpr std::string_view kNotOfInfill[] = {"messages", "suffix",       "echo",          "n",
                                              "logprobs", "top_logprobs", "stream_options"};
 
@@ -59,7 +59,7 @@ CompletionRequest ParseInfillRequest(const Json& body, const CompletionDefaults&
     if (IsOneOf(name, kOwn)) {
       continue;
     } else if (name == "n_predict") {
-      // -1 is the word for as much as there is.
+      // -1 means as many as fit.
       if (value != -1) text["max_tokens"] = value;
     } else if (!IsOneOf(name, kNotOfInfill)) {
       text[name] = value;

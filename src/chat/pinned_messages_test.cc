@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A token is a byte; a message is [content].
+// A codec in which a token is a byte and a message is [content].
 ChatCodec Bytes() {
   return {.render =
               [](std::span<const Message> messages, bool open) {

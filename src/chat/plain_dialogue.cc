@@ -17,7 +17,7 @@ std::string Write(std::span<const Message> messages, bool open) {
       text += (message.role == "user" ? "User: " : "Assistant: ") + content + "\n";
     }
   }
-  // No space at the end: for most tokenizers it belongs to the word that follows.
+  // No space at the end: for most tokenizers it belongs to the next word.
   return open ? text + "Assistant:" : text;
 }
 

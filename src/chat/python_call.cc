@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostNesting = 64;
 
-// What is no character is malformed UTF-8.
+// Appends a code point; one that is no character becomes malformed UTF-8.
 void AppendUtf8(uint32_t code, std::string& text) {
   const auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
   const auto rest = [&](int shift) { add(0x80 | (code >> shift & 0x3F)); };
@@ -138,7 +138,7 @@ class PythonReader {
       Json number = ParseOrderedJson(word, "a number");
       if (number.is_number()) return number;
     } catch (const Error&) {
-      // No number.
+      // The text is no number.
     }
     return std::nullopt;
   }
@@ -160,7 +160,7 @@ class PythonReader {
     return Json(ReplaceInvalidUtf8(value));
   }
 
-  // Behind a backslash.
+  // Reads an escape sequence behind its backslash.
   bool Escaped(std::string& value) {
     if (text_.empty()) return false;
     const char c = text_.front();
@@ -174,7 +174,7 @@ class PythonReader {
       value += at < kMeant.size() ? kMeant[at] : '\0';
     } else if (c == '\\' || c == '"' || c == '\'') {
       value += c;
-    } else if (c != '\n') {  // a line that goes on; else both stand for themselves
+    } else if (c != '\n') {  // a backslash joins lines; otherwise both characters stay
       value += '\\';
       value += c;
     }

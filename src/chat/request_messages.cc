@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A text, or a list of parts of which each is one.
+// The text of a content, which is a text or a list of text parts.
 std::string Content(const Json& value) {
   if (!value.is_array()) return Text(value);
   std::string content;
@@ -28,25 +28,24 @@ std::string Content(const Json& value) {
   return content;
 }
 
-// A call as it was once said, without a list.
+// A call in the older form, without a list.
 Json PastCall(const Json& value) {
   if (!value.is_object()) Refuse(R"("function_call" {"name": "...", "arguments": "..."})", value);
   return Json::array({{{"type", "function"}, {"function", value}}});
 }
 
-// The object that a text is; else the text.
+// The object that the text spells; otherwise the text.
 Json ObjectOr(Json text) {
   try {
     Json object = ParseOrderedJson(text.get_ref<const std::string&>(), "arguments");
     if (object.is_object()) return object;
   } catch (const Error&) {
-    // As well a text that nests too deeply.
+    // The text stays text if it nests too deeply, too.
   }
   return text;
 }
 
-// Calls that an assistant has made: of their arguments, which the API has as text, templates expect
-// an object.
+// An assistant's calls. The API has their arguments as text; templates expect an object.
 Json PastCalls(const Json& value) {
   if (!value.is_array()) Refuse("a list of \"tool_calls\"", value);
   Json calls = value;
@@ -69,7 +68,7 @@ Message ParseMessage(const Json& value, bool lenient) {
   Json fields = Json::object();
   for (const auto& [key, part] : value.items()) {
     if (key == "role") {
-      // The older name of it; templates know the newer one.
+      // "function" is the older name of the role; templates know the newer one.
       message.role = Text(part) == "function" ? "tool" : Text(part);
     } else if (part.is_null()) {
       continue;
@@ -91,7 +90,7 @@ Message ParseMessage(const Json& value, bool lenient) {
   if (value.value("content", Json()).is_null() && !fields.contains("tool_calls")) {
     Throw(ErrorKind::kInput, "found a message without \"content\"");
   }
-  // What gpt-oss's template calls it; it refuses both of this and a text beside calls.
+  // gpt-oss's template has this name for reasoning, and refuses both it and a text beside calls.
   if (fields.contains("reasoning_content") &&
       (message.content.empty() || !fields.contains("tool_calls"))) {
     fields["thinking"] = fields["reasoning_content"];

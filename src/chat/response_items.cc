@@ -37,7 +37,7 @@ Json NewItem(Kind kind, const std::string& id, const std::string& name) {
 
 }  // namespace
 
-// Of the last item.
+// Adds the place of the last item.
 Json ResponseItems::Placed(Json fields) const {
   Json all{{"item_id", output_.back()["id"]}, {"output_index", output_.size() - 1}};
   if (kind_ != Kind::kCall) all["content_index"] = 0;

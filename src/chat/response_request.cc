@@ -34,14 +34,14 @@ Json MessagesOf(const Json& body) {
   return messages;
 }
 
-// Beside those of chats.
+// Fields with one possible value, beside those of chats.
 constexpr FixedField kFixedOfResponses[] = {
     {"background", "[false]", "an answer comes to whoever waits for it"},
     {"truncation", R"(["disabled"])", "nothing is cut"},
     {"include", "[[]]", "there is nothing more to tell"},
 };
 
-// The format that "text" asks for, as a chat has it.
+// The format that "text" asks for, in a chat's form.
 Json FormatOf(const Json& text) {
   const Json format = text.is_object() ? text.value("format", Json()) : Json();
   const bool is_known =
@@ -55,7 +55,7 @@ Json FormatOf(const Json& text) {
   return {{"type", "json_schema"}, {"json_schema", schema}};
 }
 
-// How much the model is to think. Its thoughts are not summarised: "auto" asks for what there is.
+// Takes the reasoning effort. Reasoning is not summarised: "auto" asks for what is available.
 void TakeReasoning(const Json& value, Json& chat) {
   if (!value.is_object()) RefuseField("reasoning", "an object", value);
   for (const auto& [name, part] : value.items()) {
@@ -68,7 +68,7 @@ void TakeReasoning(const Json& value, Json& chat) {
   }
 }
 
-// What a chat has and this has not, or by another name.
+// Fields of a chat that this API lacks, or names differently.
 constexpr std::string_view kOfChats[] = {"messages",
                                          "prompt",
                                          "max_tokens",

@@ -133,7 +133,7 @@ TEST(ResponseJsonTest, SaysHowItEnded) {
   EXPECT_EQ(json["incomplete_details"]["reason"], "max_output_tokens");
 }
 
-// The pieces of a stream, put together, are the whole.
+// Pieces of a stream, joined, are the whole answer.
 TEST(ResponseJsonTest, EventsTellTheSame) {
   const ResponseRequest request = Parse(R"("input": "x")");
   const CompletionName name{.id = "7", .model = "m"};
@@ -210,7 +210,7 @@ TEST(ResponseRequestTest, TakesCallsBack) {
   EXPECT_EQ(Json::parse(messages[3].fields)["tool_call_id"], "b");
 }
 
-// Thoughts, words and calls are items, and a stream tells of each from its beginning to its end.
+// Reasoning, text and calls are items, and a stream shows each from its beginning to its end.
 TEST(ResponseJsonTest, ItemsOfAnAnswer) {
   const ResponseRequest request = Parse(R"("input": "x", )" + std::string(kTools));
   const CompletionName name{.id = "7", .model = "m"};

@@ -21,7 +21,7 @@ bool IsType(const Json& item, std::string_view type) {
   return item.is_object() && item.value("type", Json()) == type;
 }
 
-// The parts of a message, as a chat has them.
+// The parts of a message, in a chat's form.
 Json PartsOf(const Json& content) {
   if (!content.is_array()) return content;
   constexpr std::array<std::string_view, 3> kTexts = {"input_text", "output_text", "text"};
@@ -38,7 +38,7 @@ Json PartsOf(const Json& content) {
   return parts;
 }
 
-// A message of the input: of a client, or of an answer that it had.
+// A message of the input: a client's own, or one of an earlier answer.
 Json MessageOfItem(const Json& item) {
   if (!item.is_object() || item.value("type", Json("message")) != "message") {
     RefuseField("input", "a text or a list of messages, calls of functions and what came of them",
@@ -67,7 +67,7 @@ Json CallOfItem(const Json& item) {
            {{"name", TextField(item, "name")}, {"arguments", TextField(item, "arguments")}}}};
 }
 
-// The texts of an answer's thoughts.
+// The texts of an answer's reasoning.
 std::string ThoughtOf(const Json& item) {
   std::string thought;
   for (const char* const key : {"content", "summary"}) {
@@ -112,7 +112,7 @@ Json ChatToolChoiceOf(const Json& choice) {
 Json ChatMessagesOf(const Json& items) {
   Json messages = Json::array();
   std::string thought;
-  bool goes_on = false;  // the last message is of an assistant, who may have made calls, too
+  bool goes_on = false;  // the last message is an assistant's and may get calls
   const auto add = [&](Json message) {
     const bool answers = message.value("role", Json()) == "assistant";
     if (answers && !thought.empty()) message["reasoning_content"] = std::exchange(thought, {});

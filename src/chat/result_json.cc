@@ -72,7 +72,7 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
 }
 
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {
-  // As they were typed, not as the nearest double is printed.
+  // Numbers are printed as they were typed, not as the nearest double.
   const auto shortest = [](float value) {
     return nlohmann::ordered_json::parse(fmt::format("{}", value));
   };

@@ -27,7 +27,7 @@ Json Entry(const TokenLogprob& one, TokenTexts& texts) {
 const std::string& TokenTexts::Of(int32_t token) {
   const auto [found, is_new] = texts_.try_emplace(token);
   if (is_new) {
-    // Some decoders take a blank off the front of a text: the second of two tokens keeps its own.
+    // Some decoders strip a leading blank, so the token's text is that of the second of two.
     const std::string one = engine_.Detokenize(std::array{token});
     const std::string two = engine_.Detokenize(std::array{token, token});
     found->second = two.starts_with(one) ? two.substr(one.size()) : one;

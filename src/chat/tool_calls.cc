@@ -21,12 +21,12 @@ bool AllBlank(std::string_view text) {
 
 }  // namespace
 
-// How calls begin.
+// A beginning of calls.
 struct ToolCallReader::Opening {
   std::string_view mark;
-  std::string_view end;       // the mark behind them; empty: none is needed
+  std::string_view end;       // the mark behind the calls; empty: none is needed
   bool is_whole = false;      // only at the beginning, and if nothing else follows
-  bool is_call = false;       // the mark is of the call itself
+  bool is_call = false;       // the mark belongs to the call itself
   bool has_arg_keys = false;  // a name may follow, with its parameters in tags,
   bool has_names = false;     // or in JSON
 };
@@ -80,7 +80,7 @@ void ToolCallReader::Again(const std::string& text, AnswerPieces& out) {
   for (const char c : text) Feed(c, out);
 }
 
-// In text: whether a mark has come, or may.
+// Looks in the text for a mark that has come or may come.
 void ToolCallReader::Settle(AnswerPieces& out) {
   if (state_ == State::kFresh && AllBlank(held_)) {
     blanks_ += std::exchange(held_, {});
@@ -171,7 +171,7 @@ void ToolCallReader::FeedCall(char c, AnswerPieces& out) {
     called_ = true;
   }
   if (reading == Reading::kGoesOn) return;
-  // A call that ends before its end is none, where it is not certain yet.
+  // A call that ends before it is certain to be one is no call.
   if (!began || (is_whole_ && reading == Reading::kEnded)) {
     if (!raw_.empty()) raw_.resize(raw_.size() - rest.size());
     return Fail(std::move(rest), out);

@@ -30,7 +30,7 @@ WholeAnswer Read(std::string_view text, size_t piece, bool only_calls) {
   return Join(all);
 }
 
-// However it comes in pieces.
+// Expects the calls, whatever pieces the text comes in.
 void Expect(std::string_view text, std::string_view said, const std::vector<ToolCall>& calls,
             bool only_calls = false) {
   for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, text.size() + 1}) {
@@ -229,7 +229,7 @@ TEST(ToolCalls, ArgumentsComeAsTheyAreWritten) {
   EXPECT_THAT(push("b"), ElementsAre(AnswerPiece{Kind::kArguments, "b"}));
 }
 
-// As far as they came: nobody takes them for whole.
+// Calls that are cut off are reported as far as they came.
 TEST(ToolCalls, CutOff) {
   Expect(R"(<tool_call>{"name": "f", "arguments": {"s": "a)", "", {{"f", R"({"s":"a)"}});
   Expect("<tool_call><function=f><parameter=s>a", "", {{"f", R"({"s":"a)"}});
@@ -237,7 +237,7 @@ TEST(ToolCalls, CutOff) {
   Expect(R"(<tool_call>{"name": "f", "arg)", R"(<tool_call>{"name": "f", "arg)", {});
 }
 
-// Where the model went astray, the next call is read again.
+// Behind a malformed call the next call is read.
 TEST(ToolCalls, BehindWhatIsNone) {
   Expect(R"(<tool_call>{oops}</tool_call><tool_call>{"name": "g", "arguments": {}}</tool_call>)",
          "<tool_call>{oops}</tool_call>", {kG});

@@ -1,4 +1,4 @@
-// What real templates make of tools and calls, and that calls are read as they write them.
+// Renderings of tools and calls by real templates, and the reading of calls in these forms.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_P(ToolTemplates, CallsAreReadAsTheyAreWritten) {
   };
   EXPECT_THAT(render(1, true), HasSubstr("What the weather will be."));
   EXPECT_THAT(render(3, true), HasSubstr("Drizzle."));
-  // Some begin the model's thoughts, and some end with what they ask of it.
+  // Some templates begin the model's reasoning, and some end with its opening mark.
   std::string asked = render(1, true);
   asked.resize(std::min(asked.rfind("<think>"), asked.size()));
   const std::string written = render(2, false);
@@ -68,7 +68,7 @@ TEST_P(ToolTemplates, CallsAreReadAsTheyAreWritten) {
   for (const char* const end : {"<|im_end|>", "<|eot_id|>", "</s>", "<|START_OF_TURN_TOKEN|>"}) {
     said.resize(std::min(said.find(end), said.size()));
   }
-  // Templates leave the thoughts of past answers out.
+  // Templates leave the reasoning of past answers out.
   EXPECT_THAT(ReadAnswer(request, FormOf("", /*bracketed=*/false), said).calls,
               ElementsAre(ToolCall{"weather", R"({"place":"Ulm","days":2})"}))
       << said;

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostTools = 128, kMostNameBytes = 64;  // as OpenAI has them
+constexpr size_t kMostTools = 128, kMostNameBytes = 64;  // OpenAI's limits
 
 void CheckName(const Json& name) {
   const auto may_be = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
@@ -26,7 +26,7 @@ void CheckName(const Json& name) {
   }
 }
 
-// {"type": "function", "function": {...}}: a tool, or one by its name.
+// Whether a value is {"type": "function", "function": {...}}: a tool, or one by its name.
 bool IsFunction(const Json& value) {
   return value.is_object() && value.value("type", Json()) == "function" &&
          value.value("function", Json()).is_object();
@@ -47,7 +47,7 @@ void CheckTool(const Json& tool) {
   }
 }
 
-// A schema that says "#/..." of itself, as a part of another one, which has it at `place`.
+// Rewrites a schema's references "#/..." to itself for a schema that contains it at `place`.
 void MoveTo(std::string_view place, Json& schema) {
   if (schema.is_object()) {
     const auto ref = schema.find("$ref");
@@ -72,7 +72,7 @@ Json SchemaOf(const Json& tool, std::string_view place) {
           {"additionalProperties", false}};
 }
 
-// Null: there is none.
+// The value of a key. Null: there is none.
 const Json* Find(const Json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);

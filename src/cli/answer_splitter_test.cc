@@ -13,7 +13,7 @@ struct Told {
   std::string text, thought;
 };
 
-// In pieces of `bytes`, of which the tokens that are thought are known.
+// Writes the text in pieces of `bytes`, and marks the tokens that are reasoning.
 Told Tell(std::string_view text, int64_t thought_tokens, size_t bytes, bool open = false) {
   Told told;
   const auto note = [&](const std::string& what) {

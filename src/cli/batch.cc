@@ -28,7 +28,7 @@ struct BatchOptions {
   ModelOptions model;
   std::string requests, results;
   bool retry_failed = false;
-  int64_t parallel = 0;  // as memory allows
+  int64_t parallel = 0;  // 0: as memory allows
   CompletionFlags completion;
 };
 
@@ -92,7 +92,7 @@ void SayHowBatchEnded(const BatchPlan& plan, const BatchSummary& summary, double
   SayDropped(summary.longest, " in the longest text");
 }
 
-// Whoever runs it.
+// Tells the user how many requests failed.
 void SayFailed(int64_t failed, const std::string& results, const std::string& first) {
   console::WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}; --retry-failed asks again\n",
                                    console::Plural(failed, "request"), QuoteUnlessPlain(results),
@@ -105,7 +105,7 @@ int Batch(std::span<const std::string> arguments) {
   BatchOptions options;
   ParseBatch(arguments, options);
   ChooseModel(options.model);
-  if (MpiRank() > 0) {  // rank 0 alone has the requests, and the results
+  if (MpiRank() > 0) {  // only rank 0 has the requests and results
     LoadEngine(options.model, options.completion.session).FollowRankZero();
     return console::kExitOk;
   }
@@ -135,7 +135,7 @@ int Batch(std::span<const std::string> arguments) {
   const bool asks = plan.finished.count < plan.total || retries;
   BatchSummary summary;
   if (!asks && MpiSize() > 1)
-    LoadEngine(options.model, options.completion.session);  // it lets the others go
+    LoadEngine(options.model, options.completion.session);  // its end releases the other ranks
   if (asks) {
     const Engine engine =
         LoadEngine(ModelFolder(options.model.folder), options.model, options.completion);

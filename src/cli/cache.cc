@@ -1,4 +1,4 @@
-// godwit cache: what was saved of texts (run, chat and batch with --cache).
+// godwit cache: the snapshots that run, chat and batch save with --cache.
 
 #include <algorithm>
 #include <chrono>
@@ -38,7 +38,7 @@ struct CacheRequest {
   bool json;
 };
 
-// The one whose name begins so, or that is kept by this name.
+// The entry whose name begins with the word, or that is kept by this name.
 const Entry& FindEntry(const std::vector<Entry>& entries, const std::string& word) {
   std::vector<const Entry*> found;
   for (const Entry& entry : entries) {
@@ -78,10 +78,10 @@ nlohmann::ordered_json JsonOf(const Entry& entry) {
           {"facts", std::move(facts)}};
 }
 
-// Of a text and of all that it goes on from.
+// Bytes of a text and of all snapshots that it continues.
 int64_t BytesOfText(const Entry& text, const std::map<std::string_view, const Entry*>& by_name) {
   int64_t bytes = 0;
-  std::set<std::string_view> seen;  // whoever writes these files may make a ring of them
+  std::set<std::string_view> seen;  // a writer of these files may make a ring of them
   for (const Entry* entry = &text; entry != nullptr && seen.insert(entry->name).second;) {
     bytes += entry->all_bytes();
     const auto parent = by_name.find(entry->info->parent);
@@ -107,7 +107,7 @@ int List(const CacheRequest& request) {
   console::Table table(
       {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
   int64_t texts = 0, listed_bytes = 0;
-  std::set<std::string_view> led_on;  // parts of the texts of others
+  std::set<std::string_view> led_on;  // snapshots that others continue
   std::map<std::string_view, const Entry*> by_name;
   for (const Entry& entry : entries) {
     led_on.insert(entry.info->parent);
@@ -124,7 +124,7 @@ int List(const CacheRequest& request) {
               fmt::format("{}", fmt::join(entry.pins, ", ")));
   }
   if (texts > 0) console::WriteOutput(table.Take());
-  // Each size is that of a whole text.
+  // Each listed size is that of a whole text.
   const std::string shared = listed_bytes > bytes ? fmt::format(", since texts share {}",
                                                                 FormatBytes(listed_bytes - bytes))
                                                   : "";

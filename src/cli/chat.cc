@@ -97,8 +97,8 @@ std::function<Result(Arguments...)> Interruptible(std::function<Result(Arguments
   };
 }
 
-// While a text is rendered or encoded, Ctrl-C leaves the program: a template or a tokenizer that
-// computes without end has nothing that could be kept.
+// While a text is rendered or encoded, Ctrl-C ends the program: a template or tokenizer that
+// computes without end leaves nothing to keep.
 chat::ChatCodec Interruptible(chat::ChatCodec codec) {
   codec.render = Interruptible(std::move(codec.render));
   codec.encode = Interruptible(std::move(codec.encode));
@@ -112,7 +112,7 @@ int Chat(std::span<const std::string> arguments) {
   ParseChat(arguments, options);
   const bool own_model = options.model.folder.empty();
   ChooseModel(options.model);
-  (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
+  (void)MakeGenerateOptions(options.sampling);  // refuses wrong options before loading
   const bool interactive = console::InputIsTerminal() && console::StatusIsTerminal();
   if (interactive) console::CheckHistoryFile(options.history);
   const bool has_template = HasChatTemplate(options.model);

@@ -13,7 +13,7 @@ namespace godwit::cli {
 namespace {
 
 constexpr size_t kShownFiles = 12;
-// Tokens are counted so far beyond what fits: it is then known how much would have to go.
+// Tokens beyond the limit are counted up to this factor, which shows how much would have to go.
 constexpr int64_t kCountedBeyond = 8;
 
 std::string TokensText(const FileTokens& file) {
@@ -47,7 +47,7 @@ std::vector<FileTokens> CountTokens(
 }
 
 std::string Describe(std::span<const FileTokens> files) {
-  // A single file more takes no more room by its name.
+  // Naming a single remaining file takes no more space than counting it.
   const size_t shown = files.size() > kShownFiles + 1 ? kShownFiles : files.size();
   std::string text;
   for (const FileTokens& file : files.first(shown)) {

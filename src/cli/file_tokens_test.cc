@@ -7,7 +7,7 @@
 namespace godwit::cli::file_tokens_test {
 namespace {
 
-// A token for each byte, and an end as early as is allowed.
+// A tokenizer with a token for each byte, which stops as early as is allowed.
 constexpr auto kTokenPerByte = [](std::string_view text, int64_t limit_tokens) {
   const bool ends = std::ssize(text) > limit_tokens;
   return std::vector<int32_t>(ends ? static_cast<size_t>(limit_tokens) + 1 : text.size());

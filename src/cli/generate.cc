@@ -12,7 +12,7 @@ namespace {
 
 void Show(const PromptProgress& p, console::ProgressLine& progress) {
   progress.UpdateReading(p.done_tokens, p.total_tokens, p.cached_tokens, p.left_ms);
-  // Not with the first text: there may be none for long, with --json until the end.
+  // The line ends before the first text, which may take long, with --json until the end.
   if (p.done_tokens >= p.total_tokens) progress.Finish();
 }
 

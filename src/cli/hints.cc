@@ -12,17 +12,17 @@ namespace godwit::cli {
 namespace {
 
 bool Always(const ErrorData& /*data*/) { return true; }
-// A policy that forgets moves keys: one with a learned position cannot be moved, and of those that
-// ranks share none is forgotten.
+// Whether a policy that forgets would help. Such a policy moves keys, which learned positions
+// forbid, and keys that ranks share are never forgotten.
 bool Streams(const ErrorData& data) { return data.learned_positions == 0 && data.ranks == 1; }
-// A longer context: as far as the model's positions go, or as it was made for.
+// Whether a longer context helps: up to the model's positions, or up to its maximum.
 bool Extends(const ErrorData& data) {
   return data.learned_positions == 0 || data.found <= data.learned_positions;
 }
 bool Fits(const ErrorData& data) { return data.found <= data.fits; }
 
-// "{found}", "{fits}" and "{window}" stand for numbers: the last for what a context can hold behind
-// four sinks.
+// A remedy's text. "{found}", "{fits}" and "{window}" stand for numbers; the window is the context
+// that four sinks leave.
 struct Remedy {
   ErrorCode code;
   bool (*helps)(const ErrorData& data);

@@ -1,5 +1,5 @@
-// godwit inspect: what a model is, and what of it fits into this machine. --activations is the
-// lab's.
+// godwit inspect: a model's properties, and the part of it that fits into this machine. `inspect
+// --activations` belongs to godwit-lab.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -37,7 +37,7 @@ struct Machine {
   int threads;
 };
 
-// Of a checkpoint that is not there.
+// The element type of a checkpoint without weights, from its config.
 DType StoredAs(const HfConfig& config) {
   const std::string type = config.StringOr("torch_dtype", config.StringOr("dtype", "bfloat16"));
   return type == "float32" ? DType::kF32 : type == "float16" ? DType::kF16 : DType::kBF16;
@@ -57,11 +57,11 @@ struct ModelFacts {
   const DecoderSpec& spec;
   SpecialTokens special;
   std::shared_ptr<const Tokenizer> tokenizer;  // null if there is none
-  // Where the chat template stands, or what is wrong with it; empty if there is none.
+  // The source of the chat template, or its fault. Empty: there is none.
   std::string chat_template;
   bool can_chat = false;
   bool has_weights;
-  std::unique_ptr<const WeightSource> planned;  // without weights: what config.json says of them
+  std::unique_ptr<const WeightSource> planned;  // from config.json, if there are no weights
   const WeightSource& source;
   WeightFacts weights;
 };
@@ -107,8 +107,8 @@ std::string WhyThereIsNone(const ModelFolder& folder) try {
   return error.what();
 }
 
-// The tokens in front of a prompt, as `tokenize` shows them: models name a bos that is not put
-// there.
+// The tokens in front of a prompt, as `tokenize` shows them. A model may name a BOS that its
+// tokenizer does not put there.
 std::vector<int32_t> BeginningOf(const Tokenizer& tokenizer) {
   const auto text = tokenizer.Encode("a", /*add_special_tokens=*/false);
   auto framed = tokenizer.Encode("a", /*add_special_tokens=*/true);

@@ -24,14 +24,14 @@
 namespace godwit::cli {
 namespace {
 
-// What the policies serve.
+// The model that policies serve.
 struct Served {
   std::string name;
   DecoderSpec spec;
   AttentionGeometry geometry;
   KvLayout layout;
   WeightTypes weights;
-  int64_t weight_bytes;  // that a step reads
+  int64_t weight_bytes;  // read in each step
 };
 
 struct Cost {
@@ -39,7 +39,7 @@ struct Cost {
   KvCost kv;
 
   int64_t memory_bytes() const { return kv.cache_bytes + kv.index.held_bytes; }
-  // On average.
+  // The average bytes of the index that a step reads.
   int64_t index_bytes() const { return kv.index.read_bytes / kv.index.read_every_tokens; }
   int64_t read_bytes() const { return kv.seen_bytes + index_bytes(); }
 };
@@ -47,7 +47,7 @@ struct Cost {
 struct Explanation {
   std::string kv;
   std::string words;
-  bool recomputes;  // and so is bound by multiplying
+  bool recomputes;  // such a policy is bound by multiplying
   std::vector<Cost> costs;
 };
 

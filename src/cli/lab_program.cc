@@ -21,7 +21,7 @@ std::filesystem::path Self() {
   return std::filesystem::read_symlink("/proc/self/exe", failed);
 }
 
-// `inspect --activations`, also by its variable.
+// Whether the arguments ask for `inspect --activations`, also by its variable.
 bool LooksAtActivations(std::span<const std::string> arguments) {
   constexpr std::string_view kFlag = "--activations";
   const char* variable = std::getenv(console::VariableName(kFlag).c_str());
@@ -65,7 +65,8 @@ void BecomeLab(std::span<const std::string> arguments) {
     Throw(ErrorKind::kUnsupported, "this is done by godwit-lab, which is not there ({}): {}",
           program.native(), console::kHowToBuildTheLab);
   }
-  // By its first name it finds godwit. "help bench" is "bench --help".
+  // The first word is godwit's path, by which the lab finds it. "help bench" becomes "bench
+  // --help".
   std::vector<std::string> words = {Self().native()};
   const bool help = AsksForHelp(arguments.front());
   words.insert(words.end(), arguments.begin() + (help ? 1 : 0), arguments.end());

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   godwit::console::PrepareStreams();
   return godwit::cli::ReportErrors([&] {
-    // First of all: a signal finds either no handler of this program, or those of the other.
+    // This comes first: a signal finds either no handler of this program, or those of the other
+    // program.
     if (godwit::cli::IsForLab(arguments)) godwit::cli::BecomeLab(arguments);
     godwit::cli::TakeSignalsAndRanks();
     godwit::console::SetProgram(kCommands, godwit::cli::LabProgram());

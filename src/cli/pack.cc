@@ -1,4 +1,4 @@
-// godwit pack: the weights of a model as they lie in memory, in a file that is mapped at a start.
+// godwit pack: writes a model's weights as they lie in memory, to a file that is mapped at start.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -60,7 +60,7 @@ PackOptions ParsePack(std::span<const std::string> arguments) {
   return options;
 }
 
-// Where the copy is.
+// Packs the model and returns the copy's path.
 std::filesystem::path Work(const PackOptions& options) {
   const ModelFolder model(options.model.folder);
   WarnAboutSpec(model.spec());

@@ -30,9 +30,9 @@ int Fail(int code, std::string_view message) {
   return code;
 }
 
-// Rank 0 says what all ranks find alike, and why another one has left, if it hears it; and mpirun
-// ends all when it ends. Who is still there some time after its error was not heard: a rank that
-// has not joined the others yet, or while rank 0 was busy.
+// Ends a rank other than 0. Rank 0 reports errors that all ranks find, and why another rank left,
+// if it hears so. mpirun then ends all ranks. A rank that still runs after a while was not heard:
+// it had not joined the others yet, or rank 0 was busy.
 int FailBesideRankZero(const Error& error) {
   const int code = console::ExitCode(error.kind());
   const bool is_known =
@@ -54,7 +54,7 @@ int ReportErrors(FunctionRef<int()> run) {
     if (MpiRank() != 0) return FailBesideRankZero(error);
     return Fail(ExitCode(error.kind()), WithHint(error));
   } catch (const std::filesystem::filesystem_error& error) {
-    // A path that cannot even be looked at: too long, not permitted, a circle of links.
+    // A path that cannot even be examined: too long, not permitted, or a circle of links.
     return Fail(ExitCode(ErrorKind::kIo),
                 Quote(error.path1().native()) + ": " + error.code().message());
   } catch (const std::bad_alloc&) {

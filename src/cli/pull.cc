@@ -1,4 +1,4 @@
-// godwit pull: a model from the Hugging Face hub into its cache, where -m finds it.
+// godwit pull: downloads a model from the Hugging Face hub into its cache, where -m finds it.
 
 #include <nlohmann/json.hpp>
 #include <string>

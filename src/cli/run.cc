@@ -45,7 +45,7 @@ struct RunOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = 0;  // as MakePrompt has it
+  int64_t query_tokens = 0;  // as in MakePrompt
   ThoughtsFlag thoughts;
   int samples = 0;      // 0: one, without a title
   int logprobs = -1;    // GenerateOptions::top_logprobs
@@ -116,7 +116,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
       Throw(ErrorKind::kInput, "--keep-as is about what is saved: it needs --cache");
     }
   }
-  // Who asks for several answers wants to compare them.
+  // Several answers as JSON have log-probabilities, because users compare them.
   if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
   if (options.query_tokens > 0) {
     RequireUseOfQueryTokens(std::span(&options.session.prefill, 1),
@@ -132,7 +132,7 @@ bool AsksAboutFiles(const console::GivenTexts& texts) {
   return !texts.files.empty() && !texts.prompt.empty();
 }
 
-// Files are named where there is something to tell apart: not a file that is the question.
+// The message with the files' names, if there are several texts to tell apart.
 std::string MessageOf(const console::GivenTexts& texts) {
   if (texts.files.size() == 1 && texts.prompt.empty()) return texts.files.front().text;
   std::string message;
@@ -140,7 +140,7 @@ std::string MessageOf(const console::GivenTexts& texts) {
   return message + texts.prompt;
 }
 
-// A prompt without a template: every byte as it was given, and nothing else.
+// A prompt without a template: exactly the given bytes.
 chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& texts) {
   std::string all;
   for (const auto& [name, text] : texts.files) all += text;
@@ -152,7 +152,7 @@ chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& 
   return prompt;
 }
 
-// The question is -p where it stands behind files.
+// The question is the text of -p, if files come before it.
 chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunOptions& options,
                         const console::GivenTexts& texts) {
   if (!options.chat.value_or(false)) return MakePlainPrompt(session, texts);
@@ -174,7 +174,7 @@ chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunO
   return prompt;
 }
 
-// Counts are said before the texts are read, and so before a prompt that is too long is refused.
+// Counts of tokens are written before the texts are read, so even before a refusal.
 void SayTokens(const Engine& engine, const Session& session, const console::GivenTexts& texts) {
   if (texts.files.size() < (texts.prompt.empty() ? 2 : 1) || console::NoticesAreSilent()) return;
   std::vector<console::NamedText> all = texts.files;
@@ -187,8 +187,8 @@ void SayTokens(const Engine& engine, const Session& session, const console::Give
                        "\n");
 }
 
-// Who has not heard of --chat takes a continued question for a bad answer. Scripts continue texts
-// and mean it, but a question about files is for an answer.
+// Tells the user about --chat if the model has a template. Without it a continued question looks
+// like a bad answer. Scripts continue texts on purpose, but a question about files wants an answer.
 void SayThereIsATemplate(const Engine& engine, const RunOptions& options,
                          const console::GivenTexts& texts) {
   const bool is_heard = AsksAboutFiles(texts) || console::NoticesGoToTerminal();
@@ -196,7 +196,7 @@ void SayThereIsATemplate(const Engine& engine, const RunOptions& options,
   try {
     if (!engine.has_chat_template()) return;
   } catch (const Error&) {
-    return;  // a template that is broken is no reason not to continue a text
+    return;  // a broken template is no reason to refuse a plain text
   }
   console::WriteNotice(
       console::WrapStatus("godwit: the text is continued as it stands. This model has a chat "
@@ -209,7 +209,7 @@ void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
   json["seed"] = sampler.options.seed;
 }
 
-// sampler: where it is this one's alone.
+// sampler: set if only this result used it.
 nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions& options,
                                   const chat::AnswerForm& form, const EffectiveSampler* sampler,
                                   chat::TokenTexts& texts) {
@@ -316,15 +316,15 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
-  // Standard input is a pipe under mpirun, which may stay open for ever.
+  // Standard input is a pipe under mpirun, which may never end.
   const console::GivenTexts texts =
       leads ? console::RequireTexts(options.text, /*takes_pipe=*/MpiSize() == 1)
             : console::GivenTexts();
   generate.top_logprobs = options.logprobs;
   generate.keep_as = options.keep_as;
 
-  // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
-  // would be given another one without noticing.
+  // Unlike godwit chat, run does not fall back to plain dialogue. A program that asks for the
+  // model's own template would get another one without noticing.
   if (options.chat.value_or(false)) {
     RequireChatTemplate(options.model, "--chat needs",
                         "leave --chat out, or talk in plain words with godwit chat");

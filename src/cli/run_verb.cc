@@ -78,7 +78,7 @@ int RunVerb(std::span<const std::string> arguments) {
   }
   const console::Command* command = console::FindCommand(help ? arguments.front() : name);
   if (command == nullptr) RefuseVerb(help ? arguments.front() : name);
-  // "help run" is "run --help".
+  // "help run" becomes "run --help".
   std::vector<std::string> rest(arguments.begin() + (help ? 1 : 0), arguments.end());
   if (help) rest.emplace_back("--help");
   if (!help) RefuseUselessRanks(name);

@@ -45,7 +45,7 @@ struct ServeOptions {
   ModelOptions model;
   server::HttpOptions http;
   std::string keys_file;
-  int64_t parallel = 0;  // as memory allows
+  int64_t parallel = 0;  // 0: as memory allows
   int64_t queue = 64;
   bool log_json = false;
   CompletionFlags completion;
@@ -125,7 +125,8 @@ std::string UtcNow() {
   return {text, std::strftime(text, sizeof text, "%FT%TZ", &utc)};
 }
 
-// A connection is an open file, of which many systems allow 1,024 unless they are asked.
+// Raises the limit of open files. A connection is one, and many systems allow only 1,024 by
+// default.
 void AllowManyFiles() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -152,7 +153,7 @@ std::vector<std::string> ReadKeys(const std::string& file) {
   return keys;
 }
 
-// The same for programs: an object on a line.
+// Writes the same for programs: an object on a line.
 void SayJson(const server::ServedRequest& served) {
   const server::CompletionOutcome& came = served.completion;
   nlohmann::ordered_json json{{"time", UtcNow()},
@@ -187,7 +188,7 @@ void SayServed(const server::ServedRequest& served) {
   if (!served.error.empty()) console::WriteNotice("godwit: " + served.error + "\n");
 }
 
-// The next signal that ends the program; null: there was none for so long.
+// The next signal that ends the program. Null: none came in time.
 std::optional<int> NextEnd(console::SignalNotes& notes, int wait_ms) {
   pollfd file{.fd = notes.file(), .events = POLLIN, .revents = 0};
   poll(&file, 1, wait_ms);
@@ -198,8 +199,8 @@ std::optional<int> NextEnd(console::SignalNotes& notes, int wait_ms) {
   return std::nullopt;
 }
 
-// From here on one more signal ends the process where it comes, whatever any thread does: no thread
-// is asked, as each could be stuck, this one in what it writes.
+// From here on the next signal ends the process at once. No thread takes part, because each could
+// be stuck, this one in its output.
 void LetSignalsEndIt(console::SignalNotes& notes) {
   notes.Stop();
   if (const auto signal = NextEnd(notes, /*wait_ms=*/0)) raise(*signal);  // it came before
@@ -242,8 +243,8 @@ int Serve(std::span<const std::string> arguments) {
   asked.keys = ReadKeys(options.keys_file);
   asked.on_served = options.log_json ? SayJson : SayServed;
   AllowManyFiles();
-  // It listens before the model is there, so that a port that is taken is told at once; and it is
-  // the first to go.
+  // The server listens before the model is loaded, so that a taken port is reported at once. It is
+  // destroyed first.
   server::Loading loading;
   std::optional<const Engine> engine;
   std::optional<server::Api> api;

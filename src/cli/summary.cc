@@ -35,7 +35,7 @@ std::string DescribeEnd(const GenerateResult& result) {
   return "";
 }
 
-// "temperature 0.7 (the model's)"; empty if the value is `off`.
+// Appends "temperature 0.7 (the model's)", or nothing if the value is `off`.
 template <typename Value>
 void AppendOption(std::string& text, const EffectiveSampler& sampler, const std::string& field,
                   std::string_view shown, Value value, Value off) {

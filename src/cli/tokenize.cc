@@ -1,4 +1,4 @@
-// godwit tokenize: text to token ids, and back. Reads the tokenizer only, not the weights.
+// godwit tokenize: text to token ids, and back. It reads the tokenizer, not the weights.
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +45,8 @@ void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& opti
   line.Parse(arguments);
 }
 
-// Embedding matrices have ids without a token behind the vocabulary, and holes in it.
+// Refuses an id without a token: embedding matrices have such ids behind the vocabulary and inside
+// it.
 void RequireToken(const Tokenizer& tokenizer, int32_t id) {
   if (tokenizer.IdToToken(id)) return;
   Throw(ErrorKind::kInput, "--decode: no token has the id {}; the highest id is {}", id,

@@ -15,14 +15,14 @@
 namespace godwit::console {
 namespace {
 
-// Text as roff takes it literally, behind the beginning of a line or on one of its own.
+// Text that roff takes literally, after the beginning of a line or as a whole line.
 std::string Roff(std::string_view text) {
   std::string roff = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text) {
     if (c == '\\') {
       roff += "\\e";
     } else if (c == '-') {
-      roff += "\\-";  // else a hyphen, which cannot be pasted into a shell
+      roff += "\\-";  // otherwise a hyphen, which a shell does not accept
     } else if (c == '"') {
       roff += "\\(dq";
     } else {

@@ -84,7 +84,7 @@ FlagPage FlagFrom(const nlohmann::json& json) {
           .takes_list = json.at("takes_list")};
 }
 
-// None where that program is not there, or not of this version.
+// Pages of the other program. Empty: it is missing, or of another version.
 std::vector<CommandPage> OtherPages() try {
   std::vector<CommandPage> pages;
   if (access(other_program.c_str(), X_OK) != 0) return pages;

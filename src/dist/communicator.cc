@@ -86,7 +86,7 @@ void Communicator::Leave(std::string_view why) noexcept {
       end_ = Error(ErrorKind::kIo,
                    fmt::format("{} has left the other ranks: {}", NameOf(rank()), why));
     }
-  } catch (const std::exception&) {  // then there is no reason to tell
+  } catch (const std::exception&) {  // the ranks are not told a reason then
   }
 }
 

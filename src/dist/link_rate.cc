@@ -8,7 +8,7 @@ namespace godwit {
 
 std::vector<double> MeasureLinks(Communicator& ranks) {
   using Clock = std::chrono::steady_clock;
-  // As large as what ranks send of a context, so that a frame's latency counts as it will then.
+  // The size of the frames that ranks send of a context, so that latency counts as it will then.
   constexpr size_t kFrame = size_t{4} << 20;
   std::vector<double> rates(ranks.size());
   std::vector<std::byte> mine(kFrame), theirs(kFrame);

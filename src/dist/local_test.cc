@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What ended each rank, or nothing.
+// The error that ended each rank, or nothing.
 std::vector<std::string> RunRanks(LocalWorld& world, int size,
                                   const std::function<void(Communicator&)>& work) {
   std::vector<std::string> errors(size);
@@ -33,7 +33,7 @@ std::vector<std::string> RunRanks(LocalWorld& world, int size,
   return errors;
 }
 
-// All talk to all, in turns of which a slow rank shows none.
+// All ranks exchange messages with all others in turns, and check each turn's values.
 void Talk(Communicator& mine) {
   const int size = mine.size();
   for (int turn = 0; turn < 50; ++turn) {
@@ -87,7 +87,7 @@ TEST(LocalWorldTest, WhoIsNotHeardOfIsLost) {
   LocalWorld world(3);
   world.Silence(2);
   const auto errors = RunRanks(world, 3, Talk);
-  // Whoever finds it first tells the other.
+  // The rank that finds the loss first tells the other.
   for (const int rank : {0, 1}) {
     EXPECT_THAT(errors[rank], HasSubstr("rank 2 is lost"));
   }

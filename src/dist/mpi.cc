@@ -62,8 +62,8 @@ void Check(int status, const char* what) {
         std::string_view(text.data(), static_cast<size_t>(length)));
 }
 
-// Open MPI 4 ends or hangs where a rank is lost, so nothing here waits inside it: requests are
-// started and asked about, under a lock that the beats take, too.
+// Ranks over MPI. Open MPI 4 ends or hangs if a rank is lost, so no call waits inside it. Requests
+// are started and tested under a lock that the heartbeat takes, too.
 class MpiRanks : public Communicator {
  public:
   explicit MpiRanks(double silence_s) : silence_s_(silence_s) {
@@ -95,7 +95,7 @@ class MpiRanks : public Communicator {
     if (std::uncaught_exceptions() > 0) Leave("an error of its own");
     try {
       if (!gone_) Barrier(nullptr);
-    } catch (const std::exception&) {  // whoever has left
+    } catch (const std::exception&) {  // a rank that has left
     }
     {
       const std::lock_guard lock(mutex_);
@@ -103,7 +103,7 @@ class MpiRanks : public Communicator {
     }
     closed_.notify_all();
     thread_.join();
-    // Otherwise it would wait for those who are lost; mpirun ends them as this process ends.
+    // MPI_Finalize would wait for lost ranks; mpirun ends them when this process ends.
     if (!gone_) MPI_Finalize();
   }
 
@@ -116,7 +116,7 @@ class MpiRanks : public Communicator {
  protected:
   void Exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
                 const CancelToken* cancel) override {
-    // In memory that outlives the call if it fails: MPI may still write there.
+    // The frames' memory outlives the call if it fails, because MPI may still write there.
     pending_.clear();
     requests_.assign(incoming.size() + outgoing.size(), MPI_REQUEST_NULL);
     statuses_.resize(requests_.size());
@@ -157,7 +157,7 @@ class MpiRanks : public Communicator {
       MPI_Isend(farewell_.data(), static_cast<int>(farewell_.size()), MPI_CHAR, other, kFarewell,
                 MPI_COMM_WORLD, &sent.emplace_back());
     }
-    // Short as it is, it needs no receiver; but some networks want to be asked.
+    // A farewell is so short that it needs no receiver, but some networks work only when tested.
     for (int done = 0, turn = 0; done == 0 && turn < 1000; ++turn) {
       MPI_Testall(static_cast<int>(sent.size()), sent.data(), &done, MPI_STATUSES_IGNORE);
     }
@@ -169,7 +169,7 @@ class MpiRanks : public Communicator {
     for (int turn = 0;; ++turn) {
       {
         const std::lock_guard lock(mutex_);
-        HearFarewells();  // first: what a rank sent before it left has come, too
+        HearFarewells();  // first: a rank's messages arrive before its farewell
         int done = 0;
         Check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                           statuses_.data()),
@@ -187,8 +187,8 @@ class MpiRanks : public Communicator {
     }
   }
 
-  // On a thread of its own. Silence counts in beats of this process: one that was stopped itself
-  // does not take the others for lost.
+  // The heartbeat thread. Silence is counted in beats of this process, so that a process that was
+  // itself stopped does not take the others for lost.
   void Beat() {
     std::unique_lock lock(mutex_);
     while (!closing_ && !gone_) {
@@ -240,7 +240,7 @@ class MpiRanks : public Communicator {
   int size_ = 1;
   std::vector<std::string> hosts_;
 
-  std::mutex mutex_;  // of all calls of MPI, and of what follows
+  std::mutex mutex_;  // guards MPI's calls and the fields below
   std::condition_variable closed_;
   bool closing_ = false;
   bool gone_ = false;  // this rank has left

@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostHeaderBytes = size_t{1} << 20;
-// Of a body that nobody looks at: more costs more than another connection.
+// The most bytes of an unneeded body to read: more cost more than another connection.
 constexpr int64_t kMostUnreadBytes = 64 << 10;
 constexpr int kLookMs = 50;
 
@@ -52,7 +52,7 @@ bool IsHeaderValue(std::string_view value) {
                       [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; });
 }
 
-// What another host gets, too.
+// Whether a header may also go to another host.
 bool IsForAnyHost(std::string_view name) {
   const std::string lower = Lower(name);
   return lower == "accept" || lower == "range" || lower == "user-agent";
@@ -60,7 +60,7 @@ bool IsForAnyHost(std::string_view name) {
 
 HeaderList HeaderLines(const HttpRequest& request, bool same_origin) {
   HeaderList lines;
-  Append(lines, "Expect:");  // libcurl would wait a second for a server's leave to send a long body
+  Append(lines, "Expect:");  // or libcurl would wait a second before a long body
   for (const auto& [name, value] : request.headers) {
     if (!IsToken(name) || !IsHeaderValue(value)) {
       Throw(ErrorKind::kInput,
@@ -69,7 +69,7 @@ HeaderList HeaderLines(const HttpRequest& request, bool same_origin) {
             Quote(name));
     }
     if (!same_origin && !IsForAnyHost(name)) continue;
-    // libcurl writes "Name;" as a header without a value, and takes "Name:" for one to leave out.
+    // libcurl writes "Name;" as a header without a value, and omits a header "Name:".
     Append(lines, value.empty() ? name + ";" : name + ": " + value);
   }
   if (!IsHeaderValue(request.bearer_token)) {
@@ -103,11 +103,11 @@ class Exchange {
 
   bool redirected() const { return redirected_; }
   bool has_headers() const { return has_headers_; }
-  // It ends because of us and not because of the other side.
+  // Whether this side ended the transfer, not the other.
   bool ended_here() const { return response_.stopped || failure_ || skips_body_; }
   const std::exception_ptr& failure() const { return failure_; }
 
-  // Also of bytes that are sent.
+  // The time of the last byte, sent bytes included.
   Clock::time_point last_byte() {
     curl_off_t sent = 0;
     Curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &sent);
@@ -119,7 +119,8 @@ class Exchange {
   }
 
  private:
-  // Whether the transfer goes on. No exception goes through libcurl, which is C.
+  // Runs action and returns whether the transfer continues. No exception may pass through libcurl,
+  // which is C.
   template <typename Action>
   size_t Guarded(size_t bytes, Action action) {
     last_byte_ = Clock::now();
@@ -128,7 +129,7 @@ class Exchange {
     } catch (...) {
       failure_ = std::current_exception();
     }
-    return bytes + 1;  // libcurl takes another count than it gave for an error
+    return bytes + 1;  // any other count than given is an error to libcurl
   }
 
   static size_t OnHeaderLine(char* text, size_t size, size_t count, void* self) {
@@ -144,7 +145,7 @@ class Exchange {
   }
 
   bool HeaderLine(std::string_view line) {
-    if (has_headers_) return true;  // behind the body
+    if (has_headers_) return true;  // trailers behind the body
     header_bytes_ += line.size();
     if (header_bytes_ > kMostHeaderBytes) {
       Throw(ErrorKind::kFormat, "the headers of an answer take more than {} bytes",
@@ -250,7 +251,7 @@ class HttpClient::Impl {
       if (!SendOne(request, origin == first, origin, may_redirect, callbacks, response)) {
         return response;
       }
-      // libcurl joins it with the URL that it is relative to.
+      // libcurl resolves a relative URL.
       const char* next = nullptr;
       Curl().easy_getinfo(easy_.get(), CURLINFO_REDIRECT_URL, &next);
       if (static_cast<int>(response.redirects.size()) == request.most_redirects) {
@@ -273,7 +274,7 @@ class HttpClient::Impl {
   }
 
  private:
-  // Whether a redirect is to be followed.
+  // Sends one request. Returns whether a redirect is to be followed.
   bool SendOne(const HttpRequest& request, bool same_origin, const HttpOrigin& origin,
                bool may_redirect, const HttpCallbacks& callbacks, HttpResponse& response) {
     const HeaderList headers = HeaderLines(request, same_origin);
@@ -323,7 +324,7 @@ class HttpClient::Impl {
     }
   }
 
-  // By the multi interface: the easy one looks at nothing of ours for up to a second.
+  // Uses the multi interface: the easy one checks our state only every second or so.
   CURLcode Transfer(Exchange& exchange, const HttpOrigin& origin) {
     struct Added {
       Added(CURLM* multi, CURL* easy) : multi(multi), easy(easy) {
@@ -352,7 +353,7 @@ class HttpClient::Impl {
     }
   }
 
-  // Until then connect_time counts, which libcurl looks after.
+  // Whether the connection stands. Until then libcurl checks connect_time.
   bool IsConnected() const {
     curl_off_t after = 0;
     Curl().easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &after);
@@ -405,7 +406,7 @@ class HttpClient::Impl {
     throw HttpError(ErrorKind::kIo, message, may_pass);
   }
 
-  // Of the last system call that failed.
+  // The reason of the last system call that failed.
   std::string SystemReason(const std::string& otherwise) const {
     long error = 0;
     Curl().easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &error);
@@ -421,7 +422,7 @@ class HttpClient::Impl {
 
   HttpClientOptions options_;
   std::unique_ptr<CURLM, MultiDeleter> multi_;
-  // Goes first: it may still be among those of multi_.
+  // Destroyed before the members above: it may still be among those of multi_.
   std::unique_ptr<CURL, EasyDeleter> easy_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };

@@ -41,7 +41,7 @@ TEST(HttpClientTest, AnAnswerHasItsStatusHeadersAndBodyAndTheConnectionIsKept) {
 TEST(HttpClientTest, ARequestHasItsMethodHeadersTokenAndBody) {
   HttpTestServer server([](const std::string& request) { return TestAnswer{OkAnswer(request)}; });
   HttpClient client;
-  const std::string body(2 << 20, 'x');  // libcurl would ask for leave to send that
+  const std::string body(2 << 20, 'x');  // libcurl would wait before it sends that
   const HttpResponse posted = client.Send({.method = "POST",
                                            .url = server.Url("/p"),
                                            .headers = {{"X-A", "1"}, {"X-Empty", ""}},
@@ -195,7 +195,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
   EXPECT_TRUE(
       Has(lost(server.Url("/")), host + " cut the connection after 9 of 100 bytes of its answer"));
   EXPECT_TRUE(Has(lost(server.Url("/nothing")), "cut the connection after 0 bytes"));
-  // RFC 6761: there is never such a host.
+  // RFC 6761: no such host exists.
   EXPECT_TRUE(Has(lost("http://godwit.invalid/"), "cannot find the address of godwit.invalid"));
   EXPECT_TRUE(Has(lost("http://127.0.0.1:1/"), "127.0.0.1:1 takes no connection"));
 }

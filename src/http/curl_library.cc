@@ -7,7 +7,7 @@
 namespace godwit {
 namespace {
 
-// Its interface has been that of version 4 since 2006.
+// The library of version 4, whose interface has not changed since 2006.
 constexpr const char* kFile = "libcurl.so.4";
 
 class Loader {
@@ -20,7 +20,7 @@ class Loader {
     }
   }
 
-  // Never closed: its threads and tables last as long as the process.
+  // The library is never closed: its threads and tables last as long as the process.
   template <typename Function>
   void Find(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(dlsym(library_, name));

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is read of a checkpoint beside its weights.
+// Files of a checkpoint beside its weights.
 constexpr std::string_view kSmallFiles[] = {"config.json",
                                             "generation_config.json",
                                             "tokenizer.json",
@@ -47,8 +47,8 @@ bool IsSmallFile(const std::string& name) {
          (name.starts_with(kTemplates) && name.ends_with(".jinja"));
 }
 
-// "model-00001-of-00002.safetensors": shards of an index. Others beside it are the same weights in
-// another form (consolidated.safetensors), or something else.
+// Whether a name is such as "model-00001-of-00002.safetensors", a shard of an index. Other files
+// are the same weights in another form (consolidated.safetensors), or something else.
 bool IsShard(const std::string& name) {
   return name.starts_with("model-") && name.ends_with(".safetensors") &&
          name.find("-of-") != name.npos && name.find('/') == name.npos;
@@ -79,11 +79,11 @@ class Models {
     std::vector<fs::path> files;
     for (const RemoteFile& file : listing.files) {
       by_name_[file.name] = &file;
-      // As deep as the cache is looked through.
+      // The search goes as deep as that through the cache.
       if (std::count(file.name.begin(), file.name.end(), '/') <= 1) files.emplace_back(file.name);
     }
     files_ = GgufModelsAmong(std::move(files));
-    // The words that tell them apart come of comparing each with each.
+    // A limit, because each model is compared with each to find words that tell them apart.
     constexpr size_t kMost = 200;
     if (files_.size() > kMost) {
       Throw(ErrorKind::kUnsupported, "{} has {} GGUF models, expected at most {}", repository_,
@@ -108,7 +108,7 @@ class Models {
     return chosen;
   }
 
-  // A line for each, the smallest first: "  org/name:Q4_K_M  398 MiB".
+  // A line for each model, the smallest first: "  org/name:Q4_K_M  398 MiB".
   std::string Lines(const std::vector<fs::path>& files) const {
     constexpr size_t kMostLines = 40;
     const std::vector<std::string> words = GgufWords(files);
@@ -134,7 +134,7 @@ class Models {
   std::vector<std::string> words() const { return GgufWords(files_); }
 
  private:
-  // -1: not said.
+  // The size of a model's files. -1: unknown.
   int64_t BytesOf(const fs::path& file) const {
     int64_t bytes = 0;
     for (const fs::path& part : GgufParts(file)) {

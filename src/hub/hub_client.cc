@@ -17,9 +17,9 @@ namespace godwit::hub {
 namespace {
 
 constexpr int kMostTries = 5;
-// Of a question, for whose answer somebody waits.
+// Tries of a request whose answer a user waits for.
 constexpr int kMostTriesToAsk = 2;
-// A try that brought so much was none in vain.
+// A try that brought so many bytes does not count as failed.
 constexpr int64_t kProgressBytes = 1 << 20;
 constexpr int kMostRedirects = 8;
 constexpr size_t kMostTokenBytes = 4096;
@@ -41,7 +41,8 @@ std::optional<int64_t> Number(std::string_view text) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-// Of an answer or of what led to it: the hub's own, whoever has the bytes.
+// A header of the hub itself, from the answer or a redirect before it, whichever host has the
+// bytes.
 const std::string* HubHeader(const HttpResponse& response, std::string_view name) {
   for (const HttpResponse::Redirect& redirect : response.redirects) {
     if (const std::string* value = FindHeader(redirect.headers, name)) return value;
@@ -115,7 +116,7 @@ HttpRequest HubClient::RequestOf(const Listing& listing, const RemoteFile& file)
           .most_redirects = kMostRedirects};
 }
 
-// A GET that ends with its headers, since those who store for the hub sign their URLs for GET
+// Sends a GET and ends it after the headers. A HEAD would not do: storage hosts sign URLs for GET
 // alone.
 void HubClient::Ask(const Listing& listing, RemoteFile& file) {
   Retrying(kMostTriesToAsk, [&] {
@@ -148,7 +149,7 @@ void HubClient::Fetch(const Listing& listing, const RemoteFile& file, PartialFil
       kMostTries,
       [&] {
         if (partial.size() > file.bytes) partial.Restart();
-        // Even an empty file is asked for: whether it may be read is known by its answer.
+        // An empty file is requested, too: only the answer tells whether it may be read.
         if (partial.size() == 0 || partial.size() < file.bytes) {
           FetchOnce(listing, file, partial, on_change);
         }
@@ -176,7 +177,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
     if (response.status != 200) {
       ThrowRefused(response, listing.repository, "file " + Quote(file.name));
     }
-    partial.Restart();  // all of it, from a server that knows no ranges
+    partial.Restart();  // a server without ranges sends the whole file
     return true;
   };
   const auto on_body = [&](std::string_view bytes) {
@@ -192,7 +193,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
   if (no_such_range) {
     partial.Restart();
     on_change();
-    // From the beginning, where there is no range to refuse.
+    // The file is fetched from its beginning, where no range can be refused.
     return FetchOnce(listing, file, partial, on_change);
   }
   if (partial.size() < file.bytes) {
@@ -242,7 +243,7 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
   const auto is = [&](std::string_view name) { return code != nullptr && *code == name; };
   const std::string page = options_.endpoint + "/" + repository;
   const std::string status = StatusOf(response);
-  // Of those who store for the hub, by a URL that is signed for some time.
+  // The answer is from a storage host, whose signed URL expires.
   if (code == nullptr && OriginOf(response.url) != OriginOf(options_.endpoint)) {
     throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status), /*may_pass=*/true);
   }

@@ -21,7 +21,7 @@ bool IsHex(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// Empty where there is none.
+// The text at a key. Empty: there is none.
 std::string TextAt(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -62,7 +62,7 @@ RemoteFile ParseFile(const std::string& repository, const json& entry) {
 bool IsSha256(std::string_view blob) { return blob.size() == 64 && IsHex(blob); }
 
 std::string BlobOfTag(std::string_view tag) {
-  constexpr size_t kMost = 200;  // what ".incomplete" has room behind
+  constexpr size_t kMost = 200;  // leaves space for ".incomplete"
   if (tag.starts_with("W/")) tag.remove_prefix(2);
   if (tag.size() > 1 && tag.front() == '"' && tag.back() == '"') {
     tag = tag.substr(1, tag.size() - 2);

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As the user has it for new files: others may share the cache.
+// The user's mask applies to new files, because others may share the cache.
 constexpr mode_t kMode = 0666;
 
 int Open(const fs::path& path) {
@@ -49,7 +49,7 @@ void PartialFile::HashWhatIsThere(const CancelToken* cancel) {
     const ssize_t count = pread(file_.get(), bytes.data(), bytes.size(), at);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(path_, "read");
-    if (count == 0) return Restart();  // somebody cut it
+    if (count == 0) return Restart();  // another program cut the file
     hash_.Add(std::span(bytes).first(count));
     at += count;
   }

@@ -30,7 +30,7 @@ fs::path PartialOf(const fs::path& folder, const RemoteFile& file) {
   return folder / "blobs" / (file.blob + ".incomplete");
 }
 
-// 0 where there is none.
+// A file's size. 0: there is none.
 int64_t SizeOf(const fs::path& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
@@ -51,7 +51,7 @@ void MakeFolders(const fs::path& folder) {
   }
 }
 
-// The file of the snapshot, as a link to its blob that goes where the cache goes.
+// Links the snapshot's file to its blob by a relative path, so that the cache can move.
 void Link(const PullPlan& plan, const RemoteFile& file) {
   const fs::path link = plan.snapshot() / file.name;
   MakeFolders(link.parent_path());
@@ -73,7 +73,7 @@ void Link(const PullPlan& plan, const RemoteFile& file) {
   }
 }
 
-// What the whole pull has so far.
+// The progress of the whole pull.
 struct Progress {
   const PullHooks& hooks;
   int64_t total, start;
@@ -156,7 +156,7 @@ void RequireRoom(const PullPlan& plan) {
   fs::path place = plan.folder;
   struct statvfs disk;
   while (statvfs(place.c_str(), &disk) != 0) {
-    if (!place.has_relative_path()) return;  // writing says why
+    if (!place.has_relative_path()) return;  // the write reports why
     place = place.parent_path();
   }
   const auto available =
@@ -181,8 +181,8 @@ void Pull(HubClient& client, const PullPlan& plan, const PullHooks& hooks) {
     progress.others += file.bytes;
     Link(plan, file);
   }
-  // What was pulled before of other files is of this commit, too, if it is the same: else the
-  // branch would leave it behind.
+  // Files that were pulled before belong to this commit, too, if they are the same. Without links
+  // the new snapshot would lack them.
   for (const RemoteFile& file : plan.listing.files) {
     if (file.bytes >= 0 && IsPresent(plan.folder, file)) Link(plan, file);
   }

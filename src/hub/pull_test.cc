@@ -44,7 +44,7 @@ std::string Answer(int status, std::string_view body, std::string_view headers =
                      headers, body);
 }
 
-// Of a file, from the byte on that the request's range begins at.
+// The part of a file from the first byte of the request's range.
 std::string Part(const std::string& request, const std::string& content) {
   constexpr std::string_view kRange = "Range: bytes=";
   const size_t range = request.find(kRange);
@@ -259,7 +259,7 @@ TEST_F(PullTest, WhatTheListDoesNotSayHeadersDo) {
   }
 }
 
-// A branch that goes on leaves nothing behind that is the same in its new commit.
+// Files of an earlier commit that are the same in the new one are linked there, too.
 TEST_F(PullTest, WhatWasPulledBeforeIsLinkedToo) {
   const std::string other = "another model";
   listing_.files.push_back({.name = "m.gguf",
@@ -280,7 +280,7 @@ TEST_F(PullTest, NoRoomIsSaidBeforeAnythingComes) {
               HasSubstr("1.0 PiB to download, and the disk of "));
 }
 
-// Until the other one, here this test, lets go of the lock.
+// The second pull waits until the other one, here this test, releases the lock.
 TEST_F(PullTest, OfTwoAtOnceOneWaits) {
   const fs::path lock = cache_.Write(".locks/models--o--n/" + listing_.files[0].blob + ".lock", "");
   const FileDescriptor held(open(lock.c_str(), O_RDWR | O_CLOEXEC));
@@ -298,7 +298,7 @@ TEST_F(PullTest, OfTwoAtOnceOneWaits) {
 TEST_F(PullTest, CancellingLeavesWhatCame) {
   answer_ = [this](const std::string& request) {
     std::string all = Part(request, content_);
-    return TestAnswer{all.substr(0, all.size() - 1000)};  // and silence
+    return TestAnswer{all.substr(0, all.size() - 1000)};  // then silence
   };
   std::thread canceller([&] {
     while (!fs::exists(partial()) || fs::file_size(partial()) < 4000) std::this_thread::yield();

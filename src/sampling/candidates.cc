@@ -9,8 +9,8 @@ void Softmax(Candidates& candidates, float temperature) {
   float max = -INFINITY;
   for (const Candidate& candidate : candidates) max = std::max(max, candidate.logit);
   for (Candidate& candidate : candidates) {
-    // The difference before the division, in double: at a temperature of 1e-30 logit / temperature
-    // would overflow.
+    // The difference comes before the division, in double: at a temperature of 1e-30 logit /
+    // temperature would overflow.
     const double below_max = static_cast<double>(candidate.logit) - max;
     candidate.probability = std::exp(below_max / temperature);
   }

@@ -48,7 +48,7 @@ SamplerStep ParseStep(std::string name) {
         nearest ? fmt::format("did you mean {}? ", *nearest) : "", known);
 }
 
-// Each at most once, penalties first.
+// Requires that each step comes at most once, penalties first.
 void ValidateSteps(const std::vector<SamplerStep>& steps) {
   for (auto step = steps.begin(); step != steps.end(); ++step) {
     if (std::find(steps.begin(), step, *step) != step) {
@@ -63,7 +63,7 @@ void ValidateSteps(const std::vector<SamplerStep>& steps) {
   }
 }
 
-// False for NaN, as every comparison with it is.
+// False for NaN, because every comparison with it is false.
 bool InRange(float value, float low, float high) { return value >= low && value <= high; }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace godwit {
 namespace {
 
-// Only options of astronomic size get there; a token that is infinitely likely, or NaN, would make
-// nonsense of the softmax.
+// Refuses infinite or NaN logits, which break the softmax. Only options of astronomic size cause
+// them.
 void CheckBelowInfinity(std::span<const float> logits, int32_t token) {
   const float logit = logits[token];
   if (!(logit < INFINITY)) {

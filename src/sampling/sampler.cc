@@ -11,7 +11,8 @@
 namespace godwit {
 namespace {
 
-// NaN and +inf have no place in a distribution; a comparison chain would silently pick some token.
+// Refuses NaN and +inf, which have no place in a distribution. Comparisons alone would silently
+// pick some token.
 void CheckLogits(std::span<const float> logits) {
   int32_t broken = 0;
   int32_t possible = 0;
@@ -49,7 +50,7 @@ int Sampler::FirstTopK() const {
   if (options_.temperature == 0) return 1;  // temperature is monotone: greedy is top-1
   for (const SamplerStep step : options_.steps) {
     if (step == SamplerStep::kTopK) return options_.top_k;
-    // Neither changes which logit is larger than which but penalties, which have been applied.
+    // Only penalties change the order of logits, and they have been applied.
     if (step != SamplerStep::kPenalties && step != SamplerStep::kTemperature) break;
   }
   return 0;
@@ -57,7 +58,7 @@ int Sampler::FirstTopK() const {
 
 void Sampler::RunSteps() {
   float temperature = 1;
-  bool current = false;  // the probabilities are those of the logits and the temperature so far
+  bool current = false;  // the probabilities match the logits and the temperature so far
   const auto filter = [&](auto keep, float strength, float off) {
     if (strength == off) return;
     if (!current) Softmax(candidates_, temperature);
@@ -67,7 +68,7 @@ void Sampler::RunSteps() {
   for (const SamplerStep step : options_.steps) {
     switch (step) {
       case SamplerStep::kPenalties:
-        break;  // before there were candidates
+        break;  // no candidates yet
       case SamplerStep::kTopK:
         KeepTopK(candidates_, options_.top_k);
         if (current) Normalize(candidates_);
@@ -82,7 +83,7 @@ void Sampler::RunSteps() {
         filter(KeepEta, options_.eta, 0);
         break;
       case SamplerStep::kTemperature:
-        // Not applied to the logits: at 1e-30 they would overflow.
+        // The temperature is not applied to logits, which would overflow at 1e-30.
         temperature = options_.temperature;
         current = false;
         break;
@@ -124,7 +125,8 @@ int32_t Draw(std::span<const Candidate> candidates, double uniform) {
     last = candidate.token;
     if (uniform < cumulative) break;
   }
-  // Rounding may leave the sum just below 1 and `uniform` beyond it: the last candidate then.
+  // Rounding may leave the sum just below 1 and `uniform` beyond it: then the last candidate
+  // counts.
   return last;
 }
 

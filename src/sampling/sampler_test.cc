@@ -18,8 +18,8 @@ namespace {
 thread_local int64_t allocations = 0;
 }  // namespace
 
-// Counting allocations is the one way to show that sampling makes none. Out of line, since GCC
-// warns of a mismatch between new and free when it sees only one of the two inlined.
+// Counting allocations is the one way to show that sampling makes none. The operator is not
+// inlined: GCC warns of a mismatch between new and free when it inlines only one of the two.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes)) return memory;
@@ -192,7 +192,8 @@ TEST(Sampler, DrawsFollowTheDistribution) {
     chi_square += (counts[token] - mean) * (counts[token] - mean) / mean;
   }
   EXPECT_EQ(counts.size(), expected.size()) << "a token outside the distribution was drawn";
-  // Mean of chi-square plus four standard deviations, with size - 1 degrees of freedom.
+  // The bound: the mean of chi-square plus four standard deviations, with size - 1 degrees of
+  // freedom.
   const double freedom = static_cast<double>(expected.size() - 1);
   EXPECT_LT(chi_square, freedom + 4 * std::sqrt(2 * freedom));
 }

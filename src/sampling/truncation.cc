@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kBlock = 64;
 
-// Without branches, so that it is vectorised: nearly all blocks of a vocabulary fail this test.
+// Has no branches, so that it is vectorised: nearly all blocks of a vocabulary fail this test.
 bool AnyAbove(std::span<const float> logits, float bar) {
   int32_t any = 0;
   for (const float logit : logits) any |= logit > bar;
@@ -23,9 +23,9 @@ size_t TopKCapacity(int top_k, size_t vocab) {
 
 void TopK(std::span<const float> logits, int top_k, Candidates& candidates) {
   const size_t limit = top_k == 0 ? logits.size() : static_cast<size_t>(top_k);
-  // One pass with a buffer of 2k: whenever it is full, its better half stays and the worst of that
-  // half is the bar for what follows. O(vocab) for any k, and few tokens of a real vocabulary ever
-  // pass the bar. (A heap is as fast for k = 40 but O(vocab log k) for large k.)
+  // One pass with a buffer of 2k. When it is full, its better half stays, and the worst of that
+  // half becomes the bar for later tokens. The time is O(vocab) for any k, and few tokens of a real
+  // vocabulary pass the bar. (A heap is as fast for k = 40 but O(vocab log k) for large k.)
   const size_t capacity = TopKCapacity(top_k, logits.size());
   float bar = -INFINITY;
   candidates.clear();
@@ -33,7 +33,7 @@ void TopK(std::span<const float> logits, int top_k, Candidates& candidates) {
     const size_t end = std::min(begin + kBlock, logits.size());
     if (!AnyAbove(logits.subspan(begin, end - begin), bar)) continue;
     for (size_t i = begin; i < end; ++i) {
-      // Not >=: what equals the bar has a higher id than the k tokens that stand already.
+      // The test is not >=: a token that equals the bar has a higher id than the k tokens found.
       if (!(logits[i] > bar)) continue;
       candidates.push_back({static_cast<int32_t>(i), logits[i], 0.0});
       if (candidates.size() < capacity || capacity <= limit) continue;
@@ -59,8 +59,8 @@ void KeepTopK(Candidates& candidates, int top_k) {
 void KeepTopP(Candidates& candidates, float top_p) {
   if (top_p >= 1) return;
   // All tokens below (1 - p) / n together hold less than 1 - p, so the nucleus is complete before
-  // the first of them. Without top-k this leaves a few thousand of 150,000 tokens to sort. The
-  // half keeps rounding out of the argument.
+  // the first of them. Without top-k this leaves a few thousand of 150,000 tokens to sort. The half
+  // keeps rounding out of the argument.
   const double hopeless = 0.5 * (1.0 - top_p) / static_cast<double>(candidates.size());
   std::erase_if(candidates, [=](const Candidate& c) { return c.probability < hopeless; });
   if (!std::is_sorted(candidates.begin(), candidates.end(), Likelier)) {

@@ -125,7 +125,7 @@ TEST(MinP, AgreesWithTheDefinition) {
 }
 
 TEST(Eta, PeakedDistributionHasTheAbsoluteFloor) {
-  // Entropy 0.58 nats, so sqrt(0.01) exp(-0.58) = 0.056 and epsilon is the smaller.
+  // The entropy is 0.58 nats, so sqrt(0.01) exp(-0.58) = 0.056 and epsilon is the smaller.
   const Candidates candidates = FromProbabilities({0.009, 0.8, 0.011, 0.18});
   EXPECT_THAT(KeptBy(KeepEta, 0.01f, candidates), ElementsAre(1, 2, 3));
 }

@@ -30,7 +30,7 @@ TEST(Arena, WhatDoesNotFitHasMemoryOfItsOwn) {
   const Buffer large = arena.Take(129), first = arena.Take(64), second = arena.Take(65);
   EXPECT_EQ(large.bytes(), 129);
   EXPECT_EQ(second.bytes(), 65);
-  second.data()[64] = large.data()[128] = std::byte{1};  // which sanitizers look at
+  second.data()[64] = large.data()[128] = std::byte{1};  // sanitizers check these
   EXPECT_NE(second.data(), first.data() + 64);
   EXPECT_EQ(Arena(0).Take(64).bytes(), 64);
 }

@@ -18,8 +18,8 @@ void* Map(int64_t bytes) {
               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-// Beginning at a multiple of kHugePage: only whole, aligned ones become large. Linux aligns such
-// mappings by itself from 6.7 on, and not all of them.
+// Maps memory at a multiple of kHugePage, because only whole, aligned pages become large. From 6.7
+// on Linux aligns such mappings by itself, but not all of them.
 void* MapAligned(int64_t bytes) {
   auto* memory = static_cast<std::byte*>(Map(bytes + kHugePage));
   if (memory == MAP_FAILED) return memory;
@@ -41,9 +41,10 @@ Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
   const bool large = bytes >= kHugePage && bytes <= INT64_MAX - kHugePage;
   void* memory = bytes < 0 ? MAP_FAILED : large ? MapAligned(bytes) : Map(bytes);
   if (memory == MAP_FAILED) Throw(ErrorKind::kMemory, "cannot allocate {} bytes", bytes);
-  // Large pages save most of the address translation misses of a weight that is streamed through
-  // once per token, and of a page of the KV cache (2 MiB for a model of 16 layers with 8 KV heads
-  // of 64, in bf16). It is advice: a system without them loses speed, nothing else.
+  // Large pages save most address translation misses of a weight that streams through once per
+  // token, and of a page of the KV cache. Such a page has 2 MiB for a model of 16 layers with 8 KV
+  // heads of 64, in bf16. The call is advice: a system without large pages loses speed, nothing
+  // else.
   if (large) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(memory);
 }

@@ -21,7 +21,7 @@ TEST(Buffer, IsZeroAndAligned) {
   EXPECT_EQ(Buffer(0).data(), nullptr);
 }
 
-// So that the system may put large pages under them; of any size, and side by side.
+// Large buffers begin at a large page of the system, at any size and side by side.
 TEST(Buffer, LargeOnesBeginAtALargePage) {
   constexpr int64_t kLarge = int64_t{2} << 20;
   std::vector<Buffer> buffers;

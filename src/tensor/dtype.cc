@@ -27,7 +27,7 @@ float ToFloat(F16 x) {
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
   }
   if (exponent == 0x1f) {
-    // A signalling NaN becomes quiet, as the hardware conversion makes it.
+    // A signalling NaN becomes quiet, as in the hardware conversion.
     const uint32_t quiet = fraction == 0 ? 0u : uint32_t{1} << 22;
     return std::bit_cast<float>(sign | kF32Infinity | quiet | (fraction << kFractionShift));
   }
@@ -47,8 +47,8 @@ F16 ToF16(float x) {
   } else if (magnitude >= std::bit_cast<uint32_t>(0x1p-14f)) {
     half = ShiftRounded(magnitude - kBiasChange, kFractionShift);
   } else if (magnitude >= std::bit_cast<uint32_t>(0x1p-25f)) {
-    // Subnormal: a multiple of 2^-24. The carry of the rounding may reach the smallest normal,
-    // whose bits are the next integer.
+    // The result is subnormal: a multiple of 2^-24. The rounding's carry may reach the smallest
+    // normal, whose bits are the next integer.
     const int exponent = static_cast<int>(magnitude >> 23);
     const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
     half = ShiftRounded(significand, 126 - exponent);

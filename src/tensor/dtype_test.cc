@@ -15,7 +15,7 @@ uint32_t Bits(float x) { return std::bit_cast<uint32_t>(x); }
 F16 Half(uint32_t bits) { return {static_cast<uint16_t>(bits)}; }
 bool IsNan(F16 x) { return (x.bits & 0x7fffu) > 0x7c00u; }
 
-// The value by the formula of IEEE 754, for everything but NaN.
+// The value by the formula of IEEE 754, for all but NaN.
 double Value(F16 x) {
   const int exponent = (x.bits >> 10) & 0x1f;
   const int fraction = x.bits & 0x3ff;

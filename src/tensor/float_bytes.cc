@@ -26,8 +26,8 @@ void WriteHalves(std::span<const float> values, Half (*convert)(float), std::byt
   }
 }
 
-// T: the signed integer of an element's size. As integers, magnitudes stand in their order, NaN
-// behind infinity; and whoever keeps the largest can do many at once.
+// Whether an element is NaN. T: the signed integer of an element's size. As integers, magnitudes
+// keep their order, with NaN behind infinity, so that vectors can keep the largest of many.
 template <typename T>
 bool HasNan(const std::byte* bytes, int64_t n, T infinity) {
   T largest = 0;
@@ -42,7 +42,7 @@ bool HasNan(const std::byte* bytes, int64_t n, T infinity) {
 }  // namespace
 
 void ReadFloats(DType dtype, const std::byte* bytes, std::span<float> out) {
-  if (out.empty()) return;  // whose null pointer memcpy must not see
+  if (out.empty()) return;  // memcpy must not get its null pointer
   switch (dtype) {
     case DType::kF16:
       return ReadHalves<F16>(bytes, out);

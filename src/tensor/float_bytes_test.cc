@@ -9,7 +9,7 @@ namespace godwit::float_bytes_test {
 namespace {
 
 TEST(FloatBytes, ThereAndBackAtAnyAlignment) {
-  const std::vector<float> values = {0, -1.5f, 0.25f, 1024, -0x1p-10f};  // exact in all of them
+  const std::vector<float> values = {0, -1.5f, 0.25f, 1024, -0x1p-10f};  // exact in all types
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     std::vector<std::byte> bytes(values.size() * SizeOf(dtype) + 1);
     WriteFloats(values, dtype, bytes.data() + 1);
@@ -20,7 +20,7 @@ TEST(FloatBytes, ThereAndBackAtAnyAlignment) {
 }
 
 TEST(FloatBytes, RoundsToTheNearest) {
-  const std::vector<float> values = {1 + 0x1p-8f, 1 + 0x1.8p-8f};  // a tie, and what is beyond it
+  const std::vector<float> values = {1 + 0x1p-8f, 1 + 0x1.8p-8f};  // a tie, and a number beyond it
   std::vector<std::byte> bytes(4);
   WriteFloats(values, DType::kBF16, bytes.data());
   std::vector<float> back(2);

@@ -10,7 +10,7 @@ std::byte* Workspace::Take(int64_t bytes) {
   bytes = (bytes + 63) / 64 * 64;
   const int64_t begin = used_;
   const bool fits = begin + bytes <= block_.bytes();
-  // Counted only once it is there: a size that was refused must not become the block's.
+  // The bytes are counted once the memory exists: a refused size must not become the block's.
   if (!fits) overflow_.emplace_back(bytes);
   used_ += bytes;
   peak_ = std::max(peak_, used_);
@@ -26,8 +26,8 @@ void Workspace::Release(int64_t mark) noexcept {
   try {
     block_ = Buffer(peak_);
   } catch (const Error&) {
-    // A scope is ending, which must not throw: the next step takes its matrices one by one, and
-    // the first that is refused has a caller to tell.
+    // The end of a scope must not throw. The next step takes its matrices one by one, and the first
+    // one refused has a caller to tell.
   }
 }
 

@@ -29,7 +29,7 @@ MatrixView<float> Transposed(const Exec& exec, MatrixView<const float> x) {
   return out;
 }
 
-// The output head as a matrix, by what it makes of the rows of a unit matrix.
+// The output head as a matrix: its outputs for the rows of a unit matrix.
 Weight PackProjection(const Exec& exec, const LanguageModel& model, int64_t vocab, DType storage) {
   const int64_t hidden = model.hidden_size();
   Workspace::Scope scope(exec.workspace);
@@ -40,14 +40,14 @@ Weight PackProjection(const Exec& exec, const LanguageModel& model, int64_t voca
   }
   const auto columns = NewMatrix(exec, hidden + 1, vocab);
   model.NormedLogits(exec, unit, columns);
-  const float* bias = columns.Row(hidden);  // what nothing comes to
+  const float* bias = columns.Row(hidden);  // the outputs for zeros
   for (int64_t i = 0; i < hidden; ++i) {
     for (int64_t t = 0; t < vocab; ++t) columns.Row(i)[t] -= bias[t];
   }
   return Pack(exec, columns.Rows(0, hidden), storage);
 }
 
-// Of y = norm(x): dx of dy is added to dx, that of the norm's weight to d_weight.
+// The gradient of y = norm(x): adds dx of dy to dx, and the weight's gradient to d_weight.
 void NormBackward(const Exec& exec, const ops::NormWeights& norm, MatrixView<const float> x,
                   MatrixView<const float> dy, MatrixView<float> dx, std::span<float> d_weight) {
   Workspace::Scope scope(exec.workspace);
@@ -76,7 +76,7 @@ void NormBackward(const Exec& exec, const ops::NormWeights& norm, MatrixView<con
   });
 }
 
-// A row of logits to the gradient of its loss, times scale, in place. Returns the loss.
+// Turns a row of logits into the gradient of its loss, times scale, in place. Returns the loss.
 double SoftmaxBackward(std::span<float> logits, int32_t target, float scale) {
   const float largest = *std::ranges::max_element(logits);
   const float at_target = logits[target];
@@ -110,7 +110,7 @@ void HeadGradient::Prepare(const Exec& exec, HeadParameters& parameters) {
   }
 }
 
-// Calls see(rows of them, traces [heads], of each head its logits) for as many rows at once as fit.
+// Calls see(rows, traces [heads], logits of each head) for as many rows at once as fit.
 template <typename See>
 void HeadGradient::Forward(const Exec& exec, const HiddenStates& states,
                            std::span<const int64_t> rows, const See& see) const {
@@ -142,7 +142,7 @@ void HeadGradient::Backward(const Exec& exec, const Head& head, const Trace& tra
                             int64_t index) const {
   Workspace::Scope scope(exec.workspace);
   const int64_t hidden = d_out.cols;
-  // Of the matrix: d_out^T * normed.
+  // The gradient of the matrix: d_out^T * normed.
   const auto product = NewMatrix(exec, hidden, hidden);
   const Weight inputs = Pack(exec, Transposed(exec, trace.normed), storage_);
   ops::Linear(exec, Transposed(exec, d_out), inputs, product);
@@ -150,7 +150,7 @@ void HeadGradient::Backward(const Exec& exec, const Head& head, const Trace& tra
   exec.ParallelRows(hidden, hidden, [&](int64_t row) {
     for (int64_t i = 0; i < hidden; ++i) sum[row * hidden + i] += product.Row(row)[i];
   });
-  // Through it, and the norm before it, beside the way around both.
+  // The gradient through the matrix and the norm before it is added to that of the residual path.
   const auto d_normed = NewMatrix(exec, d_out.rows, hidden);
   ops::Linear(exec, d_out, head.transposed, d_normed);
   NormBackward(exec, head.input_norm, trace.in, d_normed, d_out, gradient.InputNorm(index));

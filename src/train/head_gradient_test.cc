@@ -29,7 +29,7 @@ double Loss(const Bench& bench, HeadGradient& gradient, const HiddenStates& stat
   return loss;
 }
 
-// Of every value, by a small step to both sides.
+// Every value of the gradient against the loss after a small step to both sides.
 TEST(HeadGradient, IsWhatTheLossChangesBy) {
   const Bench bench;
   constexpr int64_t kHeads = 2;
@@ -82,7 +82,7 @@ TEST(HeadGradient, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(found[0], found[1]);
 }
 
-// Tokens beyond those that are guessed are nobody's target.
+// Tokens beyond the heads' reach are no targets.
 TEST(HeadGradient, LooksAtNoOtherTokens) {
   const Bench bench;
   HiddenStates states(bench.decoder->hidden_size(), 2, 5);

@@ -144,7 +144,7 @@ void TrainHeads(const Exec& exec, HeadGradient& gradient, const HiddenStates& st
     std::vector<HeadScore> scores(parameters.heads());
     gradient.Prepare(exec, parameters);
     gradient.Add(exec, states, batch, 1 / static_cast<float>(batch.size()), sum, scores);
-    // A step is taken whole.
+    // A step is never cancelled halfway.
     Exec to_the_end = exec;
     to_the_end.cancel = nullptr;
     const double rate = RateOf(training, progress.optimizer.steps);

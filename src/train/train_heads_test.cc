@@ -22,7 +22,7 @@ struct Trained {
   std::vector<HeadScore> scores;  // on other text
 };
 
-// stop_after: so many steps, and on from a file; 0: in one go.
+// stop_after: steps before the training stops and continues from a file; 0: no stop.
 Trained Train(const HeadTraining& training, int64_t stop_after = 0) {
   const Bench bench;
   const HiddenStates states = bench.Read(Circles(8, 30), kHeads);

@@ -60,7 +60,7 @@ class RunningBatch {
     }
   }
 
-  // The next that is not finished.
+  // The next request without a result.
   std::optional<Request> Next() {
     const std::lock_guard lock(mutex_);
     while (!cancel_.cancelled()) {
@@ -103,7 +103,7 @@ class RunningBatch {
     Finish(line, answers, asked.samples);
   }
 
-  // samples: so many of the answers are to one prompt.
+  // samples: number of answers to one prompt.
   void Finish(const std::string& line, std::span<const GenerateResult> answers, int samples) {
     const std::lock_guard lock(mutex_);
     results_.Append(line);
@@ -126,7 +126,7 @@ class RunningBatch {
     Report();
   }
 
-  // There is nobody left to answer with. The request is asked again when the batch goes on.
+  // Ends the batch: no engine is left to answer. The next run of the batch asks this request again.
   void End(const Request& request, const Error& error) {
     if (cancel_.cancelled()) return;
     if (error.kind() == ErrorKind::kIo) throw Error(error);
@@ -140,9 +140,9 @@ class RunningBatch {
 
   const Engine& engine_;
   const BatchPlan& plan_;
-  const Session session_;  // to make tokens with
+  const Session session_;  // makes tokens
   CancelToken cancel_;
-  std::mutex mutex_;  // over all that follows
+  std::mutex mutex_;  // guards all fields below
   console::AppendedFile& results_;
   LineReader requests_;
   console::ProgressLine progress_;

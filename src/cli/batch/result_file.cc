@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Many answers to one request, each token with its probabilities.
+// The bytes of many answers to one request, each token with its probabilities.
 constexpr size_t kMostResultBytes = size_t{1} << 30;
 constexpr JsonOptions kResultJson = {.max_values = 100'000'000};
 constexpr std::string_view kBegin = R"({"id":"batch_req_)";
@@ -55,7 +55,7 @@ std::string LineOf(const RequestName& request, int status_code, const Json& body
   return console::JsonLine(line);
 }
 
-// Reads what another run has written.
+// Reads the results of an earlier run.
 class ResultReader {
  public:
   ResultReader(const console::AppendedFile& results, const RequestIndex& requests,
@@ -64,7 +64,7 @@ class ResultReader {
     finished_.lines.resize(static_cast<size_t>(requests.lines) + 1);
   }
 
-  // Where the file ends without a newline: what begins there.
+  // The rest of a file that ends without a newline.
   struct Rest {
     int64_t offset_bytes;
     bool is_whole;
@@ -84,7 +84,7 @@ class ResultReader {
   const FinishedRequests& finished() const { return finished_; }
 
  private:
-  // A beginning of what Line makes, and not all of it.
+  // Whether a line is an incomplete beginning of a line that Line makes.
   static bool IsUnfinished(std::string_view line) {
     const bool is_ours = line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
     return is_ours && !Json::accept(line);

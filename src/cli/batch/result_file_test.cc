@@ -79,7 +79,7 @@ TEST_F(ResultFileTest, WhatFailedIsForgotten) {
   }
 }
 
-// Wherever the writer was killed.
+// An unfinished line is removed, wherever the writer was killed.
 TEST_F(ResultFileTest, ALineThatWasNotFinishedIsTakenAway) {
   const std::string first = Answer("b"), second = Answer("a");
   for (size_t bytes = 0; bytes < second.size() - 1; ++bytes) {
@@ -102,7 +102,7 @@ TEST_F(ResultFileTest, RefusesWhatAnswersSomethingElse) {
   ++other.place.fingerprint;
   EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})),
               HasSubstr("answers another request than "));
-  // What was never a result is not taken away, though no newline ends it.
+  // Text that is no result stays, though no newline ends it.
   for (const char* text : {"a text", "{\"id\": 5", "{}"}) {
     folder_.Write("results", text);
     EXPECT_THROW(Read(text), Error) << text;

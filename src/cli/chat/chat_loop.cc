@@ -31,7 +31,7 @@
 namespace godwit::cli {
 namespace {
 
-// As a shell would.
+// Expands ~ as a shell does.
 std::string ExpandHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
   if (home == nullptr || !path.starts_with("~/")) return path;
@@ -244,7 +244,7 @@ void ChatLoop::ShowStats(const std::string&) {
 
 bool ChatLoop::RunCommand(const std::string& message) {
   const std::string name = message.substr(0, message.find_first_of(" \t"));
-  // "/usr/bin is a folder" is a message.
+  // A line such as "/usr/bin is a folder" is a message.
   if (!name.starts_with('/') || name.find('/', 1) != std::string::npos || name.size() < 2) {
     return false;
   }
@@ -266,7 +266,7 @@ bool ChatLoop::RunCommand(const std::string& message) {
 void ChatLoop::Ask(const std::string& question) {
   ContextRoom room = Room();
   const int64_t tokens_before = room.used_tokens;
-  // A question of fewer is counted, and Answer knows then whether /clear or -c would help.
+  // A shorter question is counted exactly, so Answer knows whether /clear or -c would help.
   const int64_t most = std::max(room.limit_tokens, room.made_for);
   if (!conversation_.Ask(waiting_.text + question, room.endless() ? most : tokens_before + most)) {
     room.used_tokens = 0;
@@ -295,7 +295,7 @@ int64_t ChatLoop::QuestionTokens() const {
       .value_or(usual);
 }
 
-// A pinned prefix ends where a message does: a header cut in two would stand before every answer.
+// Pins the prefix up to the end of a message: half a header would stand before every answer.
 void ChatLoop::PinMessages() {
   const std::string spec =
       chat::WithPinnedMessages(setup_.session.kv, conversation_, engine_.sink_token());
@@ -332,10 +332,10 @@ void ChatLoop::Answer(int64_t tokens_before) {
     options.query_tokens = setup_.query_tokens > 0 ? setup_.query_tokens : QuestionTokens();
     options.thought = form.thought;
     options.spelled_out = chat::MarksOf(form, /*with_tools=*/false);
-    // Two presses are easily made in a hurry: they must not end the program.
+    // Two presses happen easily in a hurry, so they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {
-    TakeBack();  // too long for the context, for example
+    TakeBack();  // such as a text too long for the context
     throw;
   }
   told.Finish();
@@ -360,7 +360,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
 
 void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
   switch (result.finish_reason) {
-    case FinishReason::kTimeout:  // nobody asked for one
+    case FinishReason::kTimeout:  // no request sets one
     case FinishReason::kCancelled:
       return SayIfInteractive("(stopped)");
     case FinishReason::kLength:
@@ -376,7 +376,7 @@ void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
 
 void ChatLoop::WarnOfScarceContext() {
   const ContextRoom room = Room();
-  const bool full = room.used_tokens >= room.limit_tokens;  // then the answer has said so
+  const bool full = room.used_tokens >= room.limit_tokens;  // the answer has said so already
   if (room.scarce() && !warned_ && !full) Say(fmt::format("({})", DescribeScarcity(room)));
   warned_ = room.scarce();
 }
@@ -395,7 +395,8 @@ void ChatLoop::SayIfInteractive(const std::string& text) const {
   if (setup_.interactive) Say(text);
 }
 
-// A script should fail; a person can try again. Nobody can without standard output.
+// Runs action. A script fails with it, while a person can try again, unless standard output is
+// gone.
 void ChatLoop::Attempt(FunctionRef<void()> action) const {
   try {
     action();

@@ -8,7 +8,7 @@
 namespace godwit::cli {
 namespace {
 
-// Commands of godwit chat that make room. Not one that would be refused.
+// Commands of godwit chat that free context, without those that would be refused.
 std::string Remedies(const ContextRoom& room) {
   std::string text = room.has_turns ? "/undo, /clear" : "";
   if (room.may_forget) {

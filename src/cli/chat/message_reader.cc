@@ -17,7 +17,7 @@ ChatInputLine ReadMessage(console::LineSource& source, std::string prompt) {
   bool quoted = false;
   while (true) {
     console::Line line = source.Read(prompt);
-    if (line.kind == console::Line::Kind::kEnd && !message.single) return message;  // what there is
+    if (line.kind == console::Line::Kind::kEnd && !message.single) return message;  // as it is
     if (line.kind != console::Line::Kind::kText) return {.kind = line.kind, .text = line.text};
     std::string_view text = line.text;
     if (message.single && text.starts_with(kQuotes)) {
@@ -38,7 +38,7 @@ ChatInputLine ReadMessage(console::LineSource& source, std::string prompt) {
       Throw(ErrorKind::kInput, "the message has more than {} MiB", console::kMaxMessageBytes >> 20);
     }
     if (!more) {
-      // Text in quotes is never a command, even on one line.
+      // Quoted text is never a command, even on one line.
       message.single = message.single && !quoted;
       return message;
     }

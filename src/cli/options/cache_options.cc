@@ -14,7 +14,7 @@ namespace {
 std::optional<std::string> FindCacheFolder() {
   for (const auto& [variable, below] : {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}}) {
     const char* const value = std::getenv(variable);
-    if (value == nullptr || *value != '/') continue;  // others are not to be believed
+    if (value == nullptr || *value != '/') continue;  // the specification ignores relative paths
     return (std::filesystem::path(value) / below / "godwit").string();
   }
   return std::nullopt;

@@ -12,7 +12,7 @@
 namespace godwit::cli {
 namespace {
 
-// What holds anyhow may be named, too.
+// The choices that a request may name, the server's own among them.
 std::vector<std::string> WithChoices(const std::string& own,
                                      const std::vector<std::string>& choices) {
   std::vector<std::string> all{own};

@@ -25,7 +25,7 @@ std::string PullCommand(const HubName& wanted) {
   return "godwit pull " + hub::Spelling(wanted.repository, wanted.quant);
 }
 
-// "org/name:Q4_K_M and org/name:Q8_0"
+// The models' names, such as "org/name:Q4_K_M and org/name:Q8_0".
 std::string Spellings(const std::string& name, const std::vector<fs::path>& models) {
   constexpr int64_t kShown = 24;  // more than quantizers publish of one model
   return FirstNames(
@@ -34,7 +34,8 @@ std::string Spellings(const std::string& name, const std::vector<fs::path>& mode
       kShown);
 }
 
-// In `folder`, which people call wanted.repository. help: what to do where nothing is so called.
+// The model in `folder`, whose name is wanted.repository. help: the remedy if there is no such
+// model.
 std::string ChooseIn(const fs::path& folder, const HubName& wanted, bool in_folders,
                      const std::string& help) {
   const std::string& name = wanted.repository;
@@ -58,7 +59,7 @@ std::string ChooseIn(const fs::path& folder, const HubName& wanted, bool in_fold
         models.empty() ? ", which has none" : "; there is " + Spellings(name, models), help);
 }
 
-// "org/name", of a snapshot in the cache or a file in it.
+// "org/name" of a snapshot in the cache, or of a file in it.
 std::optional<std::string> PlaceInCache(const fs::path& path) {
   for (fs::path place = path; place.has_relative_path(); place = place.parent_path()) {
     const fs::path snapshots = place.parent_path();
@@ -84,7 +85,7 @@ std::string FindInCache(const HubName& wanted) {
 std::string FindModel(const std::string& name) {
   const fs::path path = name;
   if (fs::is_directory(path)) {
-    // The cache's own folder of a model.
+    // A folder of the cache itself, for one model.
     if (const auto snapshot = hub::MainSnapshot(path);
         snapshot && !IsListed(path / "config.json")) {
       return ChooseIn(*snapshot, {.repository = name, .quant = ""}, /*in_folders=*/true, "");

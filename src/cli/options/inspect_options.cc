@@ -20,7 +20,7 @@ void AddActivationsFlags(console::CommandLine& line, InspectOptions& options) {
   line.RefusePlot();
   AddSmoothingFlags(line, options.smoothing);
   AddCalibrationFlags(line, options.calibration);
-  // The weights are looked at as they are stored.
+  // The weights are inspected as stored.
   for (const char* other : {"--tensors", "--weights", "--numa"}) {
     line.Exclusive({"--activations", other});
   }

@@ -18,7 +18,7 @@ namespace {
 
 std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find(':')); }
 
-// Here, since the session comes after the weights.
+// The check is here, because the session is made after the weights are read.
 void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view spec) {
   for (const std::string& usage : usages) {
     if (NameIn(usage) == NameIn(spec)) return;
@@ -28,7 +28,7 @@ void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view s
         Quote(spec));
 }
 
-// Before the weights are read, "auto" is taken for what it is for most models.
+// The KV type before the weights are read: "auto" counts as the type that most models get.
 DType KvTypeOf(const SessionOptions& options) {
   return ParseKvType(options.kv_type).value_or(DType::kBF16);
 }
@@ -40,7 +40,7 @@ std::optional<bool> ParseInt8Attention(std::string_view when) {
   return {};
 }
 
-// Of the length of texts.
+// Flags for the length of texts.
 void AddLengthFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
@@ -50,7 +50,7 @@ void AddLengthFlags(console::CommandLine& line, SessionOptions& options, KvMemor
   AddKvMemoryFlags(line, memory);
 }
 
-// kvs: where --kv may be repeated.
+// kvs: set if --kv may be repeated.
 void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool takes_recompute,
                   std::vector<std::string>* kvs, bool is_verbs_own = false) {
   std::string policies;
@@ -108,7 +108,7 @@ void AddCacheFlags(console::CommandLine& line, SessionOptions& options, bool tak
               options.chunk_tokens, 1, 1 << 20);
 }
 
-// Behind the last colon, what begins with a digit is the size.
+// A part behind the last colon that begins with a digit is the size.
 void ParseKvFile(const std::string& value, KvMemory& memory) {
   const size_t colon = value.rfind(':');
   const bool sized = colon != std::string::npos && colon + 1 < value.size() &&

@@ -6,9 +6,9 @@ namespace godwit::cli::kv_options_test {
 namespace {
 
 TEST(KvOptionsTest, AsManyTextsAsMemoryHolds) {
-  const std::string tiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";  // made for 1024 tokens
+  const std::string tiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";  // maximum context 1024
   const Engine roomy(tiny, {.threads = 1});
-  // In the memory of `count` texts in f32 that are `tokens` long.
+  // The number of texts that fit into the memory of `count` f32 texts of `tokens` tokens.
   const auto texts = [&](const SessionOptions& options, int64_t tokens, int64_t count) {
     const int64_t bytes =
         roomy.KvBytes(tokens, {.kv_type = "f32", .context_tokens = 1 << 20}) * count;
@@ -18,7 +18,7 @@ TEST(KvOptionsTest, AsManyTextsAsMemoryHolds) {
   EXPECT_EQ(texts({.kv_type = "bf16"}, 1024, 5), 10);
   EXPECT_EQ(texts({.kv_type = "f32", .context_tokens = 1 << 20}, 4096, 5), 5)
       << "few texts are that long";
-  // It forgets 64 tokens later, and after a chunk.
+  // sinks forgets a page of 64 tokens late, and after a chunk.
   EXPECT_EQ(texts({.kv = "sinks:4+60", .kv_type = "f32", .chunk_tokens = 64}, 192, 5), 5);
   EXPECT_EQ(texts({.kv_type = "f32"}, 1024, 1000), 32);
   EXPECT_EQ(texts({.kv_type = "f32"}, 64, 1), 1);

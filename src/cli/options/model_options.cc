@@ -23,7 +23,7 @@
 namespace godwit::cli {
 namespace {
 
-// The small model that comes with the project, if this program lies where it was built.
+// The small model of the project, if this program lies where it was built.
 std::optional<std::filesystem::path> OwnModel() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -33,7 +33,7 @@ std::optional<std::filesystem::path> OwnModel() {
   return folder;
 }
 
-// Beside whatever stands on the terminal.
+// Writes a notice of the cache beside a progress line.
 void SayCacheNotice(const std::string& message) {
   console::WriteNotice(
       fmt::format("{}godwit: {}\n", console::ProgressIsVisible() ? "\n" : "", message));
@@ -74,7 +74,7 @@ void AddIsaFlag(console::CommandLine& line, ModelOptions& options) {
             .fallback = "the best that there is",
             .choices = std::move(names)},
            [&options](const std::string& value) {
-             (void)kernels::SelectIsa(value);  // refused here, before anything is read
+             (void)kernels::SelectIsa(value);  // refuses it before any reading
              options.isa = value;
            });
 }
@@ -95,7 +95,7 @@ void AddWeightsFlag(console::CommandLine& line, ModelOptions& options) {
             .fallback = options.weights,
             .choices = WeightTypeNames()},
            [&options](const std::string& value) {
-             ParseWeightType(value);  // refused here, before anything is read
+             ParseWeightType(value);  // refuses it before any reading
              options.weights = value;
            });
 }
@@ -212,7 +212,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .cache_dir = options.cache.folder,
        .cache_bytes = options.cache.bytes,
        .on_cache_notice = SayCacheNotice,
-       // -ub asks for pieces of that size.
+       // -ub asks for chunks of that size.
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
        .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
@@ -226,7 +226,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .on_stage = [&](std::string_view stage) { progress.Begin(stage); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
-  // The engine pins its own threads; this one computes with them.
+  // The engine pins its own threads; this thread computes with them.
   if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
   if (session.prefill == kAutoPrefill && MpiSize() > 1) {
     const std::string policy = engine.NewSession(session).kv().policy;

@@ -14,7 +14,7 @@
 namespace godwit::cli {
 namespace {
 
-// What a range has to be is the sampler's business (Validate).
+// The sampler checks ranges itself (Validate).
 constexpr int64_t kAnyInt = std::numeric_limits<int>::min();
 
 // A flag whose default is the model's choice, or else `fallback`.
@@ -83,7 +83,7 @@ void AddFilterFlags(console::CommandLine& line, SamplingFlags& flags) {
             flags.given.temperature, sampler.temperature);
 }
 
-// Calls use(field, choice of SamplerChoices, option of SamplerOptions) for every choice there is.
+// Calls use(field, choice of SamplerChoices, option of SamplerOptions) for every choice.
 template <typename Use>
 void ForEachChoice(const Use& use) {
   use("repeat_last_n", &SamplerChoices::repeat_last_n, &SamplerOptions::repeat_last_n);
@@ -146,7 +146,7 @@ GenerateOptions MakeGenerateOptions(const SamplingFlags& flags) {
   ForEachChoice([&](const char*, auto choice, auto option) {
     options.sampler.*option = (flags.given.*choice).value_or(options.sampler.*option);
   });
-  // 32 bits: they survive every JSON reader.
+  // A seed of 32 bits survives every JSON reader.
   options.sampler.seed =
       flags.seed < 0 ? std::random_device()() : static_cast<uint64_t>(flags.seed);
   options.stop = flags.stop;
@@ -170,7 +170,7 @@ EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOpti
     effective.options.*option = *(model.choices.*choice);
     effective.from_model.insert(field);
   });
-  // The model's reach is that of its own penalty.
+  // The model's repeat_last_n belongs to the model's own penalty.
   if (flags.given.repeat_penalty && effective.from_model.erase("repeat_last_n") > 0) {
     effective.options.repeat_last_n = sampler.repeat_last_n;
   }

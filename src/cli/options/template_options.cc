@@ -19,7 +19,7 @@ void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::stri
             .help = "an object of what the template is told besides, as "
                     "'{\"enable_thinking\": false}'"},
            [&variables](const std::string& value) {
-             (void)ParseTemplateVariables(value);  // refused here, before anything is read
+             (void)ParseTemplateVariables(value);  // refuses it before any reading
              variables = value;
            });
 }
@@ -31,7 +31,7 @@ const char* GivenTemplateFlag(const ModelOptions& model, const std::string& vari
 }
 
 bool HasChatTemplate(const ModelOptions& model) {
-  if (!std::filesystem::exists(model.folder)) return true;  // loading it says what is wrong
+  if (!std::filesystem::exists(model.folder)) return true;  // loading reports the error
   return LoadChatTemplate(ModelFolder(model.folder).chat_template(model.chat_template), {})
       .has_value();
 }

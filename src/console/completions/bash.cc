@@ -8,8 +8,8 @@
 namespace godwit::console {
 namespace {
 
-// The first and last words of the script. "words" completes any of its arguments, with no blank
-// behind what ends with a colon.
+// The script's fixed beginning and end. "words" completes any of its arguments, without a blank
+// behind one that ends with a colon.
 constexpr std::string_view kBashBegin =
     R"(# bash completion for godwit, by "godwit completions bash"
 _godwit_words() {

@@ -8,7 +8,7 @@
 namespace godwit::console {
 namespace {
 
-// What stands first after godwit (and eval) decides; a value may have the name of a verb.
+// The first word behind godwit (and eval) is the verb; a value may have the name of a verb.
 constexpr std::string_view kFishBegin =
     R"(# fish completion for godwit, by "godwit completions fish"
 function __godwit_verb

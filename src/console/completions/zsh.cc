@@ -24,7 +24,7 @@ _godwit() {
 
 std::string ZshQuoted(std::string_view text) { return SingleQuoted(text, "'\\''"); }
 
-// "[", "]" and ":" end what _arguments and _describe take for a text.
+// "[", "]" and ":" end a text for _arguments and _describe.
 std::string ZshEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -72,7 +72,7 @@ std::string ZshCommand(const CommandPage& page) {
       text += " \\\n        " + ZshQuoted(entry);
     }
   }
-  // Words that belong to no flag are more values of the one that takes several.
+  // Words without a flag are more values of the flag that takes several.
   for (const FlagPage& flag : page.flags) {
     if (!flag.takes_list) continue;
     text += " \\\n        " +

@@ -5,7 +5,7 @@
 namespace godwit::console {
 namespace {
 
-// "-n5", "-n-1", "-ub64": how many characters belong to the name, or npos.
+// The number of characters of the name in "-n5", "-n-1" or "-ub64"; npos: the whole argument.
 size_t EndOfShortName(std::string_view argument) {
   if (argument.size() < 3 || argument[0] != '-' || argument[1] == '-') return argument.npos;
   return argument.find_first_of("0123456789+-.", 2);

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// As "-ub=64", or "--json" alone.
+// The arguments in the form "-ub=64", or "--json" alone.
 std::vector<std::string> Split(const std::vector<std::string>& arguments) {
   const auto kind = [](std::string_view name) {
     if (name == "--json" || name == "-e") return FlagKind::kSwitch;

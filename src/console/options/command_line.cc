@@ -24,7 +24,7 @@ bool Contains(const std::vector<std::string>& list, std::string_view text) {
 
 std::string_view BeforeColon(std::string_view text) { return text.substr(0, text.find(':')); }
 
-// "; did you mean bf16?" where one of the values between commas is nearly one of the choices.
+// "; did you mean bf16?" if a value between commas is nearly one of the choices.
 std::string MeantChoice(const std::vector<std::string>& choices, std::string_view value) {
   std::vector<std::string> names;
   for (const std::string& choice : choices) names.emplace_back(BeforeColon(choice));
@@ -143,7 +143,7 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
   if (quiet_) SilenceNotices();
   const auto given = GivenVariables();
   if (!DescribeUnknownVariables(given, OwnPages()).empty()) {
-    // Another verb's flag may well be set for all of a shell's commands.
+    // Only a warning: a variable for another verb may be set for all of a shell's commands.
     for (const std::string& sentence : DescribeUnknownVariables(given, AllPages())) {
       WriteNotice("godwit: warning: " + sentence + "\n");
     }

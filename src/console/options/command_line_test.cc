@@ -192,7 +192,7 @@ TEST_F(CommandLineTest, SaysWhatTakesThePlaceOfForeignFlags) {
   EXPECT_EQ(Refusal({"-ngl", "99"}),
             "there is no \"-ngl\": models run on the processor, GPUs are not supported");
   EXPECT_THAT(Refusal({"-b=64"}), HasSubstr("-ub sets"));
-  // Only what the verb has is named.
+  // Only flags of this verb are named.
   EXPECT_THAT(Refusal({"--cache-type-k", "f16"}), HasSubstr("see godwit run --help"));
 }
 

@@ -39,7 +39,7 @@ std::vector<std::string> GivenVariables() {
 
 std::vector<std::string> DescribeUnknownVariables(std::span<const std::string> given,
                                                   std::span<const CommandPage> pages) {
-  std::vector<std::string> known;  // without what all have, which would make any two look alike
+  std::vector<std::string> known;  // without the common prefix, which makes any two look alike
   for (const CommandPage& page : pages) {
     for (const FlagPage& flag : page.flags) {
       for (const std::string& name : flag.names) {

@@ -9,7 +9,7 @@ namespace {
 
 struct ForeignFlag {
   std::string_view names;
-  std::string_view ours;  // empty: nothing takes its place
+  std::string_view ours;  // empty: nothing replaces it
   std::string_view about;
 };
 
@@ -20,7 +20,7 @@ constexpr std::string_view kSystemFlags = "-sys,--system,--system-prompt";
 constexpr std::string_view kVerboseFlags =
     "-v,--verbose,--log-verbose,-lv,--verbosity,--log-verbosity";
 
-// An entry counts where the verb has what takes the place; of several, the first.
+// Flags of other programs. An entry counts if the verb has its replacement; the first one wins.
 constexpr ForeignFlag kForeignFlags[] = {
     {"--nll", "--jsonl", "its name is --jsonl now"},
     {"--jsonl", "--output", "its name is -o now"},

@@ -36,7 +36,7 @@ std::string Wrap(std::string_view text, size_t columns, size_t indent) {
   size_t column = indent;
   while (!text.empty()) {
     size_t length = std::min(text.find(' '), text.size());
-    if (text.starts_with('[')) {  // what stands in brackets stays together where there is room
+    if (text.starts_with('[')) {  // text in brackets stays together if it fits
       const size_t end = std::min(text.find(' ', text.find(']')), text.size());
       if (indent + end <= columns) length = end;
     }

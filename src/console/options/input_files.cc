@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostTogetherBytes = size_t{1} << 30;
 constexpr int64_t kShownNames = 3;
 
-// A NUL is looked for before a large file is read whole.
+// Whether a file begins with a NUL among its first bytes, before a large file is read whole.
 bool BeginsAsBinary(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string begin(size_t{64} << 10, ' ');
@@ -53,7 +53,7 @@ void ReadFolder(const std::string& name, bool lossy, std::vector<NamedText>& tex
   std::vector<std::string> others;
   for (const fs::path& path : FilesOf(name)) {
     std::optional<std::string> text;
-    // Bytes that are not UTF-8 become U+FFFD with --lossy, but a NUL is no character of a text.
+    // --lossy turns bytes that are not UTF-8 into U+FFFD, but a NUL is no character of a text.
     if (!BeginsAsBinary(path)) text = ReadFileBytes(path);
     if (text && !lossy && FirstInvalidUtf8(*text)) text.reset();
     if (!text) {
@@ -71,7 +71,7 @@ void ReadFolder(const std::string& name, bool lossy, std::vector<NamedText>& tex
   }
 }
 
-// Names in their order; none where nothing matches.
+// The matching names in order. Empty: nothing matches.
 std::vector<std::string> Matches(const std::string& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&globfree)> free_found(&found, globfree);

@@ -23,7 +23,7 @@ std::optional<T> ParseNumber(std::string_view text) {
   return value;
 }
 
-// Calls each(part) for what stands between commas.
+// Calls each(part) for the parts between commas.
 template <typename F>
 void ForEachPart(std::string_view text, F each) {
   for (const std::string_view part : SplitAtCommas(text)) each(Stripped(part));
@@ -33,7 +33,7 @@ constexpr size_t kMostNumbers = 1000;
 
 void AppendRange(std::string_view part, int64_t min, int64_t max, std::vector<int64_t>& numbers) {
   const size_t dash = part.find('-');
-  // A minus sign in front is no range.
+  // A minus sign in front makes no range.
   if (dash == std::string_view::npos || dash == 0) {
     numbers.push_back(ParseInt(part, min, max));
     return;

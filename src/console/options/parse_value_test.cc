@@ -40,7 +40,7 @@ TEST(ParseBytes, CountsMemoryAsItIsShown) {
   EXPECT_EQ(ParseBytes("512Mi"), int64_t{512} << 20);
   EXPECT_EQ(ParseBytes("3K"), 3072);
   EXPECT_EQ(ParseBytes("1T"), int64_t{1} << 40);
-  // GB is 10^9 to some and 2^30 to others.
+  // GB means 10^9 to some and 2^30 to others.
   for (const char* bad : {"", "0", "-1G", "G", "8 G", "8GB", "8B", "8Gx", "8GG", "inf", "nan",
                           "1e30", "9999999T", "all"}) {
     EXPECT_THROW(ParseBytes(bad), Error) << bad;
@@ -57,7 +57,7 @@ TEST(ParseBool, KnowsTheUsualWords) {
 TEST(ParseTokens, TakesListsAndJsonLists) {
   EXPECT_THAT(ParseTokens("1,2,3"), ElementsAre(1, 2, 3));
   EXPECT_THAT(ParseTokens(" [1, 2,\n3] "), ElementsAre(1, 2, 3));
-  EXPECT_THAT(ParseTokens("-5"), ElementsAre(-5));  // refused by those who know the vocabulary
+  EXPECT_THAT(ParseTokens("-5"), ElementsAre(-5));  // refused once the vocabulary is known
   EXPECT_THAT(ParseTokens("[]"), ElementsAre());
   for (const char* bad : {"1,,2", "1,", "a", "1 2", "[1,2", "2147483648"}) {
     EXPECT_THROW(ParseTokens(bad), Error) << bad;

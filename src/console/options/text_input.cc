@@ -27,7 +27,8 @@ constexpr size_t kMaxBytes = size_t{1} << 30;
 
 std::string ReadToEnd(int file, const std::string& name) {
   std::string text;
-  // Growing holds a text twice. A pipe has no size, and some files say 0.
+  // Growing the text would hold it twice, so its size is taken first. A pipe has none, and some
+  // files say 0.
   struct stat status;
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
     text.reserve(std::min(static_cast<size_t>(status.st_size), kMaxBytes) + (2 << 16));
@@ -42,7 +43,7 @@ std::string ReadToEnd(int file, const std::string& name) {
     const ssize_t got = read(file, text.data() + used, text.size() - used);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) {
-      // Another program that shares the stream has made it non-blocking.
+      // Another program that shares the stream may have made it non-blocking.
       pollfd stream{.fd = file, .events = POLLIN, .revents = 0};
       (void)poll(&stream, 1, /*timeout=*/-1);
       continue;
@@ -90,13 +91,14 @@ std::string PromptOf(const TextInput& input) {
   return Utf8(input.escape ? ProcessEscapes(*input.prompt) : *input.prompt, "-p", input.lossy);
 }
 
-// Standard input beside -p or -f: a program that was started without any has a closed one.
+// Whether standard input has text beside -p or -f. A program started without any has a closed one.
 bool HasPipe() {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   return flags != -1 && (flags & O_ACCMODE) != O_WRONLY && !InputIsTerminal();
 }
 
-// Of a file that somebody else has begun to read, such as the loop of a shell, the rest is theirs.
+// Whether another program, such as a shell's loop, has begun to read the file. Its rest then
+// belongs to that program.
 bool IsBegunByOthers() {
   struct stat status;
   if (fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode)) return false;
@@ -110,7 +112,7 @@ bool IsBegunByOthers() {
   return true;
 }
 
-// Nobody who gave a text expects to be waited for.
+// Tells the user that the program waits for a pipe: with a text given, a wait is unexpected.
 void SayIfPipeIsSlow() {
   constexpr int kSlowMs = 2000;
   pollfd stream{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
@@ -163,7 +165,7 @@ void AddLossyFlag(CommandLine& line, bool& lossy) {
            lossy);
 }
 
-// Not only regular files: `-f <(command)` is a pipe.
+// The contents of any file, not only a regular one: `-f <(command)` is a pipe.
 std::string ReadFileBytes(const std::string& path) {
   if (path == "-") return ReadToEnd(STDIN_FILENO, kStandardInput);
   const std::string name = QuoteUnlessPlain(path);

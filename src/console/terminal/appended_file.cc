@@ -27,7 +27,7 @@ FileDescriptor OpenLocked(const std::string& path) {
   if (!locked && errno != EWOULDBLOCK) ThrowErrno(path, "lock");
   struct stat opened, named;
   const bool is_it = fstat(file.get(), &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-                     opened.st_ino == named.st_ino;  // and was not replaced meanwhile
+                     opened.st_ino == named.st_ino;  // false if it was replaced meanwhile
   if (!locked || !is_it) {
     Throw(ErrorKind::kInput, "{}: another process is writing to it", QuoteUnlessPlain(path));
   }

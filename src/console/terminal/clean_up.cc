@@ -11,7 +11,7 @@
 namespace godwit::console {
 namespace {
 
-// A verb has two or three unfinished files at a time.
+// Unfinished files, of which a verb has two or three at a time.
 std::atomic<const char*> paths[16];
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -22,7 +22,8 @@ std::atomic<const char*>& FreeSlot() {
   throw std::logic_error("too many unfinished files at a time");
 }
 
-// What getdents64 writes (man 2 getdents): readdir takes memory, which a handler may not.
+// The record that getdents64 writes (man 2 getdents). readdir allocates memory, which a handler may
+// not.
 struct DirectoryEntry {
   uint64_t inode;
   int64_t offset;

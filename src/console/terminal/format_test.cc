@@ -66,7 +66,7 @@ TEST(Format, Progress) {
             "answering: 30 of 50 requests, 60%, 10.0 requests/s, 0:02 left");
 }
 
-// While nothing is reported, what is left falls second by second, and is unknown at last.
+// Without reports the time left falls second by second, and finally becomes unknown.
 TEST(Format, ProgressCountsDown) {
   const auto left_ms = [](double elapsed_ms, std::optional<double> left_ms = {}) {
     return LeftMs(

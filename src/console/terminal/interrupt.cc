@@ -18,9 +18,9 @@
 namespace godwit::console {
 namespace {
 
-// All that the handler looks at. Lock-free atomics are what a handler may touch.
+// The handler's state: lock-free atomics, which are all that a handler may touch.
 std::atomic<void*> to_cancel{nullptr};
-std::atomic<void (*)(void*)> how_to_cancel{nullptr};  // set before
+std::atomic<void (*)(void*)> how_to_cancel{nullptr};  // set before to_cancel
 std::atomic<int> exit_after{1};                       // presses
 std::atomic<int> presses{0};
 std::atomic<int> note_file{-1};
@@ -28,7 +28,7 @@ static_assert(std::atomic<void*>::is_always_lock_free &&
               std::atomic<void (*)(void*)>::is_always_lock_free &&
               std::atomic<int>::is_always_lock_free);
 
-// A full pipe loses the note; it then holds thousands.
+// Notes a signal. A full pipe loses the note; it then holds thousands.
 void Note(int signal) {
   const char byte = static_cast<char>(signal);
   (void)!write(note_file, &byte, 1);
@@ -47,14 +47,15 @@ void SetHandler(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// What stands half-drawn or half-written when a signal ends the process.
+// Cleans up half-drawn output and half-written files when a signal ends the process.
 void TidyUp() {
   RestoreInput();
   if (isatty(STDERR_FILENO) == 1) WriteControl(ProgressIsVisible() ? "\r\033[K" : "\n");
   RemoveUnfinished();
 }
 
-// The caller learns which signal it was: a shell reports 128 and its number.
+// Ends the process by the signal itself, so that the caller learns it: a shell reports 128 and its
+// number.
 extern "C" void OnTermination(int signal) {
   TidyUp();
   SetHandler(signal, SIG_DFL);
@@ -78,13 +79,13 @@ extern "C" void OnInterrupt(int /*signal*/) {
 }  // namespace
 
 void HandleSignals() {
-  // Set even where the caller has it ignored, as shells do for what a script starts with &:
-  // `kill -INT` then still works.
+  // The handler is set even if the caller ignores the signal, as shells do for background commands
+  // of a script. `kill -INT` then still works.
   SetHandler(SIGINT, OnInterrupt);
   for (const int signal : {SIGTERM, SIGHUP}) {
     struct sigaction inherited {};
     sigaction(signal, nullptr, &inherited);
-    if (inherited.sa_handler != SIG_IGN) SetHandler(signal, OnTermination);  // else nohup
+    if (inherited.sa_handler != SIG_IGN) SetHandler(signal, OnTermination);  // otherwise nohup
   }
 }
 

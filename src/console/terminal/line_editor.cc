@@ -25,7 +25,7 @@
 namespace godwit::console {
 namespace {
 
-// A terminal that is asked to (kAskForBrackets) puts these around what is pasted.
+// Escape sequences that ask a terminal to bracket pasted text.
 constexpr std::string_view kAskForBrackets = "\033[?2004h";
 constexpr std::string_view kNoMoreBrackets = "\033[?2004l";
 constexpr std::string_view kPasteBegins = "[200~";  // behind an escape character
@@ -33,7 +33,7 @@ constexpr std::string_view kPasteEnds = "[201~";
 
 constexpr int kHistoryLines = 1000;
 
-// Not a device or a pipe.
+// Whether the file is regular or missing: not a device or a pipe.
 bool IsHistoryFile(const std::filesystem::path& path) {
   std::error_code ignored;
   return !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored);
@@ -56,15 +56,14 @@ class LineEditor::Impl {
   // 1: a character, 0: end of the input, -1: Ctrl-C.
   int ReadChar(wchar_t* out);
   int ReadByte(char* out);
-  // Takes an escape sequence that brackets a paste; what turns out to be something else is left to
-  // be read again.
+  // Takes an escape sequence that brackets a paste. Any other sequence is left to be read again.
   void TakePasteBrackets();
   void Remember(const std::string& line);
   void SaveHistory();
   // False if the line is to be given up.
   bool HandleSignal(int signal);
   void LeaveEditing();
-  // rows: how far below the beginning of the line the cursor is.
+  // rows: the cursor's distance below the beginning of the line.
   void Redraw(int rows);
   int RowsAboveCursor() const;
 
@@ -72,7 +71,7 @@ class LineEditor::Impl {
   History* history_;
   std::string history_file_;
   std::string prompt_;
-  std::string unread_;  // bytes to be read before the terminal's
+  std::string unread_;  // bytes to read before the terminal's
   bool asked_ = false;  // for brackets
   bool pasting_ = false;
   bool interrupted_ = false;
@@ -81,7 +80,7 @@ class LineEditor::Impl {
 };
 
 LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(history_file)) {
-  // libedit reads and shows characters of the locale. Models speak UTF-8 in any case.
+  // libedit reads and shows characters of the locale, while models speak UTF-8 in any case.
   UseUtf8Locale();
 
   history_ = history_init();
@@ -101,7 +100,7 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
   el_set(editor_, EL_HIST, history, history_);
   el_set(editor_, EL_EDITOR, "emacs");
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-  el_set(editor_, EL_BIND, "^I", "ed-insert", nullptr);  // else pasted code loses its tabs
+  el_set(editor_, EL_BIND, "^I", "ed-insert", nullptr);  // otherwise pasted code loses its tabs
   el_source(editor_, nullptr);
 }
 
@@ -110,8 +109,8 @@ LineEditor::Impl::~Impl() {
   el_end(editor_);
 }
 
-// After every line, however the program may end. libedit would empty the file first and fill it
-// then: not on a full disk.
+// Saves the history after every line, since the program may end in any way. libedit would empty the
+// file before it fills it, and lose it on a full disk.
 void LineEditor::Impl::SaveHistory() {
   if (history_file_.empty()) return;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
@@ -137,7 +136,7 @@ LineEditor::Impl& LineEditor::Impl::Of(EditLine* editor) {
 }
 
 Line LineEditor::Impl::Read(const std::string& prompt) {
-  // Whoever pressed Ctrl-C before the prompt appeared meant something else.
+  // A Ctrl-C before the prompt appeared meant something else.
   while (signals_.Take() != 0) continue;
   signals_.NoteAll(true);
   prompt_ = prompt;
@@ -175,8 +174,8 @@ void LineEditor::Impl::Remember(const std::string& line) {
   SaveHistory();
 }
 
-// libedit's own handlers (EL_SIGNAL) work once for each line, and do within a signal handler what
-// is not allowed there.
+// Handles a signal. libedit's own handlers (EL_SIGNAL) work once for each line, and do what a
+// signal handler may not.
 bool LineEditor::Impl::HandleSignal(int signal) {
   if (signal == SIGINT) {
     const LineInfo* line = el_line(editor_);
@@ -211,7 +210,8 @@ void LineEditor::Impl::Redraw(int rows) {
   el_set(editor_, EL_REFRESH);
 }
 
-// Terminals wrap a line anew when their width changes.
+// The rows between the cursor and the line's beginning. Terminals wrap a line anew when their width
+// changes.
 int LineEditor::Impl::RowsAboveCursor() const {
   const LineInfo* line = el_line(editor_);
   const std::string before(line->buffer, line->cursor);
@@ -227,7 +227,7 @@ int LineEditor::Impl::ReadByte(char* out) {
     unread_.erase(0, 1);
     return 1;
   }
-  // Here the terminal is set up for editing, which it is not yet when libedit shows the prompt.
+  // The terminal is set up for editing here, but not yet when libedit shows the prompt.
   if (!std::exchange(asked_, true)) WriteControl(kAskForBrackets);
   while (true) {
     pollfd files[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
@@ -247,7 +247,7 @@ int LineEditor::Impl::ReadByte(char* out) {
 void LineEditor::Impl::TakePasteBrackets() {
   std::string sequence;
   const auto may_be = [&](std::string_view bracket) { return bracket.starts_with(sequence); };
-  // The rest of a sequence comes together with its beginning; a lone Escape is followed by nothing.
+  // A sequence's bytes arrive together, while a lone Escape is followed by nothing.
   constexpr int kTogetherMs = 20;
   while (may_be(kPasteBegins) || may_be(kPasteEnds)) {
     if (sequence == kPasteBegins || sequence == kPasteEnds) {
@@ -277,7 +277,7 @@ int LineEditor::Impl::ReadChar(wchar_t* out) {
     }
     if (pasting_ && byte == '\r') byte = '\n';
     const size_t length = mbrtowc(out, &byte, 1, &state);
-    if (length == static_cast<size_t>(-2)) continue;  // the character goes on
+    if (length == static_cast<size_t>(-2)) continue;  // the character is not complete
     if (length == static_cast<size_t>(-1)) {
       state = {};
       continue;

@@ -33,8 +33,8 @@ void PrepareStreams() {
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1) continue;
-    // open takes the lowest free number, which is this one. The wrong direction: reading or
-    // writing goes on failing.
+    // open takes the lowest free number, which is this stream's. The wrong direction keeps reads or
+    // writes failing.
     (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
@@ -54,7 +54,7 @@ void WriteAll(int file, std::span<const std::byte> bytes, const std::string& nam
     } else if (errno == EPIPE) {
       throw ClosedPipe();
     } else if (errno == EAGAIN) {
-      // Another program that shares the stream has made it non-blocking.
+      // Another program that shares the stream may have made it non-blocking.
       pollfd stream{.fd = file, .events = POLLOUT, .revents = 0};
       (void)poll(&stream, 1, /*timeout=*/-1);
     } else if (errno != EINTR) {

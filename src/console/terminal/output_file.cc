@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Opening such a name would give a file, but not the place in it that the process has come to.
+// The process's own descriptor that the path names. Opening such a name would give the file, but
+// not the place in it that the process has reached.
 std::optional<int> OwnDescriptor(std::string_view path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -67,7 +68,7 @@ void OutputFile::OpenTemporary(const fs::path& path, mode_t mode) {
   if (file_ < 0) return;
   temporary_ = temporary;
   if (!existed) return;
-  (void)!fchown(file_, before.st_uid, before.st_gid);  // not everybody may
+  (void)!fchown(file_, before.st_uid, before.st_gid);  // may need privileges
   (void)fchmod(file_, before.st_mode & 07777);
 }
 
@@ -86,7 +87,7 @@ void OutputFile::Commit() {
   temporary_.clear();
 }
 
-// Some file systems report a full disk only here.
+// Some file systems report a full disk only at this call.
 void OutputFile::Close() {
   if (close(std::exchange(file_, -1)) != 0) Refuse(errno);
 }
@@ -103,7 +104,7 @@ void OutputFile::CheckWritable(const std::string& path) {
 bool IsOwnDescriptor(std::string_view path) { return OwnDescriptor(path).has_value(); }
 
 fs::path FollowLinks(fs::path path) {
-  constexpr int kMostLinks = 40;  // as many as Linux follows
+  constexpr int kMostLinks = 40;  // Linux's limit
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
     const fs::path link = fs::read_symlink(path, error);

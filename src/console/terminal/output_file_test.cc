@@ -85,7 +85,7 @@ TEST_F(OutputFileTest, KeepsPermissions) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
-// What the shell has opened with 3>> has a place where writing goes on.
+// A descriptor that the shell opened with 3>> has a place where writing continues.
 TEST_F(OutputFileTest, WritesToDescriptors) {
   std::ofstream(folder_ / "out") << "before, ";
   const int opened = open((folder_ / "out").c_str(), O_WRONLY | O_APPEND);

@@ -53,8 +53,8 @@ std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state) {
                static_cast<double>(state.done - state.start);
   }
   if (!estimate) return std::nullopt;
-  // Counted down from what was estimated when something was done last: while a long piece of work
-  // is silent, an estimate of that moment would grow.
+  // The estimate is from the last report and counts down. During a long silent piece of work a new
+  // estimate would grow.
   const double left_ms = *estimate - (state.elapsed_ms - state.updated_ms);
   return left_ms > 0 ? std::optional(left_ms) : std::nullopt;
 }
@@ -144,7 +144,7 @@ void ProgressLine::Erase() {
 }
 
 void ProgressLine::Draw(std::stop_token stop, double patience_ms) {
-  // Signals are the main thread's: it may be waiting in a system call that they should interrupt.
+  // Signals belong to the main thread, whose system calls they should interrupt.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -159,7 +159,7 @@ void ProgressLine::Draw(std::stop_token stop, double patience_ms) {
     if (unit_ == ProgressUnit::kTests) left_ms = countdown_.Next(left_ms);
     std::string line = FormatProgress(label_ + part_, unit_, state_, left_ms);
     if (!note_.empty()) line += "; " + ShowEscapes(note_);
-    // A line that wraps could not be taken back, and half a character might take the next with it.
+    // A line that wraps could not be erased, and half a character might damage the next one.
     const auto columns = static_cast<size_t>(StatusColumns());
     line.resize(FirstCharacters(line, columns - 1).size());
     visible = true;

@@ -10,16 +10,16 @@
 namespace godwit::console {
 namespace {
 
-// Set before the handler that reads it.
+// The terminal's state before, set before the handler that reads it.
 termios as_found;
 std::atomic<bool> quiet{false};
 
-// A background job that touched the terminal would be stopped.
+// Whether the process is in the foreground: a background job that touches the terminal is stopped.
 bool OwnsTerminal() { return tcgetpgrp(STDIN_FILENO) == getpgrp(); }
 
 void SetQuiet() {
   termios silent = as_found;
-  // Not line by line: an unfinished line should wait for the editor, too.
+  // Without line mode an unfinished line waits for the editor, too.
   silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON);
   silent.c_cc[VMIN] = 1;
   silent.c_cc[VTIME] = 0;

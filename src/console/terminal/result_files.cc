@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file as the system knows it.
+// A file's identity in the system.
 struct Place {
   std::string_view flag;
   std::string name;  // as given
@@ -55,7 +55,8 @@ bool IsWithin(const Place& place, const Place& folder) {
   return end == folder.path.end();
 }
 
-// Under another name: shards in Hugging Face's cache are links to where they are kept.
+// Whether a place is a file of the folder under another name. Shards in Hugging Face's cache are
+// links to where they are kept.
 bool IsFileOf(const Place& place, const Place& folder) {
   if (!place.is_regular()) return false;
   std::error_code error;

@@ -24,7 +24,7 @@ class ResultFilesTest : public testing::Test {
 
   std::string At(const std::string& name) const { return folder_.path() / name; }
 
-  // The refusal's words; empty if there is none. The folder must be as before in any case.
+  // The refusal's words. Empty: none. The folder must be unchanged in any case.
   std::string Refusal(const std::vector<NamedFile>& results) const {
     const auto count = [&] {
       return std::distance(fs::recursive_directory_iterator(folder_.path()),
@@ -115,7 +115,7 @@ TEST_F(ResultFilesTest, RefusesWhatCannotBeWritten) {
   EXPECT_NE(Refusal({{"--nll", folder_.path()}}).find("Is a directory"), std::string::npos);
 }
 
-// Opening it would wait for a reader, and closing it would be the reader's end.
+// Opening a pipe would wait for a reader, and closing it would be the reader's end.
 TEST_F(ResultFilesTest, OpensNoPipe) {
   ASSERT_EQ(mkfifo(At("pipe").c_str(), 0666), 0);
   EXPECT_EQ(Refusal({{"--nll", At("pipe")}, {"--jsonl", At("pipe")}}), "");

@@ -7,7 +7,7 @@
 namespace godwit::console {
 namespace {
 
-// On a terminal, as fmt counts when it pads: what it does not add is there.
+// The width on a terminal as fmt counts it: the padding that fmt does not add.
 size_t WidthOf(std::string_view text) {
   constexpr size_t kPadded = 1000;
   return text.size() + kPadded - fmt::formatted_size("{:<{}}", text, kPadded);

@@ -16,8 +16,8 @@ struct Character {
   int columns;
 };
 
-// The first character of `text` and its width, by the C library: 0 for what combines with the one
-// before, 2 for wide ones.
+// The first character of `text` and its width by the C library: 0 for one that combines with the
+// one before, 2 for wide ones.
 Character FirstOf(std::string_view text) {
   wchar_t wide = 0;
   mbstate_t state{};
@@ -43,14 +43,14 @@ std::string WordWrap::Push(std::string_view text, int columns) {
     } else if (blank) {
       blanks_ += next.bytes;
       const int at = column_ + blank_columns_;
-      blank_columns_ += next.bytes == " " ? 1 : 8 - at % 8;  // the stops of every terminal
+      blank_columns_ += next.bytes == " " ? 1 : 8 - at % 8;  // tab stops of every terminal
     } else {
       word_ += next.bytes;
       word_columns_ += next.columns;
       if (alone) EndWord(columns, out);
     }
   }
-  // Nothing that is still to come would let the word stand on this line.
+  // The word cannot stand on this line, whatever follows.
   const bool decided = word_begun_ || column_ + blank_columns_ + word_columns_ > columns;
   const bool fence_to_come = line_begins_ && kFence.starts_with(word_);
   if (decided && !word_.empty() && !fence_to_come) {
@@ -87,7 +87,7 @@ void WordWrap::WriteWord(int columns, std::string& out) {
   blank_columns_ = 0;
   out += std::exchange(word_, "");
   column_ += std::exchange(word_columns_, 0);
-  // The terminal itself breaks what is longer than a line.
+  // The terminal itself breaks a word longer than a line.
   if (column_ > columns) column_ = (column_ - 1) % columns + 1;
 }
 

@@ -11,7 +11,7 @@ class WordWrapTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { ASSERT_NE(std::setlocale(LC_CTYPE, "C.UTF-8"), nullptr); }
 
-  // In pieces of `piece` bytes, or more where that would part a character.
+  // Wraps in pieces of `piece` bytes, or more where that would split a character.
   static std::string Wrapped(std::string_view text, int columns, size_t piece = 1) {
     WordWrap wrap;
     std::string out;

@@ -1,6 +1,6 @@
-// The main function of every test program. It is GoogleTest's, and writes besides into the file
-// that GODWIT_TEST_REPORT names, if any, which tests will run, and then line by line how each goes:
-// out of that tools/test_report counts also those that a process which died did not come to.
+// The main function of every test program. It is GoogleTest's, and also writes to the file that
+// GODWIT_TEST_REPORT names, if any. The file lists the tests that will run, then the result of
+// each. tools/test_report thereby counts tests that a dead process did not reach.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class Report : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (const char* path = std::getenv("GODWIT_TEST_REPORT")) {
-    testing::UnitTest::GetInstance()->listeners().Append(new Report(path));  // they own it
+    testing::UnitTest::GetInstance()->listeners().Append(new Report(path));  // the listeners own it
   }
   return RUN_ALL_TESTS();
 }

@@ -1,5 +1,6 @@
-// Attention over one tile of keys and values on one core, by how many query rows share it: from the
-// cache, and streamed as a decode step meets it, head by head through the pages of a long context.
+// Attention over one tile of keys and values on one core, by the number of query rows that share
+// it. The tile comes from the cache, or is streamed as in decode: head by head through the pages of
+// a long context.
 //
 //   build/bench/bench/kernel_benchmark --benchmark_filter='attention/bf16/head_dim:64/'
 
@@ -37,14 +38,14 @@ struct Case {
   bool streamed;
 };
 
-// Tiles in pages, as kv/kv_layout.h has them: those of 8 KV heads.
+// Tiles of 8 KV heads in pages, in the layout of kv/kv_layout.h.
 class Tiles {
  public:
   explicit Tiles(const Case& c)
       : half_bytes_(kTileTokens * c.head_dim * c.type.bytes),
         pages_(c.streamed ? kBytes / page_bytes() : 1),
         data_(pages_ * page_bytes()) {
-    // Memory that nobody has written is one page of zeros. Any small numbers do.
+    // Unwritten memory would be one page of zeros. Any small numbers do.
     std::memset(data_.data(), 1, data_.bytes());
   }
 

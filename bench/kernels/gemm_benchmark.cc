@@ -20,7 +20,7 @@
 namespace godwit::bench {
 namespace {
 
-// Of the 1b shape (src/bench/shapes.cc).
+// Layers of the 1b shape (src/bench/shapes.cc).
 struct Layer {
   const char* name;
   int64_t outputs, inputs;
@@ -44,7 +44,7 @@ struct Product {
   int64_t rows;
 };
 
-// Rates, from a run of `state` that did the product in every iteration.
+// Reports rates of a run of `state` with one product in each iteration.
 void Report(benchmark::State& state, const Product& product, double peak) {
   const auto multiply_adds =
       static_cast<double>(product.rows * product.layer.outputs * product.layer.inputs);

@@ -25,7 +25,7 @@ Types TypesOf(DType dtype) {
   return {Type::f32, Type::f32, Type::f32};
 }
 
-// Small numbers: no sum overflows, no product is subnormal.
+// Fills with small numbers: no sum overflows, no product is subnormal.
 void Fill(const dnnl::memory& memory, DType dtype) {
   const auto bytes = memory.get_desc().get_size();
   auto* data = static_cast<char*>(memory.get_data_handle());

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Turns back what the encoding of `positions` did to the keys [positions, heads * head_dim].
+// Undoes the encoding of `positions` in the keys [positions, heads * head_dim].
 void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
                 MatrixView<float> keys) {
   const ops::RotaryTable table = positions.table();
@@ -22,7 +22,7 @@ void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
   for (int64_t row = 0; row < keys.rows; ++row) {
     for (int64_t i = 0; i < pairs; ++i) {
       const float c = table.cos.Row(row)[i], s = table.sin.Row(row)[i];
-      // 1, but where an encoding also scales (RotaryScaling::attention_factor).
+      // The magnitude is 1, unless the encoding also scales (RotaryScaling::attention_factor).
       const float magnitude = c * c + s * s;
       cos[i] = c / magnitude;
       sin[i] = -s / magnitude;
@@ -83,7 +83,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(v_.front().empty() ? 0 : rows, cols_);
-    // How many they are is all that a step knows of them.
+    // A step uses only the number of these tokens.
     const std::vector<int32_t> tokens(rows);
     const Segment segment{.tokens = tokens, .text = &text};
     AttentionStep step(exec, {&segment, 1});

@@ -26,7 +26,7 @@ class KvFill : public ::testing::Test {
     return tokens;
   }
 
-  // Reads `count` more tokens; their hidden states.
+  // Reads `count` more tokens and returns their hidden states.
   std::vector<float> Read(TextCache& text, int64_t count) {
     const std::vector<int32_t> tokens = Tokens(count);
     std::vector<float> hidden(count * 64);
@@ -69,7 +69,7 @@ TEST_F(KvFill, GivesTheStatisticsOfAPrompt) {
   }
 }
 
-// What comes next is of the size that it has after a prompt: no score is out of all proportion.
+// States after a filled cache have the size that they have after a prompt, so scores do, too.
 TEST_F(KvFill, GivesStatesLikeThoseOfAPrompt) {
   const auto filled = NewText("dense");
   const auto computed = NewText("dense");

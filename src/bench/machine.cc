@@ -14,11 +14,11 @@
 namespace godwit::bench {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{1} << 20;  // that a thread takes at a time
+constexpr int64_t kPieceBytes = int64_t{1} << 20;  // taken by a thread at a time
 constexpr int kMostPasses = 5;
 constexpr double kEnoughMs = 100;
 
-// The best of a few: what disturbs a pass only ever makes it slower.
+// The best rate of a few passes: a disturbance only ever makes a pass slower.
 template <typename Pass>
 double BestRate(Pass pass) {
   double best = 0;
@@ -33,8 +33,8 @@ double BestRate(Pass pass) {
 
 using PeakKernel = int64_t (*)(int64_t rounds) noexcept;
 
-// Many short tasks a pass: a thread that is held up leaves its share to the others. How much a
-// round computes is the kernel's.
+// A pass has many short tasks, so that others take the share of a thread that is held up. The
+// kernel decides how much a round computes.
 double RateOf(ThreadPool& pool, PeakKernel kernel) {
   constexpr int64_t kTrialRounds = 500;
   constexpr double kTaskMs = 0.05;
@@ -104,14 +104,14 @@ MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {
 
 double MachineProbe::ForkJoinMicroseconds(ThreadPool& pool) {
   constexpr size_t kJobs = 2000;
-  constexpr double kMostMs = 100;  // where there are more threads than cores, a job is slow
+  constexpr double kMostMs = 100;  // with more threads than cores a job is slow
   const int threads = pool.threads();
   std::vector<double> times;
   times.reserve(kJobs);
   for (const Stopwatch all; times.size() < kJobs && all.ms() < kMostMs;) {
     std::atomic<int> arrived{0};
     const Stopwatch watch;
-    // Each task waits for the others, so no thread can do the work of another that is late.
+    // Each task waits for the others, so no thread can take the task of a late one.
     pool.Run(threads, [&](int64_t, int) {
       arrived.fetch_add(1);
       while (arrived.load(std::memory_order_relaxed) < threads) {

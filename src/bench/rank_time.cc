@@ -26,7 +26,7 @@ struct Equation {
   double seconds;
 };
 
-// The x, neither of them negative, with the least squares of relative errors.
+// The non-negative x with the least squares of relative errors.
 std::array<double, 2> Solve(std::span<const Equation> equations) {
   double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
   for (const auto& [parts, seconds] : equations) {
@@ -52,7 +52,7 @@ double WorstError(std::span<const Equation> equations, std::array<double, 2> x) 
   return worst;
 }
 
-// Whether they tell the two apart.
+// Whether the equations differ enough to separate the two parts.
 bool AtTwoDepths(std::span<const Equation> equations) {
   const auto share = [](const Equation& one) { return one.parts[1] / one.parts[0]; };
   const auto [least, most] = std::ranges::minmax(equations, {}, share);
@@ -63,8 +63,8 @@ double AttentionOf(const DecoderSpec& spec, int64_t seen_keys) {
   return static_cast<double>(MultiplyAdds(spec, 0, 0, seen_keys * spec.kv_heads));
 }
 
-// Keys of a KV head that rows of a context see, in all layers. A layer with a window or chunks of
-// the model's own is read as ever.
+// The keys of a KV head that rows of a context see, over all layers. --prefill does not change
+// layers that have a window or chunks of the model's own.
 class SeenKeys {
  public:
   SeenKeys(const DecoderSpec& spec, const std::string& prefill)
@@ -95,10 +95,10 @@ class SeenKeys {
 
   bool chunked_;
   PrefillSpec prefill_;
-  std::map<int64_t, int64_t> layers_;  // with a window of so many tokens, or chunks; 0: none
+  std::map<int64_t, int64_t> layers_;  // key: the window or chunk in tokens; 0: none
 };
 
-// Rank `rank` of so many; null: the context is too short for them.
+// The policy of rank `rank` among `hosts`. Null: the context is too short for them.
 std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::string& prefill,
                                           int64_t context, int rank, int hosts) {
   LocalWorld world(hosts);
@@ -115,12 +115,12 @@ std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::st
 }
 
 struct HostWork {
-  int64_t own_tokens = 0;  // of those it reads, the ones that it shows to an answer
+  int64_t own_tokens = 0;  // tokens that it reads and shows to an answer
   double alone_seconds = 0;
-  double together_seconds = 0;  // in rounds that all keep, of which each ends with the last host
+  double together_seconds = 0;  // in rounds that all keep, each of which ends with the last host
 };
 
-// first: the host that shows the anchor to an answer.
+// first: whether this host shows the anchor to an answer.
 HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const SeenKeys& seen,
                 int64_t context, bool first, const HostTimes& times) {
   const int64_t kept = policy.kept_by_all();
@@ -140,10 +140,11 @@ HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const Se
   return work;
 }
 
-// Adds what the hosts wait for, in all layers and rounds, and send, where they keep what all read.
+// Adds the waiting time, over all layers and rounds, and the bytes sent, for tokens that all hosts
+// read and keep.
 void AddAnchor(const DecoderSpec& spec, const RingLayout& ring, int64_t context, double layer_bytes,
                const Network& network, ContextTime& time) {
-  const double received =  // by each, in a layer
+  const double received =  // by each host, in a layer
       static_cast<double>(ring.context - ring.context / ring.ranks) * layer_bytes;
   time.wait_seconds +=
       static_cast<double>(spec.layers) *
@@ -151,7 +152,7 @@ void AddAnchor(const DecoderSpec& spec, const RingLayout& ring, int64_t context,
   time.read_bytes += received * static_cast<double>(ring.ranks) / static_cast<double>(context);
 }
 
-// Likewise, where each keeps its own.
+// Adds the waiting time and the bytes sent for tokens of which each host keeps its own.
 void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ring,
              double layer_bytes, const HostTimes& times, const Network& network,
              ContextTime& time) {
@@ -162,7 +163,7 @@ void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ri
   for (int64_t round = 0; round < ring.rounds(); ++round) {
     shared += ring.SharedBy(round);
     sent_tokens += static_cast<double>(shared);
-    // The last host sees the most; its work is spread over the groups that come by.
+    // The last host sees the most. Its work is spread over the groups that arrive.
     const auto groups = static_cast<double>(round / ring.rounds_in_group() + 1);
     const double compute = AttentionOf(spec, seen.By(ring.Chunk(round, ring.ranks - 1))) *
                            times.per_attention_multiply_add / layers / groups;
@@ -218,7 +219,7 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
   const double layer_bytes =
       static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
   ContextTime time{};
-  double kv_bytes = 0;  // that the host with the most reads for a token of the answer
+  double kv_bytes = 0;  // most that a host reads for a token of the answer
   double together_seconds = 0;
   for (int host = 0; host < hosts; ++host) {
     const auto policy = PolicyOf(spec, prefill, context, host, hosts);

@@ -20,7 +20,7 @@
 namespace godwit::bench::rank_time_test {
 namespace {
 
-// That long a prompt takes at a depth where each token sees so many keys.
+// The result of a prompt at a depth, by the time of a multiply-add in matrices and in attention.
 TestResult Prompt(const DecoderSpec& spec, int64_t tokens, int64_t depth, double per_matrix,
                   double per_attention) {
   const auto matrices = static_cast<double>(MultiplyAdds(spec, tokens, 1, 0));
@@ -68,7 +68,7 @@ TEST(FitHost, SaysHowFarItIsOff) {
   EXPECT_LT(times.worst_error, 0.2);
 }
 
-// Nothing takes less time than nothing, whatever was measured.
+// No time is negative, whatever was measured.
 TEST(FitHost, TakesNoTimeBack) {
   const DecoderSpec spec = SmallShape();
   const HostTimes faster_behind =
@@ -77,7 +77,7 @@ TEST(FitHost, TakesNoTimeBack) {
   EXPECT_GT(faster_behind.per_matrix_multiply_add, 0);
 }
 
-// What the suite measures on every rank.
+// The suite's measurements on every rank.
 std::vector<SuiteResult> Measure(const std::string& prefill, int ranks,
                                  const std::vector<TestCase>& cases) {
   LocalWorld world(ranks);
@@ -109,8 +109,8 @@ double SentBytes(const TestResult& result) {
   return bytes;
 }
 
-// A second for every multiply-add and no time for bytes: the model's time is what the rank that has
-// most of a context multiplies. The suite's prompts have a token more, the question.
+// A multiply-add takes a second and bytes take no time. The model's time is the multiply-adds of
+// the rank with most of a context. The suite's prompts have one token more, the question.
 TEST(RankTime, CountsWhatRanksDoAndSend) {
   const DecoderSpec spec = SmallShape();
   const auto layers = static_cast<double>(spec.layers);
@@ -136,7 +136,7 @@ TEST(RankTime, CountsWhatRanksDoAndSend) {
         EXPECT_TRUE(result.tests[0].logits_agree && result.tests[1].logits_agree);
         most = std::max(most, result.tests[0].work_per_token * (kContext + 1));
       }
-      // Who has most of an anchor that all read together may not be who has most of the blocks.
+      // The rank with most of an anchor, which all read together, may not have most of the blocks.
       const bool both = ranks == 3 && prefill == std::string("star:block=200");
       EXPECT_GT(time->read_seconds / most, 0.99);
       EXPECT_LT(time->read_seconds / most, both ? 1.1 : 1.01);
@@ -162,7 +162,7 @@ TEST(RankTime, WaitsForTheNetworkAndForMessages) {
   const ContextTime quick = at(1e15, 0, 4), slow = at(1e5, 0, 4), late = at(1e15, 1, 4);
   EXPECT_LT(quick.wait_seconds, 1e-3);
   EXPECT_NEAR(slow.read_seconds - quick.read_seconds, slow.wait_seconds, 1e-3);
-  // One message of each of 2 layers, and 16 rounds of which each is a group of its own at most.
+  // One message in each of 2 layers, and 16 rounds, each a group of its own at most.
   EXPECT_GE(late.wait_seconds, 2 * 16);
   EXPECT_DOUBLE_EQ(*late.answer_seconds - *quick.answer_seconds, 2);
   EXPECT_EQ(at(1e5, 1, 1).wait_seconds, 0);

@@ -37,7 +37,7 @@ std::vector<fs::path> FilesOf(const SnapshotFolder& folder) {
   return files;
 }
 
-// Out of the system's cache, as far as it takes advice.
+// Drops a file from the system's cache, as far as the system takes advice.
 void Forget(const fs::path& path) {
   const OpenedFile file = OpenRegularFile(path);
   fdatasync(file.descriptor.get());
@@ -97,8 +97,8 @@ class Restore {
       time(token_memory, [&] { hashes.insert(NextToken(*text_->Fork())); });
       forget();
       time(open, [&] { RestoredText(); });
-      // A disk that caches, too, reads faster what was read lately: the yardstick is held on both
-      // sides of what it measures.
+      // A disk with a cache of its own reads recent data faster. The plain reading is therefore
+      // measured on both sides of the others.
       read_in_order();
       forget();
       time(cold, [&] { Verify(*RestoredText()); });
@@ -133,7 +133,7 @@ class Restore {
     for (const auto& entry : folder_.Entries()) folder_.Remove(entry.name);
   }
 
-  // As who has answered leaves it.
+  // Saves the text in the state behind an answer.
   void Save() {
     folder_.Save(kFacts, "bench", tokens_, text_->cache());
     folder_.SaveIndex(kFacts, tokens_, answered_->policy().index());

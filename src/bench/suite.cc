@@ -19,9 +19,9 @@
 namespace godwit::bench {
 namespace {
 
-// Endless texts, the same for all tests: what stands at a position does not depend on the test. So
-// the logits after a prompt of N and after N tokens one by one, alone or among others, must agree,
-// to the bit.
+// Endless texts, the same for all tests: the token at a position does not depend on the test. The
+// logits after a prompt of N and after N single tokens, alone or among others, must agree to the
+// bit.
 std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t text, int64_t first, int64_t count) {
   std::vector<int32_t> tokens;
   tokens.reserve(count);
@@ -33,7 +33,7 @@ std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t text, int64_t first
   return tokens;
 }
 
-// The threads of some tests, with what is known of the machine under them.
+// The threads of some tests, with the facts of the machine under them.
 struct Team {
   Team(const SuiteOptions& options, int threads, std::string* report)
       : cpus(PlaceThreads(options.numa, threads, report)), pool(threads, cpus) {}
@@ -45,20 +45,20 @@ struct Team {
   std::vector<double> bandwidths, f32, bf16, int8, fork_joins;
 };
 
-// Of one test, round after round.
+// The measurements of one test, round after round.
 struct Measurement {
   std::vector<double> seconds;
   std::vector<double> bandwidths;  // bytes per second; not of a prompt
   std::vector<double> peaks;       // multiply-adds per second
   std::string peak_name;
-  double bytes = 0;  // that were read in a round; not of a prompt
+  double bytes = 0;  // read in a round; not of a prompt
   double kv_bytes_read = 0;
   double multiply_adds = 0;
-  std::vector<uint64_t> hashes;  // [texts], of the logits of the last token of each
+  std::vector<uint64_t> hashes;  // [texts], of each text's last logits
   bool agree = true;
   std::string policy;
   int64_t kv_bytes = 0;
-  int64_t file_bytes = 0;  // that were read in a round
+  int64_t file_bytes = 0;  // read in a round
   std::vector<RankUse> ranks;
 };
 
@@ -78,7 +78,7 @@ class Suite {
       teams_.emplace(test.threads, std::make_unique<Team>(options, test.threads, &report));
       most_threads_ = std::max(most_threads_, test.threads);
     }
-    // After the last look at the CPUs of this process.
+    // The thread is pinned after the process's CPUs were last read.
     if (options.numa != Numa::kNone) PinThisThread(team(most_threads_).cpus.front());
   }
 
@@ -99,7 +99,7 @@ class Suite {
     }
     std::vector<double> took_ms(measurements.size());  // in the last round
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      double begin_ms = options_.now_ms();  // of the first test: that the machine is measured, too
+      double begin_ms = options_.now_ms();  // the first test's time includes measuring the machine
       if (options_.probe != nullptr) {
         for (auto& [threads, team] : teams_) MeasureMachine(*team);
       }
@@ -155,14 +155,14 @@ class Suite {
     team.fork_joins.push_back(options_.probe->ForkJoinMicroseconds(team.pool));
   }
 
-  // The texts of a test at its depth: a prompt is read as context, what is generated asks about it.
+  // The texts of a test at its depth. A prompt is read as context; decoded tokens ask about it.
   Texts TextsFor(const TestCase& test) {
     const Texts texts = TextsAt(test.depth_tokens, test.texts);
     for (const auto& text : texts) text->SetQuestion(QuestionBegin(options_, test));
     return texts;
   }
 
-  // The first texts of that depth, each so many tokens long, by going back or by growing.
+  // The first `count` texts of `depth` tokens, which go back or grow to that length.
   Texts TextsAt(int64_t depth, int64_t count) {
     std::vector<std::unique_ptr<TextCache>>& texts = texts_[depth];
     texts.resize(std::max(texts.size(), static_cast<size_t>(count)));
@@ -184,7 +184,7 @@ class Suite {
     return std::span(texts).first(count);
   }
 
-  // Whether the next round finds the texts of a test that was run at their depth.
+  // Whether the next round finds the texts of an earlier test at their depth.
   bool StayInDepth(const TestCase& test) const {
     const auto texts = std::span(texts_.at(test.depth_tokens)).first(test.texts);
     return std::ranges::all_of(
@@ -209,8 +209,8 @@ class Suite {
     KvReads kv;
   };
 
-  // The text, one of an index, grows to `length` tokens, in chunks; what of them was read here, and
-  // what these read of it. logits_ are those of the last.
+  // Grows a text to `length` tokens, in chunks. Returns the number of tokens read and the keys that
+  // they saw. logits_ become those of the last token.
   Reads ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t length,
                      Phase phase = Phase::kPrompt) {
     const int64_t first = text.length();
@@ -229,8 +229,8 @@ class Suite {
     return reads;
   }
 
-  // Every text grows by as many tokens as it has here, one in each step; what they read of their
-  // caches. logits_ are those of the last tokens.
+  // Grows every text by its tokens, one in each step. Returns the reads of their caches. logits_
+  // become those of the last tokens.
   Reads Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
     Reads reads;
     std::vector<Segment> segments(texts.size());
@@ -279,13 +279,13 @@ class Suite {
                   {logits_.data(), texts, spec_.vocab_size, spec_.vocab_size});
   }
 
-  // Of logits_.
+  // The hash of a text's logits_.
   uint64_t HashOf(size_t text) const {
     const auto vocab = static_cast<size_t>(spec_.vocab_size);
     return Fnv1a(std::as_bytes(std::span(logits_).subspan(text * vocab, vocab)));
   }
 
-  // Scratch memory settles and pages of the weights come in.
+  // Runs a test once, so that scratch memory settles and pages of the weights come in.
   void WarmUp(const TestCase& test) {
     const Texts texts = TextsFor(test);
     const Exec exec = ExecOf(team(test.threads));
@@ -334,7 +334,7 @@ class Suite {
     for (const auto& text : texts) to.kv_bytes += text->Stats().bytes;
   }
 
-  // What several texts gave together against what each gives alone, its tokens read at once.
+  // Compares the result of several texts with that of each alone, its tokens read at once.
   void CompareWithEachAlone(const TestCase& test, Measurement& to) {
     const Exec exec = ExecOf(team(test.threads));
     const Texts texts = TextsFor(test);
@@ -348,7 +348,7 @@ class Suite {
   TestResult Conclude(const TestCase& test, const Measurement& from, double cache_bytes) const {
     const double read_seconds = from.bytes / Median(from.bandwidths);
     const double multiply_seconds = from.multiply_adds / Median(from.peaks);
-    // Both infinite if nothing was measured.
+    // Both times are infinite if nothing was measured.
     const bool multiplies = test.prompt_tokens > 0 || multiply_seconds > read_seconds;
     const double tokens = static_cast<double>(test.texts) * static_cast<double>(test.tokens());
     const double work = multiplies ? from.multiply_adds : from.bytes;
@@ -389,7 +389,7 @@ class Suite {
     std::vector<MachineResult> machine;
     if (options_.probe == nullptr) return machine;
     for (auto& [threads, team] : teams_) {
-      if (team->bandwidths.empty()) MeasureBandwidth(*team);  // no test asked
+      if (team->bandwidths.empty()) MeasureBandwidth(*team);  // no test needed it
       machine.push_back({.threads = threads,
                          .read_bytes_per_second = Median(team->bandwidths),
                          .read_buffer_bytes = team->read_buffer_bytes,
@@ -409,10 +409,11 @@ class Suite {
   int most_threads_ = 0;
   std::shared_ptr<KvPool> pool_;
   std::map<int64_t, std::vector<std::unique_ptr<TextCache>>> texts_;  // by depth
-  double grown_ms_ = 0;  // until its texts stood at their depth, in the test that was run last
+  double grown_ms_ = 0;  // time to reach the depth, in the last test
   std::unique_ptr<KvSample> sample_;
-  std::vector<float> logits_;  // [texts, vocab], of the last token of each
-  // Of all that were multiplied since it was 0: how many experts a step takes is up to its texts.
+  std::vector<float> logits_;  // [texts, vocab], of each text's last token
+  // Bytes of weights multiplied since the last reset. The texts of a step decide how many experts
+  // it reads.
   int64_t weight_bytes_ = 0;
   const LinearObserver count_weights_ = [this](const Weight& w, const ops::LinearRows&) {
     weight_bytes_ += w.bytes();

@@ -52,8 +52,8 @@ TEST(Suite, LabelsAreThoseOfLlamaBench) {
             "tg32 np8 @ d4096");
 }
 
-// 40 tokens read together or one by one, after 30 others or from the start, by any number of
-// threads: the same text, so the same logits.
+// 40 tokens after 30 others or from the start, read together or one by one, by any number of
+// threads. The text is the same, so the logits are, too.
 TEST(Suite, HashesAgreeWhereTheTextIsTheSame) {
   const auto model = SmallModel(DType::kBF16);
   const auto result = RunSuite(*model, Options({{.prompt_tokens = 40, .threads = 1},
@@ -75,20 +75,21 @@ TEST(Suite, HashesAgreeWhereTheTextIsTheSame) {
   EXPECT_NE(other.tests[0].logits_hash, result.tests[0].logits_hash);
 }
 
-// The small shape by hand. A layer: q and o are 64 x 64, k and v 32 x 64, gate, up and down 160 x
-// 64: (2 * 64 + 2 * 32 + 3 * 160) * 64 = 43,008 weights, in 2 layers 86,016. The head: 192 * 64 =
-// 12,288. A key or a value has 2 heads of 16.
+// Counts of the small shape by hand. In a layer q and o are 64 x 64, k and v 32 x 64, gate, up and
+// down 160 x 64. That is (2 * 64 + 2 * 32 + 3 * 160) * 64 = 43,008 weights, and 86,016 in 2 layers.
+// The head has 192 * 64 = 12,288. A key or a value has 2 heads of 16.
 TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
-  // bf16. Decoding reads 2 * (86,016 + 12,288) = 196,608 bytes of weights for each token. At a
-  // depth of 10, 4 tokens see 11 + 12 + 13 + 14 = 50 keys in each of 2 layers; a key and its value
-  // take 2 * 32 * 2 = 128 bytes: 12,800 bytes, of which a token's share is 3,200.
+  // bf16. Decode reads 2 * (86,016 + 12,288) = 196,608 bytes of weights for each token. At a depth
+  // of 10, 4 tokens see 11 + 12 + 13 + 14 = 50 keys in each of 2 layers. A key and its value take 2
+  // * 32 * 2 = 128 bytes. The sum is 12,800 bytes, a token's share 3,200.
   constexpr double kReadBytes = 196'608 + 3'200;
-  // A prompt of 20 sees 210 keys in each layer, and 4 heads of 16 multiply each key and each value:
-  // 20 * 86,016 + 12,288 + 2 * 2 * 210 * 64 = 1,786,368 multiply-adds, 89,318.4 for each token.
+  // A prompt of 20 sees 210 keys in each layer, and 4 heads of 16 multiply each key and each value.
+  // The sum is 20 * 86,016 + 12,288 + 2 * 2 * 210 * 64 = 1,786,368 multiply-adds, 89,318.4 for each
+  // token.
   constexpr double kMultiplyAdds = 89'318.4;
 
-  // A machine with 1 GB/s and 2 billion multiply-adds a second, and a clock by which every test
-  // takes 2 seconds.
+  // A machine with 1 GB/s and 2 billion multiply-adds a second. By its clock every test takes 2
+  // seconds.
   FakeMachine machine;
   SuiteOptions options =
       Options({{.predict_tokens = 4, .depth_tokens = 10}, {.prompt_tokens = 20}});
@@ -112,7 +113,7 @@ TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
   EXPECT_DOUBLE_EQ(wide.tests[1].work_per_token, kMultiplyAdds);
 }
 
-// Of experts those that a step's texts go to.
+// A step reads only the experts that its texts go to.
 TEST(Suite, CountsTheExpertsThatAStepReads) {
   const DecoderSpec spec = DescribeModel(HfConfig::Parse(
       R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
@@ -135,8 +136,8 @@ TEST(Suite, CountsTheExpertsThatAStepReads) {
   EXPECT_LE(weights_of_a_step(1), one + 2 * 14 * kExpertBytes);
 }
 
-// Texts that are continued at once, from the start or at a depth, with any number of threads: the
-// first is the one that is continued alone, and each gets the logits that it has alone.
+// Texts that continue at once, from the start or at a depth, with any number of threads. The first
+// one also continues alone, and each gets the logits that it has alone.
 TEST(Suite, SeveralTextsHaveTheLogitsOfEachAlone) {
   const auto model = SmallModel(DType::kBF16);
   for (const bool fill_kv : {false, true}) {
@@ -176,11 +177,11 @@ TEST(Suite, SaysWhereATextIsNotWhatItIsAlone) {
   EXPECT_FALSE(result.tests[1].logits_agree);
 }
 
-// Weights are read once for all texts, every cache once, and multiplied once for every text: what
-// takes the longer is the limit. Numbers as in WhatIsCountedIsWhatTheModelHas.
+// Weights are read once for all texts, every cache once, and multiplied once for every text. The
+// slower of the two is the limit. Numbers as in WhatIsCountedIsWhatTheModelHas.
 TEST(Suite, WhatRulesIsTheLimitOfSeveralTexts) {
   constexpr double kWeightBytes = 196'608, kCacheBytes = 3'200;
-  // 50 keys are 12.5 for each of 4 tokens, in 2 layers, of 4 heads of 16, twice.
+  // 50 keys are 12.5 for each of 4 tokens, in 2 layers, with 4 heads of 16, twice.
   constexpr double kMultiplyAdds = 86'016 + 12'288 + 2 * 2 * 12.5 * 64;
   class Fast : public FakeMachine {
    public:
@@ -209,12 +210,12 @@ TEST(Suite, WhatRulesIsTheLimitOfSeveralTexts) {
   EXPECT_EQ(tests[2].tokens_per_second, (std::vector<double>{16, 16}));
   EXPECT_DOUBLE_EQ(tests[2].fractions.at(1), 16 * kMultiplyAdds / 2e9);
 
-  // With a quarter of the bandwidth reading rules.
+  // With a quarter of the bandwidth, reading is the limit.
   machine.bytes_per_second = 0.25e9;
   tests = RunSuite(*model, options).tests;
   EXPECT_EQ(tests[2].limit_name, "read_bandwidth");
   EXPECT_DOUBLE_EQ(tests[2].work_per_token, kWeightBytes / 8 + kCacheBytes);
-  // A cache that holds what a step reads: that of all texts.
+  // A cache that holds the reads of a step, those of all texts.
   for (const int64_t spare : {-1, 0}) {
     machine.cache_bytes = static_cast<int64_t>(kWeightBytes + 8 * kCacheBytes) + spare;
     tests = RunSuite(*model, options).tests;
@@ -246,7 +247,7 @@ TEST(Suite, EveryRoundHasItsLimits) {
   EXPECT_EQ(result.machine[1].int8_multiply_adds_per_second, 2e9);
 }
 
-// The head of an int8 checkpoint stays in float; what a prompt multiplies does not.
+// The head of an int8 checkpoint stays in float; a prompt multiplies in int8.
 TEST(Suite, APromptIsHeldAgainstThePeakOfTheLayers) {
   const std::filesystem::path folder = GODWIT_SOURCE_DIR "/tests/golden/int8/llama/channel_token";
   ThreadPool pool(1);
@@ -258,7 +259,7 @@ TEST(Suite, APromptIsHeldAgainstThePeakOfTheLayers) {
   EXPECT_EQ(RunSuite(*model, options).tests[0].limit_name, "int8_peak");
 }
 
-// What lies in the cache is not read from memory, whose limit then is none.
+// A model in the cache is not read from memory, so it has no limit of memory.
 TEST(Suite, WhatFitsIntoTheCacheHasNoLimitOfMemory) {
   const auto model = SmallModel(DType::kBF16);
   FakeMachine machine;
@@ -297,7 +298,8 @@ TEST(Suite, FilledAndForgetfulCaches) {
   options.on_progress = [&](int64_t done, int64_t total, std::optional<double> left_ms) {
     EXPECT_EQ(done, ++last);
     EXPECT_EQ(total, 6);
-    // Known when each of the two has been run: once to warm up, which is no measure, and once.
+    // The estimate exists once each of the two tests ran twice: to warm up, which is not measured,
+    // and once.
     EXPECT_EQ(left_ms.has_value(), done >= 4);
     if (done == total) {
       EXPECT_EQ(left_ms, 0);
@@ -312,7 +314,7 @@ TEST(Suite, FilledAndForgetfulCaches) {
             static_cast<double>(model->step_bytes() + 65 * 2 * 2 * 16 * 2 * 2));
 }
 
-// What is said to be left after each test.
+// The reported time left after each test.
 std::vector<std::optional<double>> LeftMs(SuiteOptions options) {
   std::vector<std::optional<double>> left_ms;
   options.on_progress = [&](int64_t, int64_t, std::optional<double> left) {
@@ -322,7 +324,7 @@ std::vector<std::optional<double>> LeftMs(SuiteOptions options) {
   return left_ms;
 }
 
-// Measuring the machine takes time in every round that is still to come.
+// Measuring the machine takes time in every remaining round.
 TEST(Suite, WhatIsLeftCountsTheProbes) {
   struct SlowMachine : FakeMachine {
     double clock_ms = 0;
@@ -337,8 +339,8 @@ TEST(Suite, WhatIsLeftCountsTheProbes) {
   EXPECT_EQ(LeftMs(options), expected);
 }
 
-// A depth is filled once, unless the policy cannot go back to it: a clock that ticks whenever it is
-// looked at sees five seconds of a test that fills, and the second in which it does so.
+// A depth is filled once, unless the policy cannot go back to it. The clock ticks at every look. A
+// test that fills takes five seconds of it, one of them for the filling.
 TEST(Suite, WhatIsLeftCountsNoDepthThatStays) {
   for (const auto& [policy, test_ms] : {std::pair("dense", 4000.0), {"sinks:4+20", 5000.0}}) {
     SuiteOptions options = Options({{.predict_tokens = 200, .depth_tokens = 300}});
@@ -365,7 +367,7 @@ TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_THAT(two, testing::HasSubstr("6.0 TiB of KV cache (up to 100000001 tokens in each of 2 "
                                       "texts, in BF16)"));
   options.policy.spec = "sinks:4+60";
-  CheckMemory(spec, options, 1);  // whatever is read, it keeps little
+  CheckMemory(spec, options, 1);  // it keeps few of the tokens read
   options.cases[0].depth_tokens = 64;
   options.policy.spec = "dense";
   CheckMemory(spec, options, 1);

@@ -11,7 +11,7 @@
 namespace godwit::bench {
 namespace {
 
-// What ranks share of a text that gets so long.
+// The part of a text that ranks share, when the text reaches this length.
 int64_t SharedContext(int64_t depth, int64_t length) { return depth > 0 ? depth : length - 1; }
 
 }  // namespace
@@ -37,7 +37,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
   const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
                                           : LayoutOf(Geometry(spec), options.policy.kv_type);
   int64_t kv_bytes = 0, index_bytes = 0, longest = 0, most_texts = 0;
-  if (options.policy.ranks != nullptr) {  // of which each has its part of every context, or throws
+  if (options.policy.ranks != nullptr) {  // each rank keeps its part of every context, or throws
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
       policy_options.context = test.depth_tokens + test.tokens();
@@ -48,7 +48,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
-    // What is forgotten goes after the step, in whole tiles.
+    // A policy evicts after the step, in whole tiles.
     const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
         CheckedAdd(policy->max_kept_tokens(),

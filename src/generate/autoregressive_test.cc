@@ -26,7 +26,7 @@ std::vector<int32_t> Prompt(int64_t tokens) {
   return prompt;
 }
 
-// The prompt and what the script makes of it.
+// The prompt and its continuation by the script.
 std::vector<int32_t> Continued(std::vector<int32_t> text, int64_t tokens) {
   for (int64_t i = 0; i < tokens; ++i) {
     text.push_back(Script(text.back(), std::ssize(text) - 1));
@@ -51,7 +51,7 @@ class AutoregressiveTest : public testing::Test {
             .cancel = cancel};
   }
 
-  // A step of this text only, of up to max_tokens rows: what was accepted.
+  // Runs a step of this text alone, of up to max_tokens rows. Returns the accepted tokens.
   static std::vector<int32_t> Step(const LanguageModel& model, const Exec& exec, Sequence& sequence,
                                    int64_t max_tokens) {
     Autoregressive strategy;
@@ -65,7 +65,7 @@ class AutoregressiveTest : public testing::Test {
     return Step(model_, On(cancel), sequence, max_tokens);
   }
 
-  // Steps until `tokens` have been accepted.
+  // Runs steps until `tokens` have been accepted.
   void Generate(Sequence& sequence, int64_t tokens, int64_t chunk) {
     while (tokens > 0) tokens -= std::ssize(Step(sequence, chunk));
   }
@@ -163,8 +163,8 @@ TEST_F(AutoregressiveTest, ACancelledStepLeavesTheSequenceAsItWas) {
   EXPECT_EQ(sequence.tokens, expected);
 }
 
-// Between the model's last layer and the sampler there is no turning back: the tokens have been
-// read, and a policy need not be able to forget them.
+// A step between the model's last layer and the sampler cannot be cancelled. The tokens have been
+// read, and a policy need not be able to remove them.
 TEST_F(AutoregressiveTest, CancelAfterTheModelHasReadWaitsForTheNextStep) {
   class LateCanceller : public FakeModel {
    public:
@@ -199,7 +199,7 @@ TEST_F(AutoregressiveTest, AnErrorOfTheModelLeavesTheSequenceAsItWas) {
   EXPECT_EQ(sequence.tokens.size(), 501u);
 }
 
-// What the sampler of the sequence would draw at a position, asked directly.
+// The sampler's draw at a position, asked for directly.
 int32_t DrawAt(const SamplerOptions& options, const FakeModel& model,
                const std::vector<int32_t>& tokens, size_t position, uint64_t id) {
   std::vector<float> logits(kVocab, model.other_logits);

@@ -5,7 +5,7 @@
 namespace godwit {
 namespace {
 
-// A guess less likely than that is not worth looking for.
+// The least probability at which a draft token is worth looking for.
 constexpr double kLeastReach = 0.02;
 
 }  // namespace
@@ -83,7 +83,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
   taken_.assign(1, 0);
   Expand(text, 0);
 
-  // More rows than twice what was measured are a leap in the dark.
+  // The limit is twice the largest measured number of rows; more would be a blind guess.
   const bool none = limits.depth < 1 || costs.Ms(limits.other_rows + 1) == 0;
   const int64_t most =
       none ? 1
@@ -116,7 +116,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
   TakeRows(0);
 }
 
-// Those of a node that was taken up and of what hangs on it, the likeliest child first.
+// Numbers the rows of a taken node and of the nodes below it, the likeliest child first.
 void DraftTree::TakeRows(int32_t node) {
   Growth& growth = growth_[node];
   const int32_t parent = nodes_[node].parent;

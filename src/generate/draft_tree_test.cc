@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Behind every token the four that come next, the first the likeliest.
+// Offers the next four tokens behind every token, the first the likeliest.
 class Four : public DraftSource {
  public:
   std::string_view name() const override { return "four"; }

@@ -6,9 +6,9 @@ namespace godwit {
 namespace {
 
 constexpr int64_t kTrialSteps = 48, kShortestRest = 64, kLongestRest = 1024;
-// What a source may take of the time, as it may come to save more.
+// The share of the time that a source may always take, because it may later save more.
 constexpr double kFree = 0.01;
-// A trial ends before its time when it has lost that many steps: short texts pay for it, too.
+// The steps after whose loss a trial ends early, because short texts pay for it, too.
 constexpr double kMostLost = 2;
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace godwit::draft_worth_test {
 namespace {
 
-// Steps of `all` in which a source was asked that takes and saves so much, of steps of 1 ms.
+// The number of `all` steps of 1 ms in which a source with this cost and saving was asked.
 int64_t AskedOf(int64_t all, double takes, double saves) {
   DraftWorth worth;
   int64_t asked = 0;
@@ -30,7 +30,7 @@ TEST(DraftWorth, WhatLosesIsTriedNowAndThen) {
   EXPECT_GT(asked, 50'000 / 100);
 }
 
-// Of a text of a hundred steps no more than a few are lost.
+// A text of a hundred steps loses only a few.
 TEST(DraftWorth, WhatLosesMuchIsNotTriedForLong) {
   EXPECT_LE(AskedOf(50, 2, 0), 1);
   EXPECT_LE(AskedOf(100, 0.5, 0), 8);

@@ -7,7 +7,7 @@
 namespace godwit {
 namespace {
 
-// Of a head's tokens the likeliest few are offered, by the power of two of their probability.
+// A head offers its likeliest few tokens, by the power of two of their probability.
 constexpr size_t kOffered = 8;
 constexpr int32_t kClasses = 7;
 
@@ -55,7 +55,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
   if (waiting_.empty()) return share_ms_;
   const double since = now_ms_();
   const int64_t n = std::ssize(waiting_), hidden = std::ssize(states_) / n;
-  // Whatever is thrown from here on, nobody waits any more.
+  // Requests are taken out first, so that none waits after an exception.
   computed_.clear();
   std::swap(waiting_, computed_);
   Workspace::Scope scope(exec.workspace);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kVocab = 64;
 
-// The clock of the drafts: a row of what heads ask for takes so long.
+// The clock of the drafts: the time of a row that heads ask for.
 constexpr double kRowMs = 0.125;
 double now = 0;
 
@@ -41,7 +41,7 @@ class HeadDraftsTest : public testing::Test {
     for (int64_t i = 0; i < 2; ++i) {
       parameters.InputNorm(i)[0] = parameters.OutputNorm(i)[0] = 1;
     }
-    parameters.Matrix(1)[0] = -5;  // the other way around
+    parameters.Matrix(1)[0] = -5;  // inverted
     auto heads = std::make_shared<DraftHeads>(pool, std::move(parameters), DType::kF32);
     return std::make_shared<HeadBatch>(std::move(heads), [] { return now; });
   }
@@ -81,7 +81,7 @@ TEST_F(HeadDraftsTest, TextsOfAStepShareOneProduct) {
   EXPECT_GT(strategies[0]->stats().draft_tokens, 0) << "or nothing came of it";
 }
 
-// Each has its own guesses, as alone, and a third of the time.
+// Each text has the draft tokens that it has alone, and takes a third of the time.
 TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
   const std::vector<float> states = {1, -2, 3};
   std::vector<std::shared_ptr<HeadBatch::Guesses>> together, alone;

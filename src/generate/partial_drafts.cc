@@ -10,7 +10,7 @@ namespace godwit {
 namespace {
 
 constexpr double kAssumed = 0.8;
-// Where no guess pays, one is made in so many steps, as that may change.
+// Steps after which one draft token is made although none pays, since that may change.
 constexpr int64_t kTryAgain = 64;
 
 }  // namespace
@@ -44,7 +44,7 @@ void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, i
   try {
     Draft(sequence, outcome, prospect);
   } catch (const Error& error) {
-    // A text that is cancelled ends by itself.
+    // A cancelled text ends by itself.
     if (error.kind() != ErrorKind::kCancelled) GiveBack();
   }
 }
@@ -77,7 +77,7 @@ PartialDrafts::Prospect PartialDrafts::Predict(const Sequence& sequence,
   const double plain_ms = StepMs(prospect, 0);
   if (plain_ms == 0) return prospect;
   const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
-  // More rows than twice what was measured are a leap in the dark.
+  // The limit is twice the largest measured number of rows; more would be a blind guess.
   const int64_t rows = std::min(StepCosts::kMostRows, 2 * costs_.Largest()) - prospect.others;
   prospect.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
   double tokens = static_cast<double>(prospect.others + 1), reach = 1;
@@ -99,8 +99,8 @@ double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) con
   return step_ms + first.Ms(1) + static_cast<double>(draft_tokens - 1) * other.Ms(1);
 }
 
-// Whether some more of them, behind those that come true with the chance `reach`, make more tokens
-// than their time is worth.
+// Whether more draft tokens, behind those accepted with probability `reach`, make more tokens than
+// their time is worth.
 bool PartialDrafts::GoesOn(const Prospect& prospect, double reach) const {
   const int64_t made = std::ssize(draft_tokens_);
   double tokens = 0;
@@ -143,7 +143,7 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     model.Forward(exec, {&segment, 1}, hidden);
     model.Logits(exec, hidden, logits);
     Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
-    // The first one of all makes the index.
+    // The first draft token of all makes the index, so its time counts apart.
     const double ms = now_ms_() - since;
     if (index_ms_) {
       draft_costs_[draft_tokens_.size() == 1 ? 0 : 1].Record(1, ms);

@@ -18,11 +18,11 @@ namespace {
 constexpr int32_t kVocab = 40;
 constexpr int64_t kLeast = 100;
 
-// The clock of the drafts: a row of theirs takes so long, where a step takes 1.
+// The clock of the drafts: a row takes row_ms, and a step takes 1.
 double now, row_ms;
 double Now() { return now; }
 
-// What follows depends on nothing that a part would not show.
+// The next token depends only on tokens that a part of the cache shows.
 class PartialDraftsTest : public testing::Test {
  protected:
   PartialDraftsTest() {
@@ -58,7 +58,7 @@ class PartialDraftsTest : public testing::Test {
   double TokensAStep(Speculative& strategy, std::function<double(int64_t)> ms) {
     Drive drive = On();
     drive.ms = std::move(ms);
-    drive.Continue(sequence_, strategy, 500);  // it learns what they take
+    drive.Continue(sequence_, strategy, 500);  // it learns their cost
     drive.steps = rows_of_drafts_ = 0;
     drive.Continue(sequence_, strategy, 500);
     return 500.0 / static_cast<double>(drive.steps);
@@ -138,7 +138,7 @@ TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
       << "alternatives";
 }
 
-// Neither a fork that has no room nor one that is cancelled or damaged is the text's business.
+// A fork that has no memory, is cancelled or is damaged does not end the text.
 TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
   for (const ErrorKind kind : {ErrorKind::kCancelled, ErrorKind::kMemory, ErrorKind::kFormat}) {
     Begin();

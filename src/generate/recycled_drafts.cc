@@ -13,7 +13,7 @@ uint8_t GapClass(float gap) { return gap < 0.5f ? 0 : gap < 1.5f ? 1 : gap < 3 ?
 }  // namespace
 
 RecycledDrafts::RecycledDrafts(int64_t vocab) : successors_(vocab) {
-  // The first by its lead, the others by how far they stand behind it.
+  // Priors: the first token's by its lead, the others' by their distance from the first.
   constexpr double kFirst[kGaps] = {0.25, 0.35, 0.5, 0.7}, kOther[kGaps] = {0.2, 0.1, 0.04, 0.01};
   priors_.assign(std::begin(kFirst), std::end(kFirst));
   for (size_t rank = 1; rank < kKept; ++rank) {
@@ -33,7 +33,7 @@ void RecycledDrafts::Learn(int32_t token, std::span<const float> logits) {
   std::array<int32_t, kKept> best{};
   size_t count = 0;
   const auto logit = [&](int32_t t) { return logits[t]; };
-  float least = -INFINITY;  // that gets in; NaN never does
+  float least = -INFINITY;  // smallest kept logit; NaN never exceeds it
   for (int32_t t = 0; t < std::ssize(logits); ++t) {
     if (!(logit(t) > least)) continue;
     if (count < kKept) ++count;

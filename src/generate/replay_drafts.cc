@@ -13,7 +13,7 @@ namespace {
 
 thread_local double replayed_ms = 0;
 
-// Takes the times that it is given.
+// A model whose steps take the given times.
 class TimedModel : public LanguageModel {
  public:
   TimedModel(const LanguageModel& model, const ReplayTimes& times, const TextCache& text)
@@ -23,7 +23,7 @@ class TimedModel : public LanguageModel {
   int64_t hidden_size() const override { return model_.hidden_size(); }
   void Forward(const Exec& exec, std::span<const Segment> segments,
                MatrixView<float> hidden) const override {
-    // What is not the text is a fork of it, of which a part is seen.
+    // Any other text is a fork of this one, which sees a part of its cache.
     replayed_ms +=
         segments.front().text == &text_ ? times_.step.Ms(hidden.rows) : times_.partial_ms;
     model_.Forward(exec, segments, hidden);
@@ -32,7 +32,7 @@ class TimedModel : public LanguageModel {
               MatrixView<float> logits) const override {
     model_.Logits(exec, hidden, logits);
   }
-  // As heads alone ask for them.
+  // Only draft heads call this.
   void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                     MatrixView<float> logits) const override {
     replayed_ms += times_.heads_ms;

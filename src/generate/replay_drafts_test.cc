@@ -80,7 +80,7 @@ ReplayTimes Times(double ms_of_many) {
   return times;
 }
 
-// Guesses by what the model said are as good as the model.
+// Draft tokens from the model's outputs are as good as the model.
 TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
   class Asks : public DraftSource {
    public:
@@ -112,7 +112,7 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
   EXPECT_DOUBLE_EQ(replay.plain_ms, 9000);
 }
 
-// The choice is the text's, whatever the model would have said.
+// The text decides the choice, whatever the model predicts.
 TEST_F(ReplayWithModel, GoesOnAsTheText) {
   std::ranges::reverse(text_);
   const Replay replay = Run(Times(10), std::make_unique<SuffixDrafts>());

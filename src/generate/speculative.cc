@@ -6,7 +6,8 @@
 namespace godwit {
 namespace {
 
-// What guesses save is said of steps without them, and those take longer as the text grows.
+// The most steps with draft tokens in a row. Savings are measured against plain steps, which get
+// slower as the text grows.
 constexpr int64_t kMaxDraftedSteps = 128;
 
 }  // namespace
@@ -66,7 +67,8 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
 
 std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& outcome) {
   if (outcome.logits.rows == 0) return {};
-  // The first steps of a process take long: a prompt's says nothing of as many guesses.
+  // The first steps of a process are slow, so the time of a prompt says nothing about as many draft
+  // tokens.
   if (continues_) costs_.Record(outcome.step_rows, outcome.step_ms);
   other_rows_ = outcome.step_rows - own_rows_;
   if (grown_) {
@@ -111,8 +113,8 @@ bool Speculative::GiveBack() {
   return any;
 }
 
-// Down the tree as far as the guesses are what the model chooses: to `row`. Returns how many tokens
-// it chose.
+// Follows the tree to `row`, as far as the model chooses the draft tokens. Returns the number of
+// tokens that the model chose.
 int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& row) {
   int64_t tokens = 1;
   int32_t token = Choose(sequence, outcome, row);
@@ -139,7 +141,8 @@ void Speculative::CountDraftedSteps() {
   drafted_steps_ = 0;
 }
 
-// Every accepted guess saves a step of one row, less what the rows of guesses took.
+// Adds the saved time: every accepted draft token saves a step of one row, less the time of the
+// drafted rows.
 void Speculative::CountWorth(const Outcome& outcome) {
   const double plain_ms = costs_.Ms(other_rows_ + 1), known_ms = costs_.Ms(outcome.step_rows);
   const double step_ms = known_ms > 0 ? known_ms : outcome.step_ms;

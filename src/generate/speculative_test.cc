@@ -22,7 +22,7 @@ namespace {
 
 constexpr int32_t kVocab = 40;
 
-// Texts that come back to what they said: positions count as little as their last bit.
+// Texts that repeat themselves: only the last bit of a position / 50 counts.
 int32_t Circle(int32_t token, int64_t position) {
   return static_cast<int32_t>((7 * token + 3 + (position / 50 % 2)) % kVocab);
 }
@@ -107,12 +107,12 @@ TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
   Drive drive = On(model);
   drive.Continue(sequence, strategy, 2000);
   EXPECT_LT(drive.steps, 400);
-  EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 1000);  // by what the text had before
+  EXPECT_GT(strategy.stats().accepted[0].draft_tokens, 1000);  // from the text's earlier tokens
   EXPECT_EQ(strategy.stats().steps, drive.steps);
   EXPECT_EQ(strategy.stats().draft_tokens, drive.rows - drive.steps);
 }
 
-// Where a row costs a step, no guess is worth it; where rows are free, all that are likely are.
+// If a row costs a step, no draft token pays. If rows are free, all likely ones do.
 TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 1500);
@@ -121,7 +121,7 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
     Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)), NoTime);
     Drive drive = On(model);
     drive.ms = std::move(ms);
-    drive.Continue(sequence, strategy, 700);  // it learns how right the source is
+    drive.Continue(sequence, strategy, 700);  // it learns how often the source is right
     drive.steps = drive.rows = 0;
     drive.Continue(sequence, strategy, 700);
     return static_cast<double>(drive.rows) / static_cast<double>(drive.steps);
@@ -151,7 +151,7 @@ TEST_F(SpeculativeTest, HowLongAPromptTookSaysNothingOfGuesses) {
   EXPECT_LT(drive.steps, 60);
 }
 
-// What looks for guesses at a price higher than they are worth is asked in few steps.
+// A source that costs more than it saves is asked in few steps.
 TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
   static double now;
   class Slow : public ForeseenDrafts {
@@ -184,7 +184,7 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
   }
 }
 
-// What a cheaper source offers as well was not worth the price.
+// A draft token that a cheaper source offers as well was not worth the price.
 TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
   static double now;
   class Slow : public ForeseenDrafts {
@@ -230,7 +230,7 @@ TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
   }
 }
 
-// A path of sinks that have dropped their middle; what has been let go of is not needed again.
+// A tree's path under sinks that evict: evicted keys are not needed again.
 TEST_F(SpeculativeTest, WorksWithSinks) {
   const FakeModel model(kVocab, Circle);
   for (const std::string kv : {"sinks:4+60", "sinks:2+128"}) {
@@ -244,7 +244,7 @@ TEST_F(SpeculativeTest, WorksWithSinks) {
   }
 }
 
-// A broken model ends the text where it is, with what the path had until then.
+// A broken model ends the text where it is, with the tokens that the path has so far.
 TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
   class Broken : public FakeModel {
    public:
@@ -273,7 +273,7 @@ TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
 
 // --- sampling: the distribution, not only the same draws ---
 
-// Of the first two tokens after the prompt, over many seeds, against what the model gives them.
+// The first two tokens after the prompt, over many seeds, against the model's distribution.
 struct Trials {
   std::map<std::pair<int32_t, int32_t>, double> counts;
   double total = 0;
@@ -281,7 +281,8 @@ struct Trials {
     ++counts[{first, second}];
     ++total;
   }
-  // Of counts against probabilities [kVocab][kVocab]; cells that expect less than 5 share one.
+  // Chi-square of counts against probabilities [kVocab][kVocab]. Cells that expect less than 5
+  // share one.
   double ChiSquare(const std::vector<std::vector<double>>& expected, int& cells) const {
     double chi = 0, rare_expected = 0, rare_found = 0;
     cells = 0;
@@ -323,7 +324,7 @@ class Dice : public FakeModel {
   }
 };
 
-// Always the same tree, whatever is likely: every token, and behind each every token.
+// A fixed tree: the same tokens behind every node.
 class Everything : public DraftSource {
  public:
   std::string_view name() const override { return "everything"; }
@@ -388,7 +389,7 @@ TEST_F(SpeculativeTest, RELEASE_TwoTokensAreDrawnAsTheModelAndTheSamplerHaveThem
     Speculative strategy(Only(std::make_unique<Everything>()), NoTime);
     const PolicyOptions text{.kv_type = DType::kF32, .context = 20};
     const auto first = MakeTextCache(FakeModel::Geometry(), text);
-    first->Reserve(1);  // the others' memory stays where it is
+    first->Reserve(1);  // keeps the others' memory in place
     for (uint64_t trial = 0; trial < 20'000; ++trial) {
       Sequence sequence{
           .tokens = {2, 5},
@@ -410,7 +411,8 @@ TEST_F(SpeculativeTest, RELEASE_TwoTokensAreDrawnAsTheModelAndTheSamplerHaveThem
   }
 }
 
-// As published: every path of the tree draws for itself, and the one that agrees longest is taken.
+// The published rule: every path of the tree draws for itself, and the one that agrees longest
+// wins.
 TEST_F(SpeculativeTest, ThePublishedRuleDrawsSomethingElse) {
   const SamplerOptions options{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0};
   const auto expected = TwoTokensOf(options, 5);

@@ -7,12 +7,12 @@
 namespace godwit {
 namespace {
 
-// Of the newest measurement: what took longer may have been interrupted.
+// Weights of the newest measurement. A step that took longer may have been interrupted.
 constexpr double kWeightAbove = 0.125, kWeightBelow = 0.5;
-// A step that took longer than so many times what is known was interrupted.
+// The factor over the known time beyond which a step was interrupted.
 constexpr double kInterrupted = 2;
-// To which power of its change the others follow, as contexts grow, and machines are shared: what
-// goes up and down again leaves them where they were.
+// The power of a change with which other costs follow, as contexts grow and machines are shared. A
+// change that reverses leaves them as they were.
 constexpr double kFollow = 0.25;
 
 }  // namespace

@@ -25,8 +25,8 @@ void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Partic
   const double since = now_ms();
   model.Forward(exec, segments, hidden);
 
-  // From here on the texts have advanced and may be unable to go back. A wish to stop waits for the
-  // next step; these logits of few rows are quick.
+  // From here on the texts have advanced and may be unable to go back, so a cancellation waits for
+  // the next step. These logits of few rows are quick.
   Exec to_the_end = exec;
   to_the_end.cancel = nullptr;
   const auto states = exec.workspace.Matrix<float>(logit_rows, hidden.cols);

@@ -23,14 +23,14 @@ int32_t Script(int32_t token, int64_t position) {
   return static_cast<int32_t>((31 * token + 7 * position + 3) % kVocab);
 }
 
-// Tokens that follow each other as the script has it, from `first` on.
+// The script's tokens from `first` on.
 std::vector<int32_t> Text(int32_t first, int64_t tokens) {
   std::vector<int32_t> text = {first};
   while (std::ssize(text) < tokens) text.push_back(Script(text.back(), std::ssize(text) - 1));
   return text;
 }
 
-// Whose logits are NaN where the script says `bad_next`.
+// A model whose logits are NaN where the script says `bad_next`.
 class NanModel : public FakeModel {
  public:
   NanModel() : FakeModel(kVocab, Script) {}
@@ -46,7 +46,7 @@ class NanModel : public FakeModel {
   int32_t bad_next = -1;
 };
 
-// Drafts that say how the text goes on, all but the last few of them right; takes what is right.
+// Drafts the text's continuation, all but the last few tokens right, and accepts the right ones.
 class Drafter : public Strategy {
  public:
   explicit Drafter(int64_t wrong) : wrong_(wrong) {}
@@ -154,7 +154,7 @@ TEST_F(StepTogetherTest, WhatHasNoLogitsShowsNone) {
   EXPECT_EQ(choices, 1);
 }
 
-// That text has ended; what the others got stands, and they go on.
+// The text with the error ends. The others keep their results and continue.
 TEST_F(StepTogetherTest, AnErrorOfOneTextIsItsOwn) {
   for (const bool by_caller : {false, true}) {
     Sequence first = NewSequence(1, 5), second = NewSequence(2, 5), third = NewSequence(3, 5);
@@ -212,8 +212,8 @@ TEST_F(StepTogetherTest, AnErrorOfTheStepLeavesAllTextsAsTheyWere) {
   EXPECT_EQ(second.pending(), 36);
 }
 
-// Beside a text that is decoded one by one; some drafts are wrong, whatever is accepted is the
-// text.
+// The drafts stand beside a text that is decoded one by one. Some are wrong, and the accepted
+// tokens are the text.
 TEST_F(StepTogetherTest, AStrategyMayBringSeveralDrafts) {
   for (const int64_t wrong : {0, 1, 3, 7}) {
     Sequence drafted = NewSequence(4, 1), plain = NewSequence(5, 20);

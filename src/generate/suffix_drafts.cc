@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMostMatches = 64, kMostOffers = 8;
 constexpr int32_t kLengths = 6, kShares = 4, kCounts = 3;
 
-// 1, 2, 3 to 4, 5 to 8, 9 to 16, more.
+// Classes of lengths: 1, 2, 3 to 4, 5 to 8, 9 to 16, more.
 int32_t LengthClass(int32_t tokens) {
   return std::min<int32_t>(std::bit_width(static_cast<uint32_t>(tokens - 1)), kLengths - 1);
 }
@@ -19,7 +19,7 @@ int32_t ShareClass(double share) {
   return share < 0.25 ? 0 : share < 0.5 ? 1 : share < 0.9 ? 2 : 3;
 }
 
-// 1, 2 to 3, more.
+// Classes of counts: 1, 2 to 3, more.
 int32_t CountClass(int32_t count) { return count == 1 ? 0 : count < 4 ? 1 : 2; }
 
 }  // namespace
@@ -45,7 +45,7 @@ void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNod
   } else {
     for (const auto [place, tokens] : matches_[at.parent]) {
       const auto next = static_cast<size_t>(place) + 1;
-      // Nothing follows the text's end yet.
+      // No token follows the text's end yet.
       if (next + 1 >= text.size() || text[next] != at.token) continue;
       matches.push_back({place + 1, std::min(tokens + 1, SuffixIndex::kLongest)});
     }
@@ -65,7 +65,7 @@ void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNod
       ++known->count;
     }
   }
-  // Stable: of equals the later.
+  // The sort is stable: among equals the later one comes first.
   std::ranges::stable_sort(followers_, std::greater(), &Follower::weight);
   for (size_t i = 0; i < std::min(followers_.size(), kMostOffers); ++i) {
     const Follower& follower = followers_[i];

@@ -6,9 +6,9 @@
 namespace godwit {
 namespace {
 
-// Links that are followed at most: the frequent ones are long, and their ends old.
+// The most links to follow: chains of frequent tokens are long, and their ends old.
 constexpr int kMostLinks = 64;
-// So many matches that are that long need no shorter ones beside them.
+// The number of longest matches that need no shorter ones beside them.
 constexpr size_t kEnough = 4;
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace godwit::suffix_index_test {
 namespace {
 
-// Places where a text of so many tokens has stood as it does at its end, and how far back.
+// All earlier places where the text's end occurs, with the length of each match.
 std::vector<SuffixIndex::Match> AllMatches(std::span<const int32_t> text) {
   std::vector<SuffixIndex::Match> matches;
   const int64_t end = std::ssize(text) - 1;
@@ -30,7 +30,7 @@ TEST(SuffixIndex, FindsWhatATextHadBefore) {
   std::vector<SuffixIndex::Match> found;
   int64_t longest = 0;
   for (int64_t i = 0; i < 5000; ++i) {
-    // New tokens, and copies of 40 from anywhere.
+    // New tokens, and copies of 40 tokens from anywhere.
     const bool copies = i > 100 && i / 40 % 3 == 0;
     const auto from = static_cast<size_t>(RandomBits(2, 0, i / 40, 0) % 100);
     const auto token = static_cast<int32_t>(RandomBits(1, 0, i, 0) % 500);
@@ -39,12 +39,12 @@ TEST(SuffixIndex, FindsWhatATextHadBefore) {
     index.Find(text, 32, found);
     const auto all = AllMatches(text);
     EXPECT_LE(found.size(), 32u);
-    for (const auto& match : found) {  // each is one, exactly
+    for (const auto& match : found) {  // each match is exact
       const auto known = std::ranges::find(all, match.position, &SuffixIndex::Match::position);
       ASSERT_NE(known, all.end());
       EXPECT_EQ(match.tokens, known->tokens);
     }
-    // Nothing long is overlooked.
+    // No long match is missed.
     const auto best = std::ranges::max_element(all, {}, &SuffixIndex::Match::tokens);
     if (best == all.end() || best->tokens < 8) continue;
     longest = std::max<int64_t>(longest, best->tokens);
@@ -67,7 +67,7 @@ TEST(SuffixIndex, ManyAtOnceAreAsOneByOne) {
   one_by_one.Find(text, 32, b);
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].position, b[i].position);
-  // Another text, and a shorter one.
+  // Another text, a shorter one.
   text.assign(50, 7);
   at_once.Extend(text);
   at_once.Find(text, 32, a);

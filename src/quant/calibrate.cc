@@ -12,7 +12,7 @@
 namespace godwit::quant {
 namespace {
 
-// Calls see(name, row [inputs]) for every row that goes into a named linear layer of the scope.
+// Calls see(name, row [inputs]) for every row that enters a named linear layer of the scope.
 template <typename See>
 void RunPieces(const Exec& exec, const Decoder& decoder,
                std::span<const std::vector<int32_t>> pieces, const CalibrationProgress& progress,
@@ -75,7 +75,7 @@ std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
     std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
     const CalibrationProgress& progress) {
-  // By the name of the packed weight; the maxima are those of every row.
+  // Keys are names of packed weights; the maxima are those of every row.
   std::map<std::string, std::vector<float>, std::less<>> maxima;
   std::map<std::string, const Scaling*, std::less<>> scaling_of;
   CalibrationScope scope{.linears = std::set<std::string, std::less<>>()};

@@ -17,7 +17,7 @@ namespace {
 const std::string kQkv = "model.layers.0.self_attn.q_proj";
 const std::string kDown = "model.layers.1.mlp.down_proj";
 
-// Every row that goes into the layer `name`, as the model computes it.
+// Every row that enters the layer `name`, as the model computes it.
 std::vector<std::vector<float>> RowsInto(const std::string& name, const Decoder& decoder,
                                          const std::vector<std::vector<int32_t>>& pieces) {
   std::vector<std::vector<float>> rows;
@@ -129,7 +129,7 @@ TEST(ClippedMaxima, CutsTheLargestTokens) {
     return ClippedMaxima(*TestExec(), *decoder, pieces, linears, twice, share, nullptr).at(kDown);
   };
   EXPECT_EQ(clipped(0), maxima[59]);
-  EXPECT_EQ(clipped(0.05), maxima[56]);  // three of sixty are beyond it
+  EXPECT_EQ(clipped(0.05), maxima[56]);  // three of sixty lie beyond it
   EXPECT_EQ(clipped(0.5), maxima[29]);
 }
 

@@ -26,7 +26,7 @@ CalibrationText CutTokens(std::span<const int32_t> text, std::span<const int32_t
   result.short_text = total < options.samples * length;
   const int64_t count = std::min(all, options.samples);
   for (int64_t i = 0; i < count; ++i) {
-    // Where the text is long enough there is a gap behind each piece.
+    // A text that is long enough has a gap behind each piece.
     const int64_t begin = result.short_text ? i * length : i * (total / count);
     const int64_t end = std::min(total, begin + length);
     std::vector<int32_t> piece(frame.begin(), frame.end());
@@ -49,7 +49,7 @@ CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tok
   if (spec.sink_token && (frame.empty() || frame.front() != *spec.sink_token)) {
     frame.insert(frame.begin(), *spec.sink_token);
   }
-  // The only piece is the beginning; more of them spread over the whole.
+  // A single piece is the text's beginning; several spread over the whole text.
   const int64_t needed =
       options.samples == 1 ? std::max(kFewestTokens, options.seq_len) : INT64_MAX;
   return CutTokens(tokenizer.Encode(text, /*add_special_tokens=*/false, needed), frame, options);

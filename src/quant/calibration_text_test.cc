@@ -43,7 +43,7 @@ TEST(CutTokens, AShortTextIsTakenWhole) {
   EXPECT_EQ(text.pieces.size(), 3);
   EXPECT_EQ(text.pieces[1].front(), 500);
   EXPECT_THAT(text.pieces[2], ElementsAre(1000));
-  // Just enough is not short.
+  // Exactly enough tokens are no short text.
   EXPECT_FALSE(CutTokens(Counting(1000), {}, {.samples = 2, .seq_len = 500}).short_text);
 }
 
@@ -66,7 +66,7 @@ TEST(CutCalibrationText, BeginsAsTheModelExpects) {
               ElementsAre(FakeTokenizer::kBos, 'a', 'a'));
 }
 
-// Each "a" is a token; says how many were asked for.
+// A tokenizer for which each "a" is a token. It records how many were asked for.
 class CountingTokenizer : public FakeTokenizer {
  public:
   mutable int64_t asked_for = 0;
@@ -85,7 +85,7 @@ TEST(CutCalibrationText, OnePieceNeedsOnlyTheBeginning) {
   CutCalibrationText(spec, tokenizer, text, {.samples = 1, .seq_len = 2000});
   EXPECT_EQ(tokenizer.asked_for, 2000);
   CutCalibrationText(spec, tokenizer, text, {.samples = 2, .seq_len = 2000});
-  EXPECT_GE(tokenizer.asked_for, 100'000);  // the second lies in the middle
+  EXPECT_GE(tokenizer.asked_for, 100'000);  // the second one lies in the middle
 }
 
 TEST(CutCalibrationText, NoLongerThanTheContext) {

@@ -23,7 +23,7 @@ std::vector<float> LargestWeights(const Exec& exec, const LinearTensors& linear,
   const int threads = exec.pool.threads();
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(threads, columns);
-  // One row for each worker: a maximum does not depend on who has seen what.
+  // Each worker has a row: a maximum does not depend on which worker saw which values.
   std::vector<std::vector<float>> maxima(threads, std::vector<float>(columns));
   for (const MatrixPart& part : PartsOf(linear)) {
     const Scaling& scaling = FindScaling(scalings, part.name);

@@ -31,7 +31,7 @@ TEST(ChosenLinears, OfADecoderLayer) {
 
 TEST(ChosenLinears, ByName) {
   const TestModel model;
-  // A part is computed with the others.
+  // A part is computed together with the others.
   const ChosenLinears part = ChooseLinears(model.tensors, "model.layers.1.self_attn.k_proj");
   EXPECT_THAT(NamesOf(part), ElementsAre("model.layers.1.self_attn.q_proj, k_proj, v_proj"));
   EXPECT_EQ(part.layers, 2);

@@ -5,7 +5,7 @@
 namespace godwit::quant {
 namespace {
 
-// Gives what it is asked for by name and lists nothing, so nothing in it is unexpected.
+// A source that finds tensors by name and lists none, so that none is unexpected.
 class Unlisted : public WeightSource {
  public:
   explicit Unlisted(const WeightSource& source) : source_(source) {}

@@ -11,12 +11,12 @@ namespace {
 
 constexpr float kLowest = -8, kHighest = 7;
 
-// What the largest magnitude becomes: some are clipped.
+// Trials of the code for the largest magnitude: some are clipped.
 constexpr int kTrials = 13;
 constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
 
-// With zero points: which part of the range from the least to the largest, and how far the zero
-// point is from where that puts it.
+// Trials with zero points. Each takes a part of the range from the least to the largest weight, and
+// a zero point at some distance from the one that the part implies.
 constexpr float kFirstPart = 0.7f, kPartStep = 0.025f;
 constexpr int kFarthestZero = 1;
 
@@ -50,7 +50,7 @@ class RowsInWork {
   std::span<const float> scales(int64_t lane) const { return Of(lane, std::span(scales_)); }
   std::span<const int8_t> zeros(int64_t lane) const { return Of(lane, std::span(zeros_)); }
 
-  // Scales of what row() holds, as row `lane`.
+  // Computes the scales of row() as row `lane`.
   void Scale(int64_t lane, std::span<const float> importance) {
     for (int64_t g = 0; g < columns_ / group_; ++g) {
       const auto w = std::span<const float>(row_).subspan(g * group_, group_);
@@ -66,7 +66,7 @@ class RowsInWork {
     }
   }
 
-  // Settles the integer for x in row `lane`. Returns what it stands for.
+  // Sets the integer of x in row `lane`, and returns its dequantized value.
   float Round(int64_t lane, int64_t column, float x) {
     const int64_t group = lane * (columns_ / group_) + column / group_;
     int8_t& integer = integers_[lane * columns_ + column];
@@ -87,7 +87,7 @@ class RowsInWork {
   std::vector<float> row_;
   std::vector<int8_t> integers_;  // [kRows, columns]
   std::vector<float> scales_;     // [kRows, groups]
-  std::vector<int8_t> zeros_;     // likewise
+  std::vector<int8_t> zeros_;     // [kRows, groups]
 };
 
 }  // namespace
@@ -132,7 +132,7 @@ ScaleAndZero GroupScaleAndZero(std::span<const float> w, std::span<const float> 
         qq += importance[i] * q * q;
       }
       if (!(qq > 0) || !(xq > 0)) continue;
-      // The error of the best scale for these integers is what is left of the squares of all.
+      // The error of these integers at their best scale is the sum of squares less the gain.
       const float gain = xq * (xq / qq) / (inverse * inverse);
       if (gain > best_gain) {
         best = {.scale = xq / qq / inverse, .zero = static_cast<int8_t>(zero)};

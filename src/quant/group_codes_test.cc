@@ -45,7 +45,7 @@ TEST(GroupScale, IsExactWhereIntegersAre) {
   EXPECT_GT(GroupScale(std::vector<float>(8, 0.0f), alike, DType::kF32), 0);
 }
 
-// No scale of a fine grid does better by more than the trials lie apart.
+// No scale of a fine grid is better by more than the distance of the trials.
 TEST(GroupScale, IsOfTheLeastWeightedError) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const std::vector<float> w = Random(32, seed);
@@ -76,13 +76,13 @@ TEST(GroupScaleAndZero, IsExactWhereIntegersAre) {
   EXPECT_EQ(ToInt4(-1.5f, found.scale, found.zero), -8);
   EXPECT_EQ(ToInt4(100, found.scale, found.zero), 7);
   EXPECT_EQ(ToInt4(-100, found.scale, found.zero), -8);
-  // Of one sign, the zero point is an end; of zeros there is a scale, too.
+  // If all have one sign, the zero point is an end. Zeros have a scale, too.
   EXPECT_EQ(
       GroupScaleAndZero(std::vector<float>{1, 15}, std::vector<float>{1, 1}, DType::kF32).zero, -8);
   EXPECT_GT(GroupScaleAndZero(std::vector<float>(8, 0.0f), w, DType::kF32).scale, 0);
 }
 
-// Weights that are no mirror image: less than half of the error without a zero point.
+// Weights that are not symmetric have less than half of the error without a zero point.
 TEST(GroupScaleAndZero, GainsWhereWeightsLieOnOneSide) {
   std::vector<float> w = Random(32 * 64, 1);
   for (float& x : w) x = std::abs(x);
@@ -116,7 +116,7 @@ TEST(QuantizeInGroups, EachGroupHasItsScale) {
   std::vector<float> values(8);
   matrix.Values(1, values);
   EXPECT_NEAR(values[7], -0.3f, 1e-6f);
-  // Integer + 8, the first one in the lower half.
+  // Codes are integer + 8, the first one in the lower half.
   EXPECT_EQ(matrix.packed[0], std::byte{0x0f});
   EXPECT_EQ(matrix.packed[1], std::byte{0x89});
 }
@@ -137,7 +137,7 @@ TEST(QuantizeInGroups, RefusesWhatIsNoNumberByName) {
   }
 }
 
-// Inputs that are much alike: what one weight loses another can make up for.
+// Inputs that are much alike, so that one weight can make up for another's error.
 class WithFeedback : public testing::Test {
  protected:
   static constexpr int64_t kInputs = 48, kRows = 21, kSamples = 300;
@@ -161,7 +161,7 @@ class WithFeedback : public testing::Test {
 
   float X(int64_t t, int64_t i) const { return x_[t * kInputs + i]; }
 
-  // Of the outputs on the samples.
+  // The error of the outputs on the samples.
   double Error(const GroupedMatrix& matrix) const {
     double error = 0;
     std::vector<float> values(kInputs);

@@ -32,7 +32,7 @@ LayersToLookAt PlanLook(const ModelFolder& model, const std::string& which, Smoo
   RefuseQuantized(model.config(), model.path());
   LayersToLookAt look{.chosen = ChooseLinears(model.tensors(), which),
                       .plan = PlanQuantization(model.spec(), model.tensors(), smooth, /*keep=*/{}),
-                      // One alpha for the model takes all of it.
+                      // One alpha for the model needs all layers.
                       .whole_model = alpha.search == AlphaSearch::kGlobal};
   std::vector<SmoothGroup>& groups = look.plan.smooth.groups;
   if (!look.whole_model) groups = GroupsOf(look.chosen, std::move(groups));
@@ -49,7 +49,7 @@ LayersSeen LookAtLayers(const Exec& exec, const ModelFolder& model, const Layers
   const Calibration calibration =
       Calibrate(exec, *decoder, pieces, ProgressOf(Stage::kCalibrating, hooks), scope);
   LayersSeen seen;
-  // Nothing is quantized, but a search for alpha asks what that would cost.
+  // No layer is quantized, but a search for alpha needs the cost of it.
   seen.smoothing = Smooth(exec, layers.plan, kDefaultScheme, calibration, alpha,
                           ProgressOf(Stage::kSmoothing, hooks));
   for (const LinearTensors* linear : layers.chosen.linears) {

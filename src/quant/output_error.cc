@@ -32,7 +32,7 @@ Weight FloatWeight(const Exec& exec, const MatrixPart& part,
       [&](int64_t row) -> const void* { return values.data() + row * inputs; }, DType::kF32);
 }
 
-// As it is, but for its divided rows.
+// The part unchanged, except for its divided rows.
 Weight ExactWeight(const Exec& exec, const MatrixPart& part, const Scaling& scaling) {
   const Scaling rows_alone{.row_divisors = scaling.row_divisors};
   return FloatWeight(
@@ -83,7 +83,7 @@ OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
     const auto exact = exec.workspace.Matrix<float>(rows.rows, outputs);
     const auto quantized = exec.workspace.Matrix<float>(rows.rows, outputs);
     ops::Linear(exec, rows, ExactWeight(exec, part, scaling), exact);
-    // As the checkpoint will hold it.
+    // The weight as the checkpoint will hold it.
     const Weight weight = scheme.has_groups()
                               ? GroupedWeight(exec, part, scaling, scheme)
                               : Int8Weight(exec, part, scaling, scheme, largest_input);

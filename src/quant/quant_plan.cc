@@ -11,10 +11,10 @@
 namespace godwit::quant {
 namespace {
 
-// Layers that are to be treated otherwise. Remembers which patterns were of use.
+// Patterns of layers with another treatment, and which patterns matched.
 class LayerPatterns {
  public:
-  // treatment: what is to be done to them, "stay in float"
+  // treatment: for messages, such as "stay in float"
   LayerPatterns(const std::vector<std::string>& patterns, std::string_view treatment)
       : treatment_(treatment) {
     for (const std::string& pattern : patterns) used_.emplace(pattern, false);
@@ -61,7 +61,7 @@ void Ignore(const LinearTensors& linear, QuantPlan& plan) {
   for (const MatrixPart& part : PartsOf(linear)) plan.ignore.push_back(ModuleName(part));
 }
 
-// The module of which all heads' are slices.
+// The module whose slices all heads' keys and values are.
 std::string KeysAndValues(const LatentTensors& latent) {
   return ModuleName(TensorInfo{.name = latent.keys.front().parts.front()->whole});
 }
@@ -91,7 +91,7 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
       if (of_8_bits.Match(linear)) plan.int8.insert(&linear);
     });
   }
-  // A tied one, too: readers have a module for it.
+  // A tied head counts, too: readers have a module for it.
   plan.ignore.push_back(spec.tied_head ? spec.names.head : ModuleName(tensors.head));
   kept.RefuseUnused();
   of_8_bits.RefuseUnused();

@@ -50,7 +50,7 @@ TEST(Plan, KeepsWhatPatternsName) {
               ElementsAre("model.layers.0.mlp.down_proj", "model.layers.1.self_attn.q_proj",
                           "model.layers.1.self_attn.k_proj", "model.layers.1.self_attn.v_proj",
                           "model.layers.1.mlp.down_proj", "lm_head"));
-  // Nothing of q, k and v is quantized there, so smoothing them would gain nothing.
+  // q, k and v stay in float there, so smoothing them would gain nothing.
   EXPECT_EQ(plan.smooth.groups.size(), 3);
   EXPECT_EQ(plan.smooth.left_out[0].name,
             "model.layers.1.input_layernorm -> q_proj, k_proj, v_proj");

@@ -41,7 +41,7 @@ ordered_json BitsandbytesBlock(float threshold, const std::vector<std::string>& 
 // targets: modules, or a class of them. Readers look for names first.
 ordered_json ConfigGroup(const Scheme& scheme, const std::vector<std::string>& targets) {
   const bool each_token = scheme.input == InputScale::kPerToken;
-  // Groups of outputs are channels whose scales repeat: every reader has those.
+  // Groups of outputs are written as channels whose scales repeat, which every reader supports.
   const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const char* strategy = scheme.has_groups() ? "group" : each_tensor ? "tensor" : "channel";
   ordered_json group = {{"targets", targets},

@@ -54,7 +54,7 @@ TEST(QuantizationBlock, HasTheCoreKeysAlone) {
 })");
 }
 
-// What transformers 5.23 writes, which reads what it knows of it.
+// The block of transformers 5.23, which ignores keys that it does not know.
 TEST(QuantizationBlock, OfBitsandbytes) {
   EXPECT_EQ(QuantizationBlock(FindScheme("llm-int8"), {"lm_head"}).dump(),
             R"({"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
@@ -82,7 +82,7 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
   }
 }
 
-// As the presets of compressed-tensors have it.
+// The block as in compressed-tensors' presets.
 TEST(QuantizationBlock, OfFourBits) {
   for (const char* name : {"w4a8", "w4a16", "w4a16-asym"}) {
     const auto block = QuantizationBlock(FindScheme(name), {});

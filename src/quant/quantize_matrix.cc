@@ -43,7 +43,7 @@ QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t 
     read(row, values);
     scales[row] = StoredScale(Largest(exec, values, name), stored);
   });
-  // Rounding keeps the order: the largest scale is that of the largest element.
+  // Rounding keeps the order, so the largest scale is that of the largest element.
   for (auto begin = scales.begin(); begin != scales.end();) {
     const auto end = begin + std::min(rows_per_scale, scales.end() - begin);
     std::fill(begin, end, *std::max_element(begin, end));

@@ -40,7 +40,7 @@ TEST(StoredScale, IsWhatTheCheckpointHolds) {
   EXPECT_EQ(ScaleType(DType::kF16), DType::kF32);
 }
 
-// However the scale was rounded, the largest weight of either sign stays one.
+// However the scale was rounded, the largest weight of either sign keeps its code.
 TEST(StoredScale, RoundingNeverSaturates) {
   for (int i = 0; i < 1000; ++i) {
     const float largest = 1 + static_cast<float>(i) / 1000;
@@ -68,7 +68,7 @@ TEST(QuantizeMatrix, AScaleForNeighbours) {
   EXPECT_EQ(result.integers, (std::vector<int8_t>{127, -13, 1, -127, 127}));
 }
 
-// 129.5 / 127 = 1.0197 is stored as 1.0234: that is what readers multiply with.
+// 129.5 / 127 = 1.0197 is stored as 1.0234, by which readers multiply.
 TEST(QuantizeMatrix, IntegersAreThoseOfTheStoredScale) {
   std::vector<float> row;
   for (int i = -200; i <= 200; ++i) row.push_back(static_cast<float>(i) * 0.6475f);

@@ -26,7 +26,7 @@ struct Calibrated {
   GroupedMatrices rounded;
 };
 
-// The first weight whose inputs such groups do not divide; null: there is none.
+// The first layer whose inputs are no multiple of the group. Null: there is none.
 const LinearTensors* FindUndivided(int64_t group, const QuantPlan& plan) {
   const auto found = std::ranges::find_if(plan.linears, [&](const LinearTensors* linear) {
     return !plan.int8.contains(linear) && linear->inputs() % group != 0;
@@ -48,7 +48,7 @@ void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
             : fmt::format("it can have 8 bits, --int8 '*.{}'", LastName(name)));
 }
 
-// What the layers see, and what follows from it.
+// Observes the layers' inputs, and smooths, rounds and sets input scales by them.
 Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const QuantPlan& plan,
                               const QuantizeOptions& options,
                               std::span<const std::vector<int32_t>> pieces,
@@ -77,7 +77,7 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   return result;
 }
 
-// Weights of norms as transformers has them, whatever else becomes of them.
+// Subtracts 1 from weights of norms that transformers stores less 1, besides any other change.
 void TakeOneOffGains(const ModelFolder& model, Scalings& scalings) {
   if (!GainsAreWhole(model)) return;
   for (const std::string& name : model.weights().Names()) {

@@ -7,7 +7,7 @@
 namespace godwit::quant {
 namespace {
 
-// [begin, end) of the layers, as many as may be looked at together.
+// Runs of neighbouring layers, each as long as their products fit into `bytes`.
 std::vector<std::span<const LinearTensors* const>> Runs(std::span<const LinearTensors* const> all,
                                                         int64_t bytes) {
   std::vector<std::span<const LinearTensors* const>> runs;

@@ -9,15 +9,15 @@ namespace godwit::quant {
 namespace {
 
 constexpr float kDamping = 0.01f;
-constexpr int64_t kBlock = 64;  // of rows that are factored before all others learn of them
+constexpr int64_t kBlock = 64;  // rows factored before the others are updated
 
 // y -= factor * x
 void Subtract(float factor, const float* x, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] -= factor * x[i];
 }
 
-// The upper triangle of a [n, n], positive definite, becomes M with a unit diagonal of which
-// a = M^T D M; D takes the place of the diagonal.
+// Factors the upper triangle of a [n, n], positive definite: a = M^T D M. M has a unit diagonal,
+// and D takes the place of the diagonal.
 void Factor(const Exec& exec, int64_t n, float* a) {
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock);
@@ -52,7 +52,7 @@ RoundingFeedback::RoundingFeedback(const Exec& exec, std::vector<float> products
     importance_.push_back(products[i * n + i] / divisor(i) / divisor(i));
     mean += importance_.back() / static_cast<double>(n);
   }
-  // Of inputs that were never anything but zero, any H will do.
+  // If inputs were always zero, any H will do.
   const float damping = mean > 0 ? kDamping * static_cast<float>(mean) : 1;
   for (float& x : importance_) x += damping;
   order_.resize(n);
@@ -60,7 +60,7 @@ RoundingFeedback::RoundingFeedback(const Exec& exec, std::vector<float> products
   std::ranges::stable_sort(order_,
                            [&](int64_t a, int64_t b) { return importance_[a] > importance_[b]; });
 
-  // Backwards, H is M^T D M with M upper triangular, which is (U + 1) D (U + 1)^T forwards.
+  // In reverse order, H is M^T D M with M upper triangular. In order that is (U + 1) D (U + 1)^T.
   std::vector<float>& backwards = feedback_;
   const auto at = [&](int64_t i) { return order_[n - 1 - i]; };
   exec.ParallelRows(n, n, [&](int64_t i) {
@@ -70,13 +70,13 @@ RoundingFeedback::RoundingFeedback(const Exec& exec, std::vector<float> products
     }
   });
   Factor(exec, n, backwards.data());
-  // M[n - 1 - k, n - 1 - j] is U_jk: turned around, row k has it at j.
+  // M[n - 1 - k, n - 1 - j] is U_jk, so that after the reversal row k has it at j.
   std::ranges::reverse(backwards);
 }
 
 void RoundingFeedback::Target(int64_t k, const float* errors, float* sums) const {
   const float* row = feedback_.data() + k * std::ssize(order_);
-  float even[kLanes] = {}, odd[kLanes] = {};  // two chains, which wait for each other less
+  float even[kLanes] = {}, odd[kLanes] = {};  // two independent chains are faster
   int64_t j = 0;
   for (; j + 2 <= k; j += 2) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {

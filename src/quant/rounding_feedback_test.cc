@@ -12,15 +12,14 @@ namespace {
 
 constexpr int64_t kLanes = RoundingFeedback::kLanes;
 
-// Of so many random inputs, H and what the rows of w aim at, one input after another, when all
-// values are rounded to integers.
+// H of n random inputs, and rows w to round to integers, one input after another.
 struct Problem {
   explicit Problem(int64_t inputs) : n(inputs), products(static_cast<size_t>(n * n)) {
     std::mt19937 random(static_cast<uint32_t>(n));
     std::normal_distribution<float> normal;
     std::vector<float> x(n);
     for (int64_t t = 0; t < 3 * n; ++t) {
-      float last = 0;  // neighbours are alike, and the later the louder
+      float last = 0;  // neighbours are alike, and later ones larger
       for (size_t i = 0; i < x.size(); ++i) {
         last = x[i] = (0.8f * last + normal(random)) * (1 + static_cast<float>(i % 7) / 7);
       }
@@ -35,8 +34,8 @@ struct Problem {
   std::vector<float> products, w;
 };
 
-// GPTQ as its paper has it (algorithm 1), in double: of the inverse of H, of which each step takes
-// the rest's.
+// The paper's GPTQ (algorithm 1), in double, with the inverse of H. Each step takes the inverse of
+// the remaining inputs.
 std::vector<double> Paper(const Problem& problem, const std::vector<int64_t>& order) {
   const auto n = static_cast<size_t>(problem.n);
   double mean = 0;
@@ -97,7 +96,7 @@ TEST(RoundingFeedback, RoundsAsGptqDoes) {
       EXPECT_GE(feedback.importance()[order[k - 1]], feedback.importance()[order[k]]);
     }
     const std::vector<double> want = Paper(problem, order);
-    // What is half way between two integers may fall to either side, and lead to others behind it.
+    // A value halfway between two integers may go either way, and change later ones.
     int64_t differ = 0;
     for (size_t i = 0; i < got.size(); ++i) differ += got[i] != want[i];
     EXPECT_LE(differ, std::ssize(got) / 100) << inputs;
@@ -115,7 +114,7 @@ TEST(RoundingFeedback, OfDividedInputs) {
   EXPECT_TRUE(std::ranges::equal(a.importance(), b.importance()));
 }
 
-// All inputs were zero: nothing is divided by that.
+// All inputs were zero, and no division by zero follows.
 TEST(RoundingFeedback, OfSilence) {
   const RoundingFeedback feedback(*TestExec(2), std::vector<float>(16), {});
   std::vector<float> w(4 * kLanes, 1.25f), errors(w.size());

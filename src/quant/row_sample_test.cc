@@ -5,7 +5,7 @@
 namespace godwit::quant::row_sample_test {
 namespace {
 
-// The numbers of the rows that are kept of `n`.
+// The numbers of the kept rows among `n`.
 std::vector<float> Kept(int n, int64_t capacity) {
   RowSample sample(capacity);
   for (int i = 0; i < n; ++i) {

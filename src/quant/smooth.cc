@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kLeastFactor = 1e-5f;
 
-// [channels] what the calibration saw, the most over all linear layers and columns of a channel.
+// [channels] The largest input in calibration, over all linear layers and columns of a channel.
 std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {
   std::vector<float> maxima(group.channels);
   for (const LinearTensors* linear : group.linears) {
@@ -27,7 +27,7 @@ std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration&
   return maxima;
 }
 
-// [channels] likewise the root mean square, over all linear layers and columns of a channel.
+// [channels] The root mean square in calibration, over all linear layers and columns of a channel.
 std::vector<float> RootMeanSquares(const SmoothGroup& group, const Calibration& calibration) {
   std::vector<double> squares(group.channels), rows(squares);
   for (const LinearTensors* linear : group.linears) {
@@ -45,7 +45,7 @@ std::vector<float> RootMeanSquares(const SmoothGroup& group, const Calibration& 
   return roots;
 }
 
-// [channels] of the weights, with what `scalings` have done to their rows.
+// [channels] The largest weights, after the division of their rows by `scalings`.
 std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
                                 const Scalings& scalings) {
   std::vector<float> maxima(group.channels);
@@ -63,8 +63,8 @@ std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
   return maxima;
 }
 
-// The factors nearest to `s` by which a norm's gain can be divided without being rounded: the gain
-// over what its type makes of gain / s. 1 where the type has no such number.
+// Changes `s` to the nearest factors that divide a norm's gain without rounding: gain over the
+// stored value of gain / s. 1 if the type has no such number.
 void MakeExact(const MatrixPart& gain, std::vector<float>& s) {
   const std::vector<std::byte> divided = ScaledBytes(gain, {.row_divisors = s});
   std::vector<float> before(s.size()), after(s.size());
@@ -77,8 +77,8 @@ void MakeExact(const MatrixPart& gain, std::vector<float>& s) {
   }
 }
 
-// What the factors of a group follow from: maxima of activations and weights, or, where weights
-// have groups, root mean squares of activations alone.
+// Sizes that determine a group's factors: maxima of activations and weights. If weights have
+// groups: root mean squares of activations alone.
 struct GroupSizes {
   std::vector<float> activations, weights;  // [channels]
 };
@@ -100,8 +100,8 @@ OutputError GroupError(const Exec& exec, const QuantPlan& plan, const SmoothGrou
   OutputError error;
   for (const LinearTensors* linear : group.linears) {
     const auto seen = calibration.find(ModuleName(*linear));
-    if (seen == calibration.end()) continue;  // an expert that nobody asked
-    if (std::ranges::find(plan.linears, linear) == plan.linears.end()) continue;  // kept
+    if (seen == calibration.end()) continue;  // an expert that no token went to
+    if (std::ranges::find(plan.linears, linear) == plan.linears.end()) continue;  // kept in float
     const auto largest = LargestInputs(*linear, calibration, scalings);
     error.Add(LinearOutputError(exec, *linear, seen->second.sample.rows(), scalings,
                                 plan.SchemeOf(*linear, scheme), std::ranges::max(largest)));
@@ -157,7 +157,7 @@ Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
   const bool search = options.search != AlphaSearch::kNone;
   const bool per_group = options.search == AlphaSearch::kPerGroup;
   const std::vector<float> alphas = search ? AlphaGrid() : std::vector{options.alpha};
-  // What has been settled so far; with kGlobal, for each alpha by itself.
+  // Scalings that are settled so far. With kGlobal, each alpha has its own.
   std::vector<Scalings> settled(per_group ? 1 : alphas.size());
   std::vector<double> curve(alphas.size());
   Smoothing result;

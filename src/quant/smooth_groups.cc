@@ -55,12 +55,12 @@ class Finder {
   SmoothGroups found_;
 };
 
-// Names what reads the channels: "a.input_layernorm -> q_proj, k_proj, v_proj".
+// Names the layers that read the channels: "a.input_layernorm -> q_proj, k_proj, v_proj".
 void Finder::Add(const std::string& from, SmoothGroup group) {
   group.name = from + " ->";
   for (const LinearTensors* linear : group.linears) {
     for (const MatrixPart& part : PartsOf(*linear)) {
-      // Experts have the same names over and over.
+      // Experts share their names.
       const std::string name = LastName(ModuleName(part));
       if (group.name.find(" " + name) != std::string::npos) continue;
       group.name += (group.name.ends_with("->") ? " " : ", ") + name;
@@ -81,7 +81,8 @@ void Finder::NormGroups(const LayerTensors& layer) {
     const LatentTensors& latent = layer.latent;
     const bool narrow = spec_.latent->query_rank > 0;
     attention = {narrow ? &latent.query_down : &latent.query, &latent.kv_down};
-    // What the other one makes is cached, and read as keys and as values.
+    // Outputs of kv_down's norm are cached, and read as keys and as values, so only the queries'
+    // norm counts.
     if (narrow) NormGroup(latent.query_norm, {&latent.query});
   }
   if (shared) attention.insert(attention.end(), mlp.begin(), mlp.end());
@@ -99,7 +100,7 @@ void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*
   }
   const std::string name = ModuleName(*norm.weight);
   if (spec_.topology == Topology::kPostNorm) {
-    // What reads it here is behind the other norm; whatever does, the residual stream reads it too.
+    // The residual stream reads this norm's output, besides the layers behind the other norm.
     found_.left_out.push_back({name, "the residual stream goes through this norm, too"});
     return;
   }
@@ -117,8 +118,8 @@ void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*
   Add(name, std::move(group));
 }
 
-// What attention puts out is a mean of values, channel by channel. The query heads of a group read
-// the same KV head, so they share its channels.
+// Smooths the values: attention's output is a mean of values, channel by channel. The query heads
+// of a group read the same KV head, so they share its channels.
 void Finder::ValueGroup(const LayerTensors& layer) {
   const LinearTensors& qkv = layer.qkv;
   const int64_t dim = spec_.head_dim;
@@ -154,7 +155,8 @@ void Finder::ValueGroup(const LayerTensors& layer) {
   Add(name, std::move(group));
 }
 
-// act(gate) * up is linear in up, and relu(up / s) is relu(up) / s.
+// Smooths the MLP's inner channels: act(gate) * up is linear in up, and relu(up / s) is relu(up) /
+// s.
 void Finder::MlpGroup(const MlpSpec& spec, const MlpTensors& mlp) {
   const std::vector<MatrixPart> parts = PartsOf(mlp.up);
   const std::string name = ModuleName(parts.back());

@@ -1,4 +1,4 @@
-// That the groups are exact is shown on every family by tests/quant. Here: which ones there are.
+// The groups that each family has. tests/quant shows on every family that they are exact.
 #include "quant/smooth_groups.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ Found Describe(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind 
   return found;
 }
 
-// Of the first layer of a golden model.
+// Groups of the first layer of a golden model.
 Found OfGolden(const std::string& name, SmoothKind kind) {
   const std::filesystem::path folder =
       std::filesystem::path(GODWIT_SOURCE_DIR "/tests/golden") / name;
@@ -128,7 +128,7 @@ TEST(SmoothGroups, WhatIsNotLinearIsLeftOut) {
   EXPECT_THAT(OfGolden("mpt/storywriter", SmoothKind::kAll).left_out,
               testing::Contains("transformer.blocks.0.attn.Wqkv: values are clipped to a range, "
                                 "which is not linear"));
-  // A ReLU is not, but it does not change under positive factors.
+  // A ReLU is not linear, but positive factors pass through it.
   EXPECT_THAT(OfGolden("opt/untied", SmoothKind::kAll).left_out, IsEmpty());
 }
 

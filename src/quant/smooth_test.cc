@@ -28,7 +28,7 @@ TEST(SmoothingFactor, SilentAndUnreadChannelsStay) {
   }
 }
 
-// One layer of a Llama whose linear layers have all seen the same: |x| up to 9 in each channel.
+// One layer of a Llama whose linear layers all saw the same inputs: |x| up to 9 in each channel.
 class SmoothTest : public testing::Test {
  protected:
   static DecoderSpec OneLayer() {
@@ -80,7 +80,7 @@ TEST_F(SmoothTest, TheWeightsOfAGroupCountTogether) {
     Fill(layer_ + "self_attn." + name + ".weight", 0.25f);
   }
   model_.weights.Set(layer_ + "self_attn.k_proj.weight", 16 + 3, -4);  // row 1, column 3
-  for (int64_t row = 0; row < 16; ++row) {  // channel 5 is read by nobody
+  for (int64_t row = 0; row < 16; ++row) {                             // no layer reads channel 5
     model_.weights.Set(layer_ + "self_attn.q_proj.weight", row * 16 + 5, 0);
     if (row >= 8) continue;
     model_.weights.Set(layer_ + "self_attn.k_proj.weight", row * 16 + 5, 0);
@@ -104,7 +104,7 @@ TEST_F(SmoothTest, TheWeightsOfAGroupCountTogether) {
   EXPECT_TRUE(result.curve.empty());
 }
 
-// The rows of v are divided first, and its columns are then measured as they have become.
+// The rows of v are divided first, and its columns are then measured after that.
 TEST_F(SmoothTest, RowsAreSettledBeforeColumns) {
   Fill(layer_ + "self_attn.o_proj.weight", 0.25f);
   for (const char* name : {"q_proj", "k_proj"}) {
@@ -118,7 +118,8 @@ TEST_F(SmoothTest, RowsAreSettledBeforeColumns) {
   EXPECT_EQ(result.scalings.at(layer_ + "self_attn.v_proj.bias").row_divisors, v.row_divisors);
 }
 
-// Dividing by the factor and rounding to bf16 gives a gain which times the factor is the old one.
+// A gain divided by its factor and rounded to bf16 gives the old gain when multiplied by the
+// factor.
 TEST_F(SmoothBf16Test, GainsAreDividedExactly) {
   const std::string name = layer_ + "input_layernorm.weight";
   model_.weights.Set(name, 2, 0);
@@ -135,7 +136,7 @@ TEST_F(SmoothBf16Test, GainsAreDividedExactly) {
 }
 
 TEST_F(SmoothTest, ASearchFindsTheLeastError) {
-  // An outlier in one channel of the activations: some of it has to go into the weights.
+  // An outlier in one channel of the activations, part of which must move into the weights.
   Calibration seen = Seen();
   for (auto& [name, statistics] : seen) {
     RowSample sample;
@@ -155,7 +156,7 @@ TEST_F(SmoothTest, ASearchFindsTheLeastError) {
   EXPECT_EQ(global.alphas[0], AlphaGrid()[least]);
   EXPECT_LT(global.curve[least], 0.5 * global.curve.front());
   EXPECT_LT(global.curve[least], 0.5 * global.curve.back());
-  // What it settled on is what this alpha gives by itself.
+  // The chosen alpha gives the same result by itself.
   const Smoothing fixed = Run(SmoothKind::kNorm, seen, {.alpha = global.alphas[0]});
   const std::string norm = layer_ + "input_layernorm.weight";
   EXPECT_EQ(fixed.scalings.at(norm).row_divisors, global.scalings.at(norm).row_divisors);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = 16 << 20;
 
-// Tensor name -> the linear layer that it is quantized in.
+// Tensor name -> the linear layer in which it is quantized.
 std::map<std::string, const LinearTensors*, std::less<>> QuantizedTensors(const QuantPlan& plan) {
   std::map<std::string, const LinearTensors*, std::less<>> quantized;
   for (const LinearTensors* linear : plan.linears) {
@@ -33,13 +33,13 @@ std::map<std::string, const LinearTensors*, std::less<>> QuantizedTensors(const 
   return quantized;
 }
 
-// What becomes of a tensor that is not written as it lies.
+// The parts that are written in place of a tensor.
 std::vector<MatrixPart> WrittenParts(const TensorInfo& tensor, const QuantPlan& plan) {
   const auto unstacked = plan.unstacked.find(tensor.name);
   return unstacked == plan.unstacked.end() ? std::vector{WholeTensor(tensor)} : unstacked->second;
 }
 
-// Of "pack-quantized": bytes of integer + 128, rows padded to whole words.
+// The codes of "pack-quantized": bytes of integer + 128, rows padded to whole words.
 std::vector<std::byte> PackedBytes(const QuantizedMatrix& matrix, int64_t columns) {
   const auto row_bytes = static_cast<size_t>((columns + 3) / 4 * 4);
   std::vector<std::byte> bytes(matrix.scales.size() * row_bytes);
@@ -50,7 +50,8 @@ std::vector<std::byte> PackedBytes(const QuantizedMatrix& matrix, int64_t column
   return bytes;
 }
 
-// Likewise zero points + 8, where neighbouring rows share a word: [rows / 8, groups].
+// The zero points of "pack-quantized": + 8, where neighbouring rows share a word: [rows / 8,
+// groups].
 std::vector<std::byte> PackedZeros(const GroupedMatrix& matrix) {
   const int64_t groups = matrix.columns / matrix.group;
   std::vector<std::byte> bytes((matrix.rows + 7) / 8 * groups * 4);
@@ -143,7 +144,7 @@ class CheckpointWriter {
     if (!matrix.zeros.empty()) writer_.Write(part.name + "_zero_point", PackedZeros(matrix));
   }
 
-  // A scale that is a float / 127 is the same after times 127 and / 127.
+  // A scale that is a float / 127 survives times 127 and / 127.
   void WriteMaxima(const std::string& module, std::vector<float> scales) {
     for (float& scale : scales) scale *= 127;
     WriteScales(module + ".SCB", scales, DType::kF32);
@@ -183,11 +184,11 @@ void WriteConfig(const WriteInput& input, const fs::path& to) {
   if (!file) ThrowErrno(path, "write");
 }
 
-// The tokenizer, the licence, whatever else lies there.
+// Copies the tokenizer, the licence and any other file.
 void CopyOtherFiles(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path name = entry.path().filename();
-    const bool is_left = HoldsWeights(name) && name != DraftHeads::kFileName;  // they still fit
+    const bool is_left = HoldsWeights(name) && name != DraftHeads::kFileName;  // heads still fit
     if (!entry.is_regular_file() || name == "config.json" || is_left) continue;
     std::error_code error;
     fs::copy_file(entry.path(), to / name, error);

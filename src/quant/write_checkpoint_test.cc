@@ -27,7 +27,7 @@ std::vector<float> Floats(const TensorInfo& tensor) {
   return values;
 }
 
-// A model in a folder, quantized by a scheme into another.
+// A model in a folder, quantized by a scheme into another folder.
 class WriteTest : public testing::TestWithParam<DType> {
  protected:
   WriteTest() {
@@ -66,7 +66,7 @@ class WriteTest : public testing::TestWithParam<DType> {
     return place_.path() / to;
   }
 
-  // The float model that the checkpoint stands for: integers times scales.
+  // The float model that the checkpoint represents: integers times scales.
   std::unique_ptr<WeightSource> Dequantized(const WeightSource& source) const {
     auto weights = std::make_unique<FakeWeights>();
     for (const std::string& name : model_.weights.Names()) {
@@ -124,7 +124,7 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
   }
   EXPECT_EQ(source->Names().size(), model_.weights.Names().size() + 14);
 
-  // The integers are those of the smoothed weight against the stored scale.
+  // The integers are those of the smoothed weight by the stored scale.
   const TensorInfo& old = *model_.weights.Find(k + ".weight");
   const auto scales = Floats(*source->Find(k + ".weight_scale"));
   std::vector<float> row(16);
@@ -137,7 +137,7 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
   }
 }
 
-// Of 16 at most, and those of a tensor alone.
+// Groups of at most 16 outputs, and one group for a whole tensor.
 TEST_P(WriteTest, GroupsAreChannelsWhoseScalesRepeat) {
   const auto source = OpenWeights(Quantize("zeroquant", "to"));
   const auto scale = [&](const std::string& module, size_t outputs) {
@@ -180,7 +180,7 @@ TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
   EXPECT_NE(logits, expected);
 }
 
-// Groups of 8, since the model is that small; half of its weights come from elsewhere.
+// Groups have 8 inputs, because the model is that small. Half of the weights come from elsewhere.
 TEST_P(WriteTest, FourBitsAreThoseOfTheirFormat) {
   const std::string module = "model.layers.1.self_attn.k_proj", name = module + ".weight";
   GroupedMatrix matrix{.rows = 8, .columns = 16, .group = 8};

@@ -23,7 +23,7 @@
 namespace godwit::quant {
 namespace {
 
-// The scheme's type, or the next one whose blocks divide rows of so many columns.
+// The scheme's type, or the next one whose blocks divide rows of this many columns.
 const GgufTensorType& TypeFor(std::string_view wanted, int64_t columns) {
   for (const std::string_view name : {wanted, std::string_view("Q8_0"), std::string_view("F16")}) {
     const GgufTensorType& type = *FindGgufTensorType(name);
@@ -41,7 +41,7 @@ class PartRows {
     }
     if (part.sources.empty()) return;
     const TensorInfo& first = *part.sources.front();
-    // A vector is one row, but for its order. That of a matrix of all experts goes on.
+    // A vector is one row, in its order. All experts' matrices follow each other.
     vector_ = first.shape.size() < 2;
     rows_of_source_ = vector_ ? 1 : first.shape[0];
     columns_ = first.NumElements() / rows_of_source_;
@@ -120,7 +120,7 @@ class GgufWriter {
     exec_.ParallelRows(count, rows.columns(), [&](int64_t i) {
       std::vector<float> row(rows.columns());
       rows.Read(begin + i, row);
-      // Not a number compares with nothing.
+      // NaN fails every comparison.
       if (!std::ranges::all_of(row, [&](float x) { return std::abs(x) <= largest; })) {
         beyond = true;
         return;

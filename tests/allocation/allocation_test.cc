@@ -1,8 +1,8 @@
-// Decoding allocates nothing: after a few steps that find their sizes, every one of 100 steps makes
-// no call of operator new.
+// Decode allocates nothing: after a few steps that find their sizes, none of 100 steps calls
+// operator new.
 //
-// Two things are outside: pages of the KV cache come from the system, and their table grows with
-// them, as vectors do; sequence.tokens is the caller's output, for which the caller reserves.
+// Two things do not count. Pages of the KV cache come from the system, and their table grows with
+// them as vectors do. sequence.tokens is the caller's output, for which the caller reserves.
 
 #include <gtest/gtest.h>
 
@@ -29,8 +29,8 @@ void* Allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// The other forms (arrays, nothrow) end up in these. Not inlined: GCC would see free() on what new
-// returned, and warn.
+// The other forms (arrays, nothrow) end up in these. They are not inlined: otherwise GCC would warn
+// of free() on memory from new.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   return Allocate(bytes, alignof(std::max_align_t));
 }
@@ -55,13 +55,13 @@ struct Case {
   DType kv_type;
   int threads;
   SamplerOptions sampler;
-  std::optional<DType> weights = std::nullopt;  // none: as the golden is computed
+  std::optional<DType> weights = std::nullopt;  // none: the golden's own
 };
 
 class AllocationTest : public testing::TestWithParam<Case> {};
 
 TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
-  // The 100 steps cross position 1024: a 17th page, a second stretch of attention.
+  // The 100 steps cross position 1024, which takes a 17th page and a second stretch of attention.
   constexpr int64_t kPrompt = 960, kWarmUp = 40, kSteps = 100, kChunk = 64;
   const ModelRunner runner(
       GoldenRoot() / GetParam().model,
@@ -75,7 +75,7 @@ TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
     std::vector<Participant> participants;
     sequences.reserve(texts);
     for (size_t i = 0; i < texts; ++i) {
-      // Not all at the same place of a page; the last of eight is still short.
+      // The texts stand at different places of a page; the last of eight is still short.
       const auto prompt = static_cast<size_t>(i == 7 ? 1 : kPrompt - 5 * static_cast<int64_t>(i));
       sequences.push_back(
           {.tokens = std::vector<int32_t>(prompt, 7),
@@ -83,7 +83,7 @@ TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
                {.kv = GetParam().kv, .kv_type = GetParam().kv_type, .context = 4096}),
            .sampler = Sampler(GetParam().sampler, static_cast<int32_t>(runner.spec().vocab_size))});
       sequences.back().tokens.reserve(4096);
-      sequences.back().cache->Reserve(4096);  // the table keeps its room
+      sequences.back().cache->Reserve(4096);  // the table keeps its capacity
       sequences.back().cache->Truncate(0);
       participants.push_back(
           {.sequence = &sequences.back(), .strategy = &strategy, .max_tokens = kChunk});

@@ -15,7 +15,7 @@ namespace godwit::faults {
 namespace {
 
 std::mutex mutex;
-int calls_left = -1;  // before the one that fails; negative: none does
+int calls_left = -1;  // before the failing one; negative: none fails
 bool fails_for_good = false;
 Kind fault = Kind::kError;
 int fault_error = 0;
@@ -51,7 +51,7 @@ std::string StopFailing() {
 
 }  // namespace godwit::faults
 
-// The real ones, below the C library's.
+// The real functions, below the C library's.
 extern "C" {
 
 using godwit::faults::Fails;

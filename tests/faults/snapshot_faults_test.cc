@@ -1,6 +1,5 @@
-// Saving and going on from what was saved, on a system of which every call fails in turn: an error
-// or none, and nothing is lost that was complete, nothing is half there, and the next try goes
-// well.
+// Saving and restoring snapshots on a system whose calls fail in turn. Each failure gives an error
+// or none. No complete snapshot is lost, no half one appears, and the next try succeeds.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ KvCache CacheOf(int64_t text, int64_t length) {
   return cache;
 }
 
-// What is found of the text is what was written.
+// Any text that is found is what was written. Returns its length.
 int64_t Look(SnapshotFolder& folder, int text, int64_t length) {
   const auto pieces = folder.Longest(kFacts, Text(text, length));
   if (pieces.empty()) return 0;

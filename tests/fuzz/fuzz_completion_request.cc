@@ -29,7 +29,7 @@ void CheckFill(const chat::CompletionRequest& request) {
   Require(request.fill && request.answers() == 1 && !request.is_chat(), "a text with one hole");
 }
 
-// parse: a request out of a body.
+// parse: reads a request from a body.
 template <typename Parse>
 void CheckRefusal(const Parse& parse) {
   try {
@@ -42,8 +42,7 @@ void CheckRefusal(const Parse& parse) {
 
 }  // namespace
 
-// The body of a request, as it comes from anybody, for the paths of completions, responses,
-// messages and texts with a hole.
+// The body of a request from anybody, for the paths of completions, responses, messages and infill.
 void FuzzCompletionRequest(std::span<const uint8_t> input) {
   Accepts([&] {
     const auto body = ParseOrderedJson(AsText(input), "the body", {.reject_duplicate_keys = true});

@@ -60,7 +60,7 @@ void ReadEveryKey(const HfConfig& config, int depth) {
   }
 }
 
-// A description that is accepted has sizes that arithmetic can be done with.
+// An accepted description has sizes that arithmetic can use.
 void Describe(const HfConfig& config) {
   const DecoderSpec spec = DescribeModel(config);
   Require(spec.hidden_size > 0 && spec.layers > 0 && spec.vocab_size > 0, "sizes are positive");

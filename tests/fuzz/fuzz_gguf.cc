@@ -47,11 +47,11 @@ void CheckTensors(const GgufContents& contents, std::span<const std::byte> file)
     sum += Sum(tensor.bytes);
     end = tensor.offset_bytes + tensor.bytes.size();
   }
-  volatile uint64_t keep = sum;  // the reads above are what the address sanitizer looks at
+  volatile uint64_t keep = sum;  // the address sanitizer checks the reads above
   static_cast<void>(keep);
 }
 
-// Whatever type a value has, asking for any other is a refusal.
+// A value read as any other type than its own is refused.
 void CheckValues(const GgufContents& contents) {
   const GgufMetadata metadata(contents.values, "fuzz.gguf");
   for (const auto& entry : contents.values) {
@@ -70,7 +70,7 @@ void CheckValues(const GgufContents& contents) {
   }
 }
 
-// What the model is made of, up to the tensors that are loaded.
+// Describes the model, up to the tensors that would be loaded.
 void CheckModel(const GgufContents& contents) {
   Accepts([&] {
     const GgufMetadata metadata(contents.values, "fuzz.gguf");

@@ -7,7 +7,7 @@
 namespace godwit::fuzz {
 namespace {
 
-// Answers with what it was asked, in one piece or in several.
+// Answers with the request's body, in one piece or in several.
 void Answer(server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
   Require(request.body.size() <= 4096, "bodies have a limit");
   Require(request.path.find('?') == request.path.npos, "a path has no query");
@@ -19,7 +19,7 @@ void Answer(server::HttpRequest request, std::shared_ptr<server::HttpReply> repl
 
 }  // namespace
 
-// All that a client says on one connection.
+// The bytes that a client sends on one connection.
 void FuzzHttp(std::span<const uint8_t> input) {
   static server::HttpServer server({.port = 0, .most_body_bytes = 4096, .most_header_bytes = 2048},
                                    Answer);

@@ -17,7 +17,7 @@ std::filesystem::path Folder() {
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "tests/data/tokenizers/byte_level";
 }
 
-// By what may come, and chance.
+// Chooses among the allowed tokens by chance.
 int32_t Choose(const std::vector<uint32_t>& allowed, std::mt19937& random) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < 32 * allowed.size(); ++i) {
@@ -32,7 +32,7 @@ bool IsJson(const std::string& text) {
   try {
     return !nlohmann::json::parse(text).is_discarded();
   } catch (const nlohmann::json::out_of_range&) {
-    return true;  // a number that is none of a computer
+    return true;  // a number that no computer type holds
   } catch (const nlohmann::json::parse_error&) {
     return false;
   }
@@ -40,8 +40,8 @@ bool IsJson(const std::string& text) {
 
 }  // namespace
 
-// A schema out of anybody's request: a text that keeps to it is JSON. The fuzzer does not see into
-// the process that does it, as with templates.
+// A schema of anybody's request: a text that follows it is JSON. The fuzzer does not see into the
+// process that checks it, as with templates.
 void FuzzJsonSchema(std::span<const uint8_t> input) {
   static const JsonGrammar grammar([] { return ReadTokenizerFile(Folder()); }, {kEnd});
   static const auto tokenizer = LoadTokenizer(Folder());

@@ -11,7 +11,8 @@ namespace {
 
 constexpr auto kAlignment = static_cast<size_t>(PackedHeader::kAlignment);
 
-// A file as packed_header.h describes it, with a right checksum, or no fuzzer would come further.
+// A file as packed_header.h describes it. Its checksum is right, because otherwise no input would
+// get further.
 std::vector<std::byte> FileOf(size_t parts_bytes, std::span<const std::byte> json) {
   std::vector<std::byte> file = PackedBeginning();
   file.resize(kAlignment + parts_bytes);
@@ -33,7 +34,7 @@ void CheckHeader(std::span<const std::byte> file) {
     end = part.offset + part.bytes;
     Require(end <= std::ssize(file), "parts lie in the file");
   }
-  // What was read is what would be written.
+  // Writing the parsed header again gives the same bytes.
   std::vector<std::byte> again(file.begin(), file.begin() + end);
   const std::vector<std::byte> written = PackedEnd(header);
   again.insert(again.end(), written.begin(), written.end());
@@ -43,10 +44,10 @@ void CheckHeader(std::span<const std::byte> file) {
 
 }  // namespace
 
-// The first two bytes: how many bytes the parts take; then the JSON.
+// The first two bytes are the number of bytes of the parts; the JSON follows.
 void FuzzPacked(std::span<const uint8_t> input) {
   const auto bytes = std::as_bytes(input);
-  Accepts([&] { ParsePackedHeader(bytes, "f"); });  // anything at all
+  Accepts([&] { ParsePackedHeader(bytes, "f"); });  // any bytes
   if (input.size() < 2) return;
   const size_t parts_bytes = input[0] + 256 * size_t{input[1]};
   const std::vector<std::byte> file = FileOf(parts_bytes, bytes.subspan(2));

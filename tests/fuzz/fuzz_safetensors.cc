@@ -34,7 +34,7 @@ void CheckAccepted(const SafetensorsContents& contents, std::span<const std::byt
     for (const std::byte b : tensor.bytes) sum += static_cast<unsigned>(b);
   }
   Require(end == file.size(), "tensors cover the file");
-  volatile unsigned keep = sum;  // the reads above are what the address sanitizer looks at
+  volatile unsigned keep = sum;  // the address sanitizer checks the reads above
   static_cast<void>(keep);
 }
 
@@ -63,8 +63,8 @@ constexpr Type kTypes[] = {{"F32", 32}, {"BF16", 16}, {"I64", 64},    {"U8", 8},
 constexpr uint64_t kOddNumbers[] = {uint64_t{1} << 32, uint64_t{1} << 62, uint64_t{1} << 63,
                                     ~uint64_t{0},      ~uint64_t{0} - 7,  uint64_t{1} << 61};
 
-// A header in which every number is right but those that the input chose to disturb: mutations of
-// JSON text hardly ever get two tensors and their offsets nearly right at once.
+// A header whose numbers are right except for those that the input disturbs. Mutations of JSON text
+// hardly ever get two tensors and their offsets nearly right at once.
 void ParseGeneratedLayout(std::span<const uint8_t> input) {
   const auto next = [&] {
     if (input.empty()) return uint8_t{0};
@@ -107,12 +107,13 @@ void ParseGeneratedLayout(std::span<const uint8_t> input) {
 }  // namespace
 
 void FuzzSafetensors(std::span<const uint8_t> input) {
-  // 0xff starts no JSON and no plausible length.
+  // 0xff begins no JSON and no plausible length.
   if (!input.empty() && input[0] == 0xff) return ParseGeneratedLayout(input.subspan(1));
   ParseFile(std::as_bytes(input));
 
-  // Again with a length field that fits: header up to the first zero byte, the rest is data. By
-  // itself the fuzzer hardly ever keeps the length in step with the header that it mutates.
+  // Parses again with a length field that fits: the header ends at the first zero byte, the rest is
+  // data. By itself the fuzzer hardly ever keeps the length in step with the header that it
+  // mutates.
   const std::string_view text = AsText(input);
   const size_t header_bytes = std::min(text.find('\0'), text.size());
   ParseFile(

@@ -6,7 +6,7 @@
 
 namespace godwit::fuzz {
 
-// A tokenizer.model, up to the text that is sent to the process of the tokenizer.
+// A tokenizer.model, up to the text for the tokenizer's process.
 void FuzzSentencePiece(std::span<const uint8_t> input) {
   Accepts([&] {
     const Vocabulary vocabulary = ParseSentencePieceModel(AsText(input), "tokenizer.model");

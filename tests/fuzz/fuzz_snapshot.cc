@@ -18,7 +18,8 @@ void Put(std::vector<std::byte>& file, size_t at, T value) {
   std::memcpy(file.data() + at, &value, sizeof(value));
 }
 
-// A file as snapshot_header.h describes it, with a right checksum, or no fuzzer would come further.
+// A file as snapshot_header.h describes it. Its checksum is right, because otherwise no input would
+// get further.
 std::vector<std::byte> FileOf(std::string_view json, size_t tokens, size_t pages, size_t blocks) {
   const size_t written = 40 + json.size() + 4 * tokens + 8 * pages;
   const size_t header = (written + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
@@ -35,7 +36,7 @@ std::vector<std::byte> FileOf(std::string_view json, size_t tokens, size_t pages
   return file;
 }
 
-// An index as saved_index.h describes it: the input is its header behind the checksum, and the
+// An index as saved_index.h describes it. The input is the header behind the checksum, and the
 // rest.
 void FuzzIndex(size_t parts, size_t kind_bytes, std::span<const uint8_t> input) {
   std::vector<std::byte> file(40 + input.size());
@@ -60,9 +61,9 @@ void FuzzIndex(size_t parts, size_t kind_bytes, std::span<const uint8_t> input) 
 
 }  // namespace
 
-// The first three bytes: tiles, pages and blocks behind the header; then the JSON.
+// The first three bytes are the tiles, pages and blocks behind the header; the JSON follows.
 void FuzzSnapshot(std::span<const uint8_t> input) {
-  Accepts([&] { ParseSnapshotHeader(std::as_bytes(input), "f"); });  // anything at all
+  Accepts([&] { ParseSnapshotHeader(std::as_bytes(input), "f"); });  // any bytes
   Accepts([&] { ParseIndex(std::as_bytes(input), "f"); });
   if (input.size() < 3) return;
   FuzzIndex(input[0], input[1], input.subspan(2));

@@ -5,8 +5,8 @@
 
 namespace godwit::fuzz {
 
-// A chat template, as whoever published a model wrote it. The fuzzer does not see into the process
-// in which it runs: it tries what the dictionary and the corpus suggest.
+// A chat template, as a model's publisher wrote it. The fuzzer does not see into the process that
+// runs it, and so tries what the dictionary and the corpus suggest.
 void FuzzTemplate(std::span<const uint8_t> input) {
   ChatInput chat;
   chat.messages = {{{"role", "system"}, {"content", "Be brief."}},

@@ -32,7 +32,7 @@ void FuzzTokenizerConfig(std::span<const uint8_t> input) {
       Require(!chat_template || chat_template->what.starts_with(file.path().string()),
               "a template says where it was found");
     } catch (const Error& error) {
-      // Several templates, and none of them is the default: the user has to choose.
+      // Several templates, none of them the default: the user has to choose.
       if (error.kind() != ErrorKind::kInput) throw;
     }
   });

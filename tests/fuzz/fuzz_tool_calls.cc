@@ -44,7 +44,7 @@ void Try(std::string_view text, const chat::AnswerForm& form) {
 
 }  // namespace
 
-// What a model says, of which nobody knows what it is: the same however it comes in pieces.
+// Arbitrary output of a model, which is read the same in any pieces.
 void FuzzToolCalls(std::span<const uint8_t> input) {
   const std::string_view text = AsText(input);
   Try(text, {});

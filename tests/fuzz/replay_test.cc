@@ -1,5 +1,5 @@
-// Every input in the corpus goes through its fuzz target in the ordinary build as well, so that
-// what the fuzzer once found stays fixed where there is no clang.
+// Every input of the corpus goes through its fuzz target in the ordinary build as well. Faults that
+// the fuzzer found stay fixed where there is no clang.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// tokenizer.json and chat templates run in a process of their own, too far away for a fuzzer to see
-// what an input reaches: these are replayed, too, whole and damaged in many places.
+// tokenizer.json and chat templates run in a process of their own, where a fuzzer does not see what
+// an input reaches. They are therefore replayed here, whole and damaged in many places.
 #include <random>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Tiny models in GGUF files, of every type and architecture that is read, against the logits that
-// transformers computes with the numbers in them (tools/make_gguf_goldens.py).
+// Tiny models in GGUF files, of every type and architecture that can be read, against the logits
+// that transformers computes from their numbers (tools/make_gguf_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ class GgufGoldenTest : public testing::TestWithParam<std::string> {
   const Reference reference_;
 };
 
-// Blocks are multiplied as they are (model/block_weights_test.cc), and their inputs in 8 bits.
-// Measured: 6.9 % in the worst, bf16 2.8 %.
+// Blocks are multiplied as stored (model/block_weights_test.cc), with inputs in 8 bits. Measured:
+// 6.9 % in the worst, bf16 2.8 %.
 TEST_P(GgufGoldenTest, LoadedAsTheyComeTheyStayClose) {
   const ModelRunner runner = Load(model_, std::nullopt);
   const double rms = Compare(Logits(runner), reference_.logits).rms;
@@ -71,8 +71,7 @@ TEST_P(GgufGoldenTest, LoadedAsTheyComeTheyStayClose) {
                                           : DType::kGrouped);
 }
 
-// Rows are quantized from the numbers that the blocks stand for. Measured: 4.6 %, and 7.9 % in the
-// worst.
+// Rows are quantized from the numbers of the blocks. Measured: 4.6 %, and 7.9 % in the worst.
 TEST_P(GgufGoldenTest, Int8IsMadeOfTheSameNumbers) {
   const ModelRunner int8 = Load(model_, DType::kI8);
   if (int8.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";

@@ -20,9 +20,10 @@ void ExpectParity(const Errors& errors, const Golden& golden, int64_t layers) {
     EXPECT_LE(errors.max, kTolerance);
     return;
   }
-  // bf16 weights meet activations rounded to 8 bits: at most 2^-9 of each value, 2^-9 / sqrt(3)
-  // on average, in each of the linear layers on the way. They are independent, so their squares
-  // add; the norms and softmaxes of these deliberately large weights amplify them (by 5.2).
+  // bf16 weights meet activations rounded to 8 bits, in each of the linear layers on the way. The
+  // error is at most 2^-9 of each value, 2^-9 / sqrt(3) on average. Errors are independent, so
+  // their squares add. The norms and softmaxes of these deliberately large weights amplify them (by
+  // 5.2).
   constexpr double kAmplification = 8;
   const auto linears = static_cast<double>(4 * layers + 1);
   EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
@@ -62,8 +63,8 @@ TEST_P(TwoWaysTest, RELEASE_DecodingOneByOneGivesTheSameBits) {
   EXPECT_EQ(runner_.Logits(ids_, decode), runner_.Logits(ids_, prompt));
 }
 
-// Against the same model with an f32 cache: the error of the cache alone. Measured: 1.4 % in the
-// middle of these models, 3.4 % in the worst.
+// The same model with an f32 cache is the reference, so the error is the cache's alone. Measured:
+// 1.4 % in the middle of these models, 3.4 % in the worst.
 TEST_P(TwoWaysTest, RELEASE_Int8KvStaysClose) {
   if (GetParam().dtype == "int8")
     GTEST_SKIP() << "rounding its inputs makes more of any difference";
@@ -76,7 +77,7 @@ TEST_P(TwoWaysTest, RELEASE_Int8KvStaysClose) {
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
-// Likewise, with queries and weights in int8 besides. Measured: 5.2 % in the worst. The keys of
+// Queries and weights are in int8 besides the cache. Measured: 5.2 % in the worst. The keys of
 // these models have no outliers, so the Hadamard rotation makes their largest number a little
 // larger.
 TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
@@ -95,9 +96,8 @@ TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
 INSTANTIATE_TEST_SUITE_P(All, TwoWaysTest, testing::ValuesIn(AllGoldens()),
                          [](const auto& info) { return TestName(info.param.path); });
 
-// What quantizing while loading makes of a float golden: a layer of which half the scales are 2
-// percent off moves these logits by 1.8e-3 of the largest at least
-// (tools/make_int8_weight_goldens.py).
+// Float goldens quantized while loading. A layer of which half the scales are 2 percent off moves
+// these logits by at least 1.8e-3 of the largest (tools/make_int8_weight_goldens.py).
 using Int8WeightsTest = TestOnIsas<Golden>;
 
 TEST_P(Int8WeightsTest, RELEASE_GiveTheLogitsOfTheReference) {
@@ -111,7 +111,7 @@ TEST_P(Int8WeightsTest, RELEASE_GiveTheLogitsOfTheReference) {
 
 GODWIT_ON_ISAS(Int8WeightsTest, FloatGoldens(), PathOf, kernels::BestAndScalar());
 
-// --weights int8 leaves an int8 checkpoint as it is, what it holds as floats too.
+// --weights int8 leaves an int8 checkpoint as it is, even its floats.
 class Int8CheckpointTest : public testing::TestWithParam<Golden> {};
 
 TEST_P(Int8CheckpointTest, StaysAsItIs) {
@@ -123,7 +123,7 @@ TEST_P(Int8CheckpointTest, StaysAsItIs) {
 INSTANTIATE_TEST_SUITE_P(All, Int8CheckpointTest, testing::ValuesIn(Int8Goldens()),
                          [](const auto& info) { return TestName(info.param.path); });
 
-// The models that retrieve: of a text and its question, the logits of the answer.
+// The models that retrieve: the logits of an answer behind a text and its question.
 using RetrievalTest = TestOnIsas<std::filesystem::path>;
 
 TEST_P(RetrievalTest, RELEASE_AnswersAsInHuggingFace) {

@@ -1,6 +1,5 @@
-// --weights int4 on every float golden: the logits of the same checkpoint in float with the weights
-// that it makes, to the rounding of inputs. What it makes of a weight is for
-// ops/quantize_groups_test.cc.
+// --weights int4 on every float golden, against the same checkpoint in float with the weights that
+//   it makes. The error is the rounding of inputs. ops/quantize_groups_test.cc tests the weights.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ class ChangedWeights : public WeightSource {
  public:
   explicit ChangedWeights(const WeightSource& source) : source_(source) {}
 
-  // As what --weights int4 makes of it, in f32.
+  // Replaces a tensor by its --weights int4 form, in f32.
   void Quantize(const TensorInfo& tensor) {
     const int64_t outputs = tensor.shape[0], inputs = tensor.shape[1];
     const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(outputs);

@@ -25,7 +25,7 @@ const std::map<std::string, std::optional<DType>> kStorages = {{"auto", std::nul
                                                                {"int8", DType::kI8},
                                                                {"int4", DType::kGrouped}};
 
-// A golden, and the tokens that are read with it.
+// A golden, and the tokens that it reads.
 struct Model {
   DecoderSpec spec;
   std::unique_ptr<const WeightSource> source;
@@ -74,7 +74,7 @@ void ExpectTheSame(const Model& model, std::optional<DType> storage) {
   EXPECT_EQ(mapped.decoder().StatesDigest(), direct.decoder().StatesDigest());
   const RunOptions options{.context = model.context};
   EXPECT_EQ(mapped.Logits(model.ids, options), direct.Logits(model.ids, options));
-  // A token after the other goes through other kernels.
+  // Single tokens go through other kernels.
   const std::vector<int32_t> few(model.ids.begin(), model.ids.begin() + 3);
   const RunOptions decode{.chunk = 1, .context = model.context};
   EXPECT_EQ(mapped.Logits(few, decode), direct.Logits(few, decode));
@@ -85,7 +85,7 @@ class PackedFolderTest : public testing::TestWithParam<Golden> {};
 TEST_P(PackedFolderTest, RELEASE_GivesTheSameLogits) {
   const Model model = OpenFolder(GetParam().path, GetParam().context);
   for (const auto& [name, storage] : kStorages) {
-    // As it is.
+    // This storage is the golden's own.
     if (storage == DType::kF32 && GetParam().stored == "float32") continue;
     if (storage == DType::kBF16 && GetParam().stored == "bfloat16") continue;
     SCOPED_TRACE(name);
@@ -109,7 +109,7 @@ TEST_P(PackedGgufTest, GivesTheSameLogits) {
 INSTANTIATE_TEST_SUITE_P(All, PackedGgufTest, testing::ValuesIn(GgufGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
-// Of checkpoints that are packed by layers, which a copy has as they are.
+// Checkpoints that are packed by layers, which a copy keeps as they are.
 class PackedLayersTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(PackedLayersTest, GivesTheSameLogits) {
@@ -123,9 +123,9 @@ TEST_P(PackedLayersTest, GivesTheSameLogits) {
 INSTANTIATE_TEST_SUITE_P(All, PackedLayersTest, testing::ValuesIn(PackedGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
-// What stands in the copies of some goldens, on every machine. Who changes what the loader makes of
-// a checkpoint, or its layout, changes these: then PackedHeader::kVersion has to be raised, or
-// copies that people have are taken for what would be made today.
+// Checksums of the copies of some goldens, equal on every machine. A change of the loader's output
+// or of its layout changes them. Then PackedHeader::kVersion must rise, or old copies would be
+// taken for new ones.
 TEST(PackedChecksums, ChangeOnlyWithTheVersion) {
   struct Case {
     std::string model;

@@ -1,5 +1,5 @@
-// Checkpoints that are packed, in every format that is read, against the logits that transformers
-// computes with the weights that they stand for (tools/make_packed_goldens.py).
+// Packed checkpoints in every format that can be read, against the logits that transformers
+// computes from the weights that they represent (tools/make_packed_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ TEST_P(PackedGoldenTest, LogitsAreThoseOfHuggingFace) {
   EXPECT_LE(Compare(logits, reference_.logits).max, kTolerance);
 }
 
-// Codes are multiplied as they are (model/packed_checkpoint_test.cc), and their inputs in 8 bits.
-// Measured: 6.3 % in the worst. Codes that are one place off move them by 100 %.
+// Codes are multiplied as stored (model/packed_checkpoint_test.cc), with inputs in 8 bits.
+// Measured: 6.3 % in the worst. Codes that are one place off move the logits by 100 %.
 TEST_P(PackedGoldenTest, LoadedAsTheyComeTheyStayClose) {
   const ModelRunner runner(folder_);
   EXPECT_EQ(runner.decoder().weight_types().layers, DType::kGrouped);

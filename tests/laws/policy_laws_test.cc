@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kContext = 8192;
 
-// How keys and values are stored and multiplied.
+// The storage of keys and values, and the way they are multiplied.
 struct Arithmetic {
   std::string_view name;
   DType kv_type;
@@ -30,7 +30,7 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"I8I4Products", DType::kI8I4, true},
                                        {"I4", DType::kI4}};
 
-// How the context is read, which ends at kQuestionBegin: as the rest of the text, or on its own.
+// The way of reading the context, which ends at kAskFrom: as the rest of the text, or on its own.
 struct Reading {
   std::string_view name;
   std::string_view tight, roomy;  // added to the examples of a policy
@@ -54,7 +54,7 @@ class Laws : public testing::TestWithParam<Case> {
   const PolicyKind& kind() const { return AllPolicies()[std::get<0>(GetParam())]; }
   const kernels::KernelTable& table() const { return *std::get<3>(GetParam())->table; }
 
-  // As everywhere, on the instruction set of this case.
+  // Reads a text on the instruction set of this case.
   std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end, int64_t chunk,
                               int threads = 1) const {
     return godwit::ReadText(cache, text, end, chunk, threads, table());
@@ -108,15 +108,15 @@ class Laws : public testing::TestWithParam<Case> {
   static bool HasTwoVectors(std::string_view spec) {
     return spec.find("MEANSTD") != spec.npos || spec.find("group_blocks") != spec.npos;
   }
-  // A number that neighbouring cases of one policy and instruction set do not share.
+  // A number that differs between neighbouring cases of one policy and instruction set.
   static int64_t CaseNumber() {
     const auto& [policy, arithmetic, reading, isa] = GetParam();
     return std::ranges::find(kArithmetics, arithmetic.name, &Arithmetic::name) - kArithmetics +
            (std::ranges::find(kReadings, reading.name, &Reading::name) - kReadings);
   }
-  // But where two vectors of a block find no room beside keys alone (blocks_test.cc), or places in
-  // the cache lie behind the first chunk (sinks_test.cc). Examples of other ways to work take every
-  // third one: three cases together take them all.
+  // The geometries that a policy serves. Two vectors of a block may not fit beside keys alone
+  // (blocks_test.cc), and places in the cache may lie behind the first chunk (sinks_test.cc).
+  // Secondary examples take every third geometry; three cases together take them all.
   std::vector<AttentionGeometry> GeometriesOf(std::string_view spec) const {
     std::vector<AttentionGeometry> served = geometries_;
     if ((kind().name == "window" || kind().name == "sinks") &&
@@ -137,14 +137,15 @@ class Laws : public testing::TestWithParam<Case> {
     std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
                                       fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
     for (const std::string_view example : kind().other_examples) {
-      // Two vectors of a block find no room beside 4 bits (blocks_test.cc).
+      // Two vectors of a block do not fit beside 4 bits (blocks_test.cc).
       if (HasTwoVectors(example) && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type))
         continue;
       if (!example.empty()) specs.push_back(fmt::format("{}{}", example, reading_.tight));
     }
     return specs;
   }
-  // Of the context, too: of what was read without it, it knows less (blocks_importance_test.cc).
+  // Whether a policy learns from queries, also of the context. It knows less of a text that was
+  // read without queries (blocks_importance_test.cc).
   static bool LearnsFromQueries(std::string_view spec) {
     return spec.find("DYNAMIC") != std::string_view::npos;
   }
@@ -175,7 +176,8 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
   }
 }
 
-// Next to nothing of it in memory; read in chunks, continued, taken back and continued by a fork.
+// A file holds nearly all of the cache. The text is read in chunks, continued, taken back and
+// continued by a fork.
 TEST_P(Laws, AFileDoesNotShow) {
   const TempFolder folder;
   for (const std::string& spec : specs_) {
@@ -183,8 +185,8 @@ TEST_P(Laws, AFileDoesNotShow) {
       const TestText text(geometry, 320, 4);
       const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
       const auto reference = Make(geometry, spec);
-      // An index lies in memory, and a fork's: a page of each layer, and of signs, which are the
-      // default, up to two.
+      // A text's index and its fork's lie in memory: a page of each layer. Signs, which are the
+      // default, take up to two.
       const int64_t page_set = layout.BytesFor(1);
       const bool signs = spec.find("representative_type") == spec.npos;
       const int64_t index = signs ? reference->policy().IndexAt(layout, 320).held_bytes : 0;
@@ -229,7 +231,7 @@ TEST_P(Laws, TheOthersOfAStepDoNotShow) {
           std::vector<size_t> owners;
           for (size_t i = 0; i < batch; ++i) {
             const int64_t at = caches[i]->length();
-            // Even ones have long prompts, odd ones short ones; not all are in every step.
+            // Even texts have long prompts, odd ones short ones; not all are in every step.
             const int64_t prompt = i % 2 == 0 ? 120 : 10;
             const int64_t chunk = at < prompt ? std::min(prompt - at, random.Integer(1, 60)) : 1;
             if (at == kTokens || (random.Integer(0, 4) == 0 && !step.empty())) continue;
@@ -280,8 +282,8 @@ TEST_P(Laws, WhatIsTruncatedNeverWas) {
   }
 }
 
-// At offsets of a page, those around its border all, also of a text that streams: the fork and the
-// text go on as two texts that never met.
+// Forks at offsets of a page, at all near its border, also of a text that streams. The fork and the
+// text continue as two texts that never met.
 TEST_P(Laws, AForkIsATextOfItsOwn) {
   constexpr int64_t kFirst = 60, kLast = kFirst + 66, kMore = 70;
   for (const std::string& spec : specs_) {
@@ -292,7 +294,7 @@ TEST_P(Laws, AForkIsATextOfItsOwn) {
           std::make_shared<KvPool>(LayoutOf(geometry, std::get<1>(GetParam()).kv_type));
       const auto cache = Make(geometry, spec, pool);
       auto result = ReadText(*cache, text, kFirst, 50);
-      std::vector<std::unique_ptr<TextCache>> forks;  // live on while the text does
+      std::vector<std::unique_ptr<TextCache>> forks;  // they live while the text continues
       for (int64_t length = kFirst; length < kLast; ++length) {
         forks.push_back(cache->Fork());
         if (length % 2 == 0) Append(ReadText(*cache, text, length + 1, 1), result);
@@ -307,7 +309,7 @@ TEST_P(Laws, AForkIsATextOfItsOwn) {
       }
       Append(ReadText(*cache, text, kLast + kMore, 50), result);
       EXPECT_EQ(result, reference) << spec << ", of which forks were taken";
-      // A fork that went on for long, and one of its forks.
+      // A fork that continued for long, and one of its forks.
       const auto alone = Make(geometry, spec);
       ReadText(*alone, text, kFirst, 50);
       const auto expected = ReadText(*alone, other, kFirst + 100, 50);
@@ -320,7 +322,7 @@ TEST_P(Laws, AForkIsATextOfItsOwn) {
   }
 }
 
-// Parents of a tree: of few drafts or many, deep or wide, in any order that lists them first.
+// Parents of a tree with few drafts or many, deep or wide, in any order that lists parents first.
 std::vector<int32_t> RandomTree(kernels::RandomFloats& random) {
   std::vector<int32_t> parents(random.Integer(1, 14));
   const bool deep = random.Integer(0, 1) == 1;
@@ -338,12 +340,12 @@ std::vector<int64_t> PathTo(const std::vector<int32_t>& parents, int64_t row) {
   return path;
 }
 
-// Of what depends on the instruction set, too: rows that are alone in a step go through kernels of
+// Laws that depend on the instruction set, too: rows that are alone in a step go through kernels of
 // their own.
 class LawsOfTrees : public Laws {};
 
-// A tree of drafts among other texts: each row has the bits that plain decoding along its path
-// gives, and the text goes on from the one that is accepted as from a chain.
+// A tree of drafts among other texts. Each row has the bits of plain decode along its path, and the
+// text continues from the accepted row as from a chain.
 TEST_P(LawsOfTrees, EveryPathOfATreeHasTheBitsOfAChain) {
   kernels::RandomFloats random(12);
   StepRunner runner(2, table());
@@ -381,7 +383,7 @@ TEST_P(LawsOfTrees, EveryPathOfATreeHasTheBitsOfAChain) {
   }
 }
 
-// Keys lie where the text has them, whoever looks: a policy reads what another one wrote.
+// Keys lie where the text has them for every policy: one reads what another wrote.
 TEST_P(Laws, TwoPoliciesLookAtOneCache) {
   for (const std::string& spec : specs_) {
     if (LearnsFromQueries(spec)) continue;
@@ -399,7 +401,7 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
         const auto view = dense->Fork(std::move(policy));
         EXPECT_EQ(view->Stats().policy, spec);
         EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;
-        // Of which the text takes no notice.
+        // The view does not change the text.
         const auto alone = Make(geometry, "dense");
         ReadText(*alone, other, length, 50);
         EXPECT_EQ(ReadText(*dense, text, 200, 50), ReadText(*alone, text, 200, 50));
@@ -452,7 +454,7 @@ TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
   }
 }
 
-// As bench fills a cache.
+// Rows without queries, as bench fills a cache.
 TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
   for (const std::string& spec : specs_) {
     if (LearnsFromQueries(spec)) continue;
@@ -503,7 +505,7 @@ TEST_P(Laws, MemoryIsReported) {
   EXPECT_EQ(stats.policy, tight_);
 }
 
-// What --kv is said to cost is what bench counts.
+// The predicted cost of --kv is what bench counts.
 TEST_P(Laws, CostsAreKnownBefore) {
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
@@ -513,7 +515,7 @@ TEST_P(Laws, CostsAreKnownBefore) {
       const auto cache = Make(geometry, spec);
       ReadText(*cache, text, kQuestionBegin, 50);
       StepRunner runner(1, table());
-      int64_t shared = 0;  // tokens that went by the choice of an earlier one
+      int64_t shared = 0;  // tokens that reused an earlier one's choice
       for (int64_t length = kQuestionBegin + 1; length <= 210; ++length) {
         runner.Read(*cache, text, RowRange(length - 1, length), 1);
         const KvStats stats = cache->Stats();
@@ -527,7 +529,7 @@ TEST_P(Laws, CostsAreKnownBefore) {
         }
         ASSERT_EQ(seen_bytes, cost.seen_bytes) << spec << ", " << length;
         const int64_t index_bytes = stats.read_bytes - cost.seen_bytes;
-        if (spec.find("QUEST") != std::string::npos) {  // opens as many groups as it takes
+        if (spec.find("QUEST") != std::string::npos) {  // opens as many groups as it needs
           ASSERT_LE(index_bytes, cost.index.read_bytes) << spec << ", " << length;
           continue;
         }
@@ -553,7 +555,7 @@ std::vector<size_t> Policies() {
 
 const auto& Cases() {
 #ifdef GODWIT_SANITIZED
-  // Kernels touch keys of every storage, on every instruction set, in their own AttentionTest.
+  // AttentionTest has kernels read keys of every storage, on every instruction set.
   const std::vector arithmetics = {kArithmetics[0], kArithmetics[4]};
   const std::vector isas = kernels::Best();
 #else
@@ -564,14 +566,14 @@ const auto& Cases() {
                              std::vector(std::begin(kReadings), std::end(kReadings)), isas);
   return cases;
 }
-// Of 4 bits the pairs alone: what is computed with them is int8.
+// The remaining cases. Storage of 4 bits is in the pairs alone, because it computes as int8.
 std::vector<Case> Rest() {
   std::vector<Case> rest = Cases().Rest();
   std::erase_if(rest,
                 [](const Case& one) { return kernels::HasNarrowValues(std::get<1>(one).kv_type); });
   return rest;
 }
-// Between instruction sets only trees differ.
+// Only trees differ between instruction sets.
 std::vector<Case> RestOnTheBestIsa() {
   std::vector<Case> rest = Rest();
   std::erase_if(rest, [](const Case& one) { return std::get<3>(one) != &kernels::BestIsa(); });

@@ -1,4 +1,4 @@
-// What guesses may change: the time that a text takes, and nothing else.
+// Speculation changes the time that a text takes, and nothing else.
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class Speculation : public TestOnIsas<Case> {
     return sequence.tokens;
   }
 
-  // That the text with these guesses is `plain`. Returns how many were accepted.
+  // Checks that the text with these draft tokens is `plain`. Returns how many were accepted.
   int64_t Hold(std::string_view isa, const SamplerOptions& sampler, Sources sources,
                const std::vector<int32_t>& plain, int64_t tokens) {
     Sequence sequence = NewSequence(sampler);
@@ -83,7 +83,7 @@ class Speculation : public TestOnIsas<Case> {
     sources.push_back(std::make_unique<RecycledDrafts>(vocab()));
     return sources;
   }
-  // Heads that have learnt the beginning of this very text.
+  // Heads trained on the beginning of this very text.
   std::shared_ptr<const DraftHeads> TrainOn(const std::vector<int32_t>& plain) {
     const Exec exec = On(isa()).exec;
     const Decoder& model = runner_.decoder();
@@ -112,7 +112,7 @@ class Speculation : public TestOnIsas<Case> {
     return sources;
   }
 
-  // Alone, or behind others.
+  // Drafts from a part of the cache, alone or behind others.
   Sources Partial(const std::string& part, Sources others = {}) const {
     auto policy = MakePolicy(Geometry(runner_.spec()), Options(part));
     others.push_back(std::make_unique<PartialDrafts>(std::move(policy), 600, NoTime));
@@ -191,7 +191,7 @@ TEST_P(PartialSpeculation, KeepsTheText) {
   for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
     const auto plain = Plain(isa(), sampler, kTokens + kPath);
     EXPECT_GT(Hold(isa(), sampler, Partial(kBlocks), plain, kTokens), kTokens / 4);
-    // A part that is all of it guesses all that comes, 8 tokens in a step.
+    // A part that is the whole cache drafts every token, 8 in a step.
     EXPECT_GT(Hold(isa(), sampler, Partial("dense"), plain, kTokens), kTokens * 8 / 10);
     Hold(isa(), sampler, Partial(kBlocks, Ngram()), plain, kTokens);
   }

@@ -1,6 +1,6 @@
 // window:W keeps keys and values; recompute reads the last W + 1 tokens anew. In a model of one
 // layer keys and values depend on their own token alone, so the two are the same attention. In
-// deeper ones what a key knows of tokens that have left the window is the difference.
+// deeper models they differ, because keys still carry evicted tokens.
 
 #include <gtest/gtest.h>
 

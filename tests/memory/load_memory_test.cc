@@ -22,8 +22,8 @@ constexpr const char* kQuantization = R"(,"quantization_config":{
     "input_activations":{"num_bits":8,"strategy":"token","dynamic":true,"symmetric":true,
                          "type":"int"}}}})";
 
-// A checkpoint of zeros in bf16, or with layers in int8 whose scales are 1. The file is a hole but
-// for those: it takes no room on the disk, but its pages are read and mapped like any others.
+// A checkpoint of zeros in bf16, or with layers in int8 whose scales are 1. The file is a hole
+// except for the scales. It takes no disk space, but its pages are read and mapped like any others.
 class ZeroCheckpoint {
  public:
   ZeroCheckpoint(const TempFolder& folder, bool int8) : int8_(int8) {
@@ -40,7 +40,7 @@ class ZeroCheckpoint {
         Add(layer + norm + ".weight", "BF16", 2, {kHidden});
       }
     }
-    // First, so that what is no zero stands together.
+    // The scales come first, so that all bytes that are not zero lie together.
     std::string scales(end_, '\0');
     for (const auto& [name, shape] : linears) {
       if (int8_) Add(name + ".weight_scale", "BF16", 2, {shape.first, 1});
@@ -103,8 +103,8 @@ TEST_P(LoadMemory, PeaksNearThePackedWeights) {
   EXPECT_LT(PeakResidentBytes() - before, weights * 13 / 10);
 }
 
-// Of a packed copy, in memory there is a tensor at a time while it is made, and later what the
-// system may take.
+// Making a packed copy takes the memory of a tensor at a time. A loaded copy is the system's to
+// drop.
 TEST(PackMemory, IsThatOfATensor) {
   if (kSanitized) GTEST_SKIP() << "notice: a sanitizer takes memory of its own";
   const TempFolder folder;

@@ -11,8 +11,8 @@
 namespace godwit::stream_memory_test {
 namespace {
 
-// Reads a random text of `tokens` tokens in chunks, compares the memory after `warm_up` and at the
-// end.
+// Reads a random text of `tokens` tokens in chunks, and compares the memory after `warm_up` and at
+// the end.
 void ExpectFlatMemory(int64_t warm_up, int64_t tokens) {
   constexpr int64_t kChunk = 512, kSinks = 4, kWindow = 252;
   const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/llama/gqa");

@@ -1,5 +1,5 @@
-// Families whose checkpoints are not matrices alone: what is written of them stands for the weights
-// that it was made of, in their places.
+// Families whose checkpoints are not matrices alone. The written checkpoint represents the weights
+// that it was made from, in their places.
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ class FamilyTest : public testing::TestWithParam<Family> {
   FakeWeights weights_;
 };
 
-// The float checkpoint with every weight as it is rounded, where it was.
+// The float checkpoint with every weight rounded, in its place.
 TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
   const ModelTensors tensors = ResolveTensors(spec_, weights_);
   const auto before = Logits(spec_, weights_);
@@ -136,7 +136,8 @@ TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
   }
 }
 
-// Smoothed, and rounded by the text: nearer to the float model than each weight by itself.
+// Smoothed and rounded by the text, the model is nearer to the float model than with each weight
+// rounded by itself.
 TEST_P(FamilyTest, RoundingByTheTextGainsSomething) {
   QuantizeOptions options{.scheme = FindScheme("w4a16")};
   options.scheme.group = 32;

@@ -1,4 +1,4 @@
-// What is written of GGUF files: folders as transformers has them, with the numbers of the files.
+// Folders in transformers' form that are written from GGUF files, with the files' numbers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class GgufTest : public testing::TestWithParam<std::string> {
   const Reference reference_ = ReadReference(GoldenRoot() / "gguf" / (GetParam() + ".safetensors"));
 };
 
-// Nothing is quantized.
+// All layers stay in float.
 TEST_P(GgufTest, InFloatItIsTheSameModel) {
   const ModelFolder written = Write({.scheme = FindScheme("zeroquant"), .keep = {"*"}});
   EXPECT_FALSE(written.is_gguf());
@@ -66,7 +66,7 @@ TEST_P(GgufTest, InFloatItIsTheSameModel) {
   EXPECT_FALSE(written.config().Has("norm_gain_offset")) << "transformers has no such field";
   const auto logits = Logits(written.spec(), written.weights(), DType::kF32);
   const auto expected = Logits(model_.spec(), *Numbers(), DType::kF32);
-  // LongRoPE's factor of attention, which is left to follow from the lengths, is f32 in the file.
+  // LongRoPE's attention factor follows from the lengths here, and is f32 in the file.
   const bool to_the_bit = !written.config().Has("original_max_position_embeddings");
   EXPECT_LE(Compare(logits, expected).rms, to_the_bit ? 0 : 1e-6);
 }

@@ -1,5 +1,5 @@
-// Models as godwit quantize --to gguf writes them, read again: those of Hugging Face's families,
-// and of GGUF's own. Floats come back with the same logits, and what no file could say is refused.
+// Models as godwit quantize --to gguf writes them, read again: Hugging Face's families and GGUF's
+// own. Floats come back with the same logits. A model without a form in GGUF is refused.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// In the place of the golden's folder where its config.json has to say what published models say:
-// no key of GGUF has the scale of Gemma's scores, nor that of its embeddings.
+// Copies a golden and changes its config.json to published values: no key of GGUF has the scale of
+// Gemma's scores, nor that of its embeddings.
 void CopyAsPublished(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     fs::copy(entry.path(), to / entry.path().filename());
@@ -75,8 +75,7 @@ class Written {
   quant::GgufPlan plan_;
 };
 
-// Families that GGUF has no name for here, and single goldens of others whose numbers it cannot
-// say.
+// Whether GGUF has no name for the family here, or cannot hold the numbers of this golden.
 bool HasNoForm(const Golden& golden) {
   static const std::set<std::string> kFamilies = {
       "mistral3",    "ministral3",  "internlm2", "opt",         "glm",
@@ -99,7 +98,7 @@ bool HasNoForm(const Golden& golden) {
       "mixtral/gelu_tied",
       "starcoder2/gelu",
       "falcon/relu",
-      "falcon/sequential",  // norms and biases that Falcon has not
+      "falcon/sequential",  // norms and biases that Falcon lacks
       "falcon/alibi",
       "falcon/alibi_new_architecture",
       "falcon/head_of_its_own",
@@ -122,7 +121,7 @@ TEST_P(GgufWrittenTest, ComesBackAsItWasOrIsRefused) {
     return;
   }
   const Written written(path);
-  // Measured: the same bits, but for LongRoPE, whose factors the file has in F32: 1.5e-6.
+  // Measured: the same bits, except for LongRoPE, whose factors the file has in F32: 1.5e-6.
   EXPECT_LE(Compare(Written::Logits(written.written()), Written::Logits(written.source())).max,
             5e-6);
 }
@@ -133,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(All, GgufWrittenTest, testing::ValuesIn(FloatGoldens())
 class GgufRewrittenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GgufRewrittenTest, ComesBackAsItWas) {
-  // Their attention factor multiplies another one where llama.cpp reads it.
+  // llama.cpp multiplies these models' attention factor by another one.
   if (GetParam() == "llama_rope_yarn" || GetParam() == "olmo3") {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Written{GgufGoldenFile(GetParam())}; }),
                 HasSubstr("the attention factor of rope scaling"));

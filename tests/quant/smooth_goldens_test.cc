@@ -1,4 +1,4 @@
-// Smoothing by any factors leaves every family and variant the function that it was.
+// Smoothing by any factors keeps the function of every family and variant.
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ std::vector<std::string> AllGoldens() {
   return paths;
 }
 
-// The float tensors, scaled, and widened to f32: rounding to a narrow type is not the question.
-// Those of all experts become one for each matrix.
+// The float tensors, scaled, and widened to f32: rounding to a narrow type is not the question. The
+// tensors of all experts become one for each matrix.
 std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTensors& tensors,
                                      const Scalings& scalings) {
   auto scaled = std::make_unique<FakeWeights>();
@@ -81,7 +81,7 @@ TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
     largest = std::max(largest, std::fabs(expected[i]));
     difference = std::max(difference, std::fabs(smoothed[i] - expected[i]));
   }
-  // What f32 rounding moves these models by, as in golden_test.cc.
+  // The bound is the effect of f32 rounding on these models, as in golden_test.cc.
   EXPECT_LE(difference, 5e-5f * largest);
   EXPECT_TRUE(groups.groups.empty() || difference > 0) << "nothing was smoothed";
 }

@@ -1,4 +1,4 @@
-// Promise 2: the same input gives the same bits, whatever the threads, chunks and batch.
+// Promise 2: the same input gives the same bits, for any threads, chunks and batch.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Case {
   std::string model;
   std::string kv;
   DType kv_type;
-  std::optional<DType> weights = std::nullopt;  // none: as the golden is computed
+  std::optional<DType> weights = std::nullopt;  // none: the golden's own
   bool int8_products = false;
 };
 
@@ -67,7 +67,7 @@ TEST_P(SameBitsOnIsas, RELEASE_WhateverTheThreadsAndChunks) {
   const auto reference = runner_.Logits(text, Options(isa()));
   for (const int threads : {1, 2, 3}) {
     for (const int64_t chunk : {1, 7, 64, 200}) {
-      if (threads == 1 && chunk >= std::ssize(text)) continue;  // as the reference
+      if (threads == 1 && chunk >= std::ssize(text)) continue;  // the reference itself
       RunOptions options = Options(isa());
       options.threads = threads;
       options.chunk = chunk;
@@ -92,8 +92,8 @@ TEST_P(SameBits, WhateverTheBatch) {
   }
 }
 
-// Eight texts of which some read their prompt while others decode, and a tree of drafts: every row
-// has the bits that it has when its text is read by itself, one by one.
+// Eight texts, some of which read their prompt while others decode, and a tree of drafts. Every row
+// has the bits of its text read alone, token by token.
 TEST_P(SameBitsOnIsas, InAStepOfPromptsAndDecodesAndTrees) {
   if (runner_.InputsShareAScale()) GTEST_SKIP() << "a token depends on its company";
   const int64_t vocab = runner_.spec().vocab_size;
@@ -106,11 +106,11 @@ TEST_P(SameBitsOnIsas, InAStepOfPromptsAndDecodesAndTrees) {
   std::vector<std::unique_ptr<TextCache>> caches;
   std::vector<Segment> segments;
   for (const int64_t length : {62, 90, 21, 84, 85, 91, 50, 86}) {
-    // The tree crosses a page, and needs room for its path.
+    // The tree crosses a page, and its path needs space.
     const int64_t tokens = std::min(length, Longest(4096) - (texts.empty() ? 5 : 0));
     texts.push_back(RandomText(tokens, vocab, 30 + texts.size()));
   }
-  // Of each text the last rows go into the step: one, or a prompt.
+  // The last rows of each text go into the step: one row, or a prompt.
   const std::vector<size_t> rows = {0, 1, 1, 1, 40, 1, 50, 1};
   for (size_t i = 0; i < texts.size(); ++i) {
     caches.push_back(runner_.NewText(options));
@@ -156,7 +156,7 @@ TEST_P(SameBitsOnIsas, InAStepOfPromptsAndDecodesAndTrees) {
   }
 }
 
-// Long enough for several stretches of attention, which the cores share when decoding.
+// The context has several stretches of attention, which the cores share in decode.
 TEST_P(SameBits, RELEASE_OverALongContext) {
   const auto text = RandomText(Longest(2500), runner_.spec().vocab_size, 9);
   RunOptions options = Options("");

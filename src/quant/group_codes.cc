@@ -15,8 +15,8 @@ constexpr float kLowest = -8, kHighest = 7;
 constexpr int kTrials = 13;
 constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
 
-// Trials with zero points. Each takes a part of the range from the least to the largest weight, and
-// a zero point at some distance from the one that the part implies.
+// Trials with zero points. Each takes a part of the range of weights, from the least to the
+// largest. The zero point lies up to kFarthestZero from the one that the part implies.
 constexpr float kFirstPart = 0.7f, kPartStep = 0.025f;
 constexpr int kFarthestZero = 1;
 

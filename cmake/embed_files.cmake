@@ -1,5 +1,5 @@
-# Run as a script: writes OUT, C++ that defines godwit::server::PageFiles() from the FILES, whose
-# names are separated by commas.
+# This script writes OUT: C++ that defines godwit::server::PageFiles() from FILES, a list of names
+# separated by commas.
 set(arrays)
 set(entries)
 string(REPLACE "," ";" FILES "${FILES}")

@@ -15,7 +15,8 @@ target_sources(godwit_library PUBLIC FILE_SET HEADERS
                BASE_DIRS ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include
                FILES ${headers} ${PROJECT_BINARY_DIR}/include/godwit/version.h)
 target_compile_features(godwit_library PUBLIC cxx_std_20)
-# Whether the target exists does not tell: FindMPI may make it before it finds that nothing works.
+# The property tells whether MPI works. The target does not: FindMPI may make it before it finds
+# that nothing works.
 get_property(GODWIT_HAS_MPI GLOBAL PROPERTY GODWIT_HAS_MPI)
 if(NOT GODWIT_HAS_MPI)
   set(GODWIT_HAS_MPI 0)

@@ -1,30 +1,30 @@
 # godwit_room(<name> [THREADS] LINK <targets>): one static library `godwit_<name>` from src/<name>,
-# and one test program `<name>_test` from the *_test.cc files that stand beside the sources
-# (testing.cmake).
-# THREADS: it shares data among threads, and TSan runs its tests.
-# A folder may add what is special about it in src/<name>/room.cmake.
+# and one test program `<name>_test` from the *_test.cc files beside the sources (testing.cmake).
+# THREADS: the room shares data among threads, and TSan runs its tests. A folder may add its own
+# settings in src/<name>/room.cmake.
 
-# Unity builds: sources of a room that stand next to each other are compiled as one, since most of
-# their time is that of the headers that they share. Names in anonymous namespaces are unique in a room
-# for that reason. A dozen at once: one source that was touched compiles in seconds. Files with
-# options of their own, the kernels of an instruction set, stay alone. A forgotten include is found
-# by `./check --full`, which compiles every source by itself.
+# Unity builds: neighbouring sources of a room are compiled as one, because most of their time goes
+# to the headers that they share. Names in anonymous namespaces are unique in a room for that
+# reason. A batch has a dozen, so that a changed source compiles in seconds. Files with options of
+# their own, the kernels of an instruction set, stay alone. `./check --full` compiles every source
+# by itself and so finds a forgotten include.
 option(GODWIT_UNITY "Compile sources of a room together" ON)
 set(GODWIT_UNITY_BATCH 12)
 
-# Rooms of text and words, which compute few numbers: -O1 compiles in two thirds of the time.
+# Rooms of text, which compute few numbers: -O1 compiles in two thirds of the time.
 set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console http hub cli eval lab)
 
-# Oracles, by which others are judged, take minutes unless they are optimised and, under the
-# sanitizers, the arithmetic of their indices is trusted.
+# Options of oracles, which take minutes unless they are optimised. Under the sanitizers, the
+# arithmetic of their indices is trusted.
 set(GODWIT_ORACLE_OPTIONS -O1 -fno-sanitize=signed-integer-overflow,integer-divide-by-zero)
 
 if(GODWIT_BUILD_TESTS)
   include(cmake/testing.cmake)
 endif()
 
-# And rooms that compute little are not optimised, those that compute most are as ever, and what most
-# sources include is compiled once for each room. Who forgot an include is seen without sanitizers.
+# Under the sanitizers, rooms that compute little are not optimised, and rooms that compute most are
+# as ever. Headers that most sources include are compiled once for each room. A forgotten include is
+# found without sanitizers.
 set(GODWIT_UPPER_ROOMS console http hub checkpoint engine chat server cli eval bench lab)
 set(GODWIT_COMPUTING_ROOMS ops kv)
 set(GODWIT_COMMON_HEADERS <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map>

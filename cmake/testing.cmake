@@ -1,16 +1,16 @@
-# How tests are built, and who runs them.
+# How tests are built and run.
 enable_testing()
 find_package(GTest REQUIRED)
 
-# What every test includes, compiled once, and how tests are compiled: without optimisation, since most
-# need no speed of their own. Both together take a third of the time that they took to build.
+# Headers that every test includes, compiled once, and options of tests: no optimisation, since most
+# need no speed. Both together take a third of the time that tests took to build.
 add_library(godwit_test_headers OBJECT ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
 target_precompile_headers(godwit_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>
                           <fmt/format.h> <algorithm> <filesystem> <fstream> <functional> <memory>
                           <span> <string> <vector>)
 target_link_libraries(godwit_test_headers PUBLIC godwit_base GTest::gmock)
 target_include_directories(godwit_test_headers PUBLIC ${PROJECT_SOURCE_DIR})
-# GCC 12 warns where there is no reason, inside std::string and std::map.
+# GCC 12 warns without reason inside std::string and std::map.
 target_compile_options(godwit_test_headers PUBLIC -O0
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overread>)
 target_compile_definitions(godwit_test_headers
@@ -19,7 +19,7 @@ if(GODWIT_SANITIZE)
   target_compile_definitions(godwit_test_headers PUBLIC GODWIT_SANITIZED)
 endif()
 
-# These compute what kernels and policies are held against, for minutes unless they are optimised.
+# Tests that compute the reference for kernels and policies, for minutes unless they are optimised.
 set(GODWIT_COMPUTING_TESTS attention_test kernels_test kv_test ops_test)
 add_library(godwit_oracle_options INTERFACE)
 target_compile_options(godwit_oracle_options INTERFACE ${GODWIT_ORACLE_OPTIONS})

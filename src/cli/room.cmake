@@ -1,4 +1,4 @@
-# The program godwit, and where an installed one finds godwit-lab and godwit-text.
+# The program godwit, and the places where an installed one finds godwit-lab and godwit-text.
 include(GNUInstallDirs)
 file(RELATIVE_PATH libexec ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBEXECDIR})
 target_compile_definitions(godwit_cli PRIVATE GODWIT_INSTALLED_LAB="${libexec}/godwit-lab")
@@ -7,7 +7,7 @@ target_compile_definitions(godwit_cli PRIVATE GODWIT_INSTALLED_LAB="${libexec}/g
 function(godwit_program target name GODWIT_TEXT_PROGRAM)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-  # This source takes the place of the one in godwit_text_program, which knows the build folder.
+  # This source replaces the one in godwit_text_program, which knows the build folder.
   set(source ${PROJECT_BINARY_DIR}/installed_text_program_of_${name}.cc)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/text_program.cc.in ${source} @ONLY)
   target_sources(${target} PRIVATE ${source})

@@ -1,4 +1,4 @@
-# libedit does not leave the line editor of `godwit chat`.
+# Only the line editor of `godwit chat` uses libedit.
 find_path(LIBEDIT_INCLUDE_DIR histedit.h REQUIRED)
 find_library(LIBEDIT_LIBRARY edit REQUIRED)
 target_include_directories(godwit_console SYSTEM PRIVATE ${LIBEDIT_INCLUDE_DIR})

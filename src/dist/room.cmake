@@ -1,4 +1,5 @@
-# Ranks on several hosts, where there is an MPI (./setup --mpi); else who asks for them is refused.
+# Ranks on several hosts, if there is an MPI (./setup --mpi). Otherwise a request for them is
+# refused.
 find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   set_property(GLOBAL PROPERTY GODWIT_HAS_MPI 1)

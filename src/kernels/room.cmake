@@ -1,21 +1,23 @@
-# Each instruction set has its own files, and only they are compiled for it: the rest of the
-# library runs everywhere. Which of them run is decided at run time (dispatch.cc).
+# Each instruction set has its own files, and only these are compiled for it: the rest of the
+# library runs everywhere. dispatch.cc decides at run time which set is used.
 #
-# godwit_isa(NAME FEATURE OPTION...): FEATURE is its last one, as Linux calls it in /proc/cpuinfo.
+# godwit_isa(NAME FEATURE OPTION...): FEATURE is the set's last one, as Linux names it in
+# /proc/cpuinfo.
 function(godwit_isa name feature)
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*_${name}.cc ${dir}/*/*_${name}.cc)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${sources} PROPERTIES HEADER_FILE_ONLY ON)
     return()
   endif()
-  # Sanitizers find nothing in what this machine cannot run, and take six times as long to compile.
+  # Sanitizers find nothing in code that this machine cannot run, and take six times as long to
+  # compile.
   if(machine_features AND NOT "${machine_features} " MATCHES " ${feature} ")
     list(APPEND ARGN -fno-sanitize=all)
   endif()
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${ARGN}")
 endfunction()
 
-# Of a build with sanitizers; empty where they are unknown.
+# The machine's features, for a build with sanitizers. Empty if they are unknown.
 set(machine_features "")
 if(GODWIT_SANITIZE AND EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo machine_features REGEX "^flags" LIMIT_COUNT 1)
@@ -33,7 +35,8 @@ godwit_isa(avx512_vbmi avx512vbmi ${avx512} -mavx512vnni -mavx512vbmi)
 godwit_isa(avx512_amx amx_tile ${avx512} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 godwit_isa(avx512_bf16 avx512_bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 
-# Prefetching computes addresses behind an array on purpose, and tiles of no inputs some from null.
+# Prefetching computes addresses behind an array on purpose, and tiles without inputs some from
+# null.
 if(GODWIT_SANITIZE MATCHES undefined)
   target_compile_options(godwit_kernels PRIVATE -fno-sanitize=pointer-overflow)
 endif()

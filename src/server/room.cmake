@@ -1,4 +1,4 @@
-# The web page, in the program itself.
+# The web page is embedded in the program.
 file(GLOB page CONFIGURE_DEPENDS ${dir}/page/*.html ${dir}/page/*.css ${dir}/page/*.js)
 list(JOIN page "," files)
 set(embedded ${PROJECT_BINARY_DIR}/page_files.cc)

@@ -1,5 +1,6 @@
-# The Rust crate in worker/, built by cargo: a program that godwit_text starts. It looks for it beside
-# the running program, where `./godwit` has it, and then where godwit_text_program says.
+# The Rust crate in worker/, built by cargo: a program that godwit_text starts. godwit_text looks
+# for it beside the running program, where `./godwit` has it, and then where godwit_text_program
+# says.
 find_program(GODWIT_CARGO cargo REQUIRED)
 # Several build folders may share one: the crate is the same under every preset.
 set(GODWIT_CARGO_DIR ${PROJECT_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
@@ -18,7 +19,7 @@ add_custom_command(
   OUTPUT ${text_program}
   COMMAND ${GODWIT_CARGO} build --release --locked --quiet
           --manifest-path ${crate_dir}/Cargo.toml --target-dir ${GODWIT_CARGO_DIR}
-  # Renamed, not written: the old one may be running.
+  # The file is renamed, not overwritten: the old one may be running.
   COMMAND ${CMAKE_COMMAND} -E copy ${cargo_program} ${text_program}.new
   COMMAND ${CMAKE_COMMAND} -E rename ${text_program}.new ${text_program}
   DEPENDS ${crate_sources} ${crate_dir}/Cargo.toml ${crate_dir}/Cargo.lock
@@ -30,5 +31,5 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/text_program.cc.in ${PROJECT_BINARY_D
                @ONLY)
 add_library(godwit_text_program STATIC ${PROJECT_BINARY_DIR}/text_program.cc)
 target_link_libraries(godwit_text PUBLIC godwit_text_program)
-# Only linking waits for the crate: what starts it is linked with this library.
+# Only linking waits for the crate: any program that starts it links this library.
 set_property(TARGET godwit_text_program APPEND PROPERTY INTERFACE_LINK_DEPENDS ${text_program})

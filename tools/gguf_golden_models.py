@@ -1,4 +1,4 @@
-"""Which models make_gguf_goldens.py makes: as config.json has them, and as a GGUF file says it."""
+"""The models that make_gguf_goldens.py makes: in config.json's form, and in GGUF's."""
 
 from dataclasses import dataclass, field
 
@@ -18,19 +18,19 @@ TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.
 @dataclass
 class Model:
     name: str
-    architecture: str  # of GGUF
+    architecture: str  # GGUF's name of it
     variant: Variant
     qtype: Type
     keys: dict = field(default_factory=dict)  # beside the common ones
     qkv: tuple | None = None  # KV heads and heads of a group, where q, k and v are ungrouped
-    paired: bool = False  # q and k
-    shifted_norms: bool = False  # the file has what is added to 1 with the 1
-    reads_as: bool = False  # by transformers, too
+    paired: bool = False  # whether rows of q and k are paired
+    shifted_norms: bool = False  # the file's gains include the 1 that is added to them
+    reads_as: bool = False  # transformers can read it, too
     parts: int = 1
 
 
 def llama(name, qtype, overrides=None, **kwargs):
-    # Rows of 256 for the blocks of 256, and of 32 for what falls back to Q8_0.
+    # Rows of 256 for blocks of 256, and of 32 for matrices that fall back to Q8_0.
     hidden = 256 if "K" in qtype.name or "XS" in qtype.name else 64
     config = merged(LLAMA, {"hidden_size": hidden, "head_dim": 16, "num_attention_heads": 2,
                             "num_key_value_heads": 1, "intermediate_size": 32} | (overrides or {}))
@@ -39,7 +39,7 @@ def llama(name, qtype, overrides=None, **kwargs):
                  qtype, paired=True, **options)
 
 
-# Large for a golden, and so in blocks of half the size.
+# Models that are large for a golden, and so have blocks of half the size.
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
          "granitemoe_shared", "olmo3", "cohere2"}
 
@@ -72,7 +72,7 @@ def all_models():
         yield llama(qtype.name.lower(), qtype)
     yield llama("tied", Type.Q8_0, {"tie_word_embeddings": True}, parts=3)
     yield llama("biases", Type.Q8_0, {"attention_bias": True, "mlp_bias": True})
-    # What is scaled turns slowly: a longer text shows it.
+    # Scaled dimensions turn slowly, so only a longer text shows the scaling.
     yield llama("rope_llama3", Type.Q8_0,
                 {"rope_scaling": LLAMA3, "head_dim": 32, "max_position_embeddings": 131072},
                 n_tokens=160, contrasts=[{"rope_scaling": None}])
@@ -144,7 +144,7 @@ def gemma_models():
 
 
 def kin(architecture, model_type, own):
-    """config.json of a kin of Llama, with rows for blocks of 32."""
+    """config.json of a relative of Llama, with rows for blocks of 32."""
     return merged(BASE, {"architectures": [architecture], "model_type": model_type,
                          "hidden_size": 64, "intermediate_size": 32} | own)
 
@@ -204,7 +204,7 @@ def kin_models():
                       "rope.scaling.yarn_attn_factor": 1.2})
     stablelm = kin("StableLmForCausalLM", "stablelm",
                    {"layer_norm_eps": 0.01, "partial_rotary_factor": 0.25, "rms_norm_eps": ...})
-    # The first says that its blocks are side by side, as files of the first models do.
+    # The first one says that its blocks are side by side, as files of the first models do.
     keys = {LAYER_NORM: 0.01, "rope.dimension_count": 4, "use_parallel_residual": True}
     yield other("stablelm", "stablelm", stablelm, {"use_qkv_bias": True}, reads_as=True, keys=keys)
     yield other("stablelm_heads", "stablelm", stablelm,

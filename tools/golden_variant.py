@@ -1,10 +1,10 @@
-"""What one golden checkpoint is made from. The lists are in golden_variants_*.py."""
+"""The ingredients of one golden checkpoint. The lists are in golden_variants_*.py."""
 
 import copy
 from dataclasses import dataclass, field
 
-# Of the largest logit; golden_test.cc accepts a quarter of it. A golden must show a mistake at ten
-# times this.
+# The tests' tolerance, as a share of the largest logit; golden_test.cc accepts a quarter of it. A
+# golden must show a mistake at ten times this.
 TOLERANCE = 2e-4
 MIN_EFFECT = 10 * TOLERANCE
 
@@ -15,8 +15,8 @@ class Variant:
     name: str
     config: dict  # config.json in the published form, with model_type
     n_tokens: int = 40
-    dtype: str = "float32"  # that the engine keeps weights in; golden_test.cc asks for it
-    stored: str | None = None  # in the file; none: bfloat16, which is half as large, for float32
+    dtype: str = "float32"  # the engine's type of weights; golden_test.cc asks for it
+    stored: str | None = None  # the file's type; none: bfloat16, which is half as large, for float32
     contrasts: list = field(default_factory=list)  # config overrides that must change the logits
     min_effect: float = MIN_EFFECT  # by at least this
     score_gain: float = 2.0  # scale of the query and key weights: how uneven attention is

@@ -101,14 +101,14 @@ def gpt_oss_variants():
             {"rope_scaling": YARN | {"factor": 8.0}},
         ],
     )
-    # Gates and what they gate are often beyond the limit.
+    # Gates and their products are often beyond the limit.
     yield gpt_oss(
         "limit",
         {"swiglu_limit": 0.75},
         n_tokens=100,
         contrasts=[{"swiglu_limit": 0.8}, {"swiglu_limit": 7.0}],
     )
-    # No biases in attention, nothing stretched.
+    # No biases in attention, no scaling of positions.
     yield gpt_oss(
         "plain",
         ROPE
@@ -274,8 +274,8 @@ deepseek_v3 = kin(
         "topk_method": "noaux_tc",
     },
 )
-# --weights int8 leaves what makes keys and values of latent vectors as it is stored, and its
-# products are those of that type.
+# --weights int8 keeps the stored type of the matrices that make keys and values of latent vectors,
+# and computes their products in that type.
 FLOATS = {"stored": "float32"}
 
 

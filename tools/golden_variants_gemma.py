@@ -147,7 +147,7 @@ def gemma3_variants():
         new_style=True,
         contrasts=[{"layer_types": ["sliding_attention", "full_attention"]}],
     )
-    # With what sees, of which only the names are looked at.
+    # A config with a vision part, of which only the names matter.
     text = {key: GEMMA3[key] for key in GEMMA3 if key not in ("architectures", "torch_dtype")}
     yield Variant(
         "gemma3",

@@ -168,7 +168,7 @@ def falcon_variants():
     yield falcon("head_of_its_own", {"multi_query": False, "bias": True})
     yield falcon("untied", {"tie_word_embeddings": False})
     yield falcon("relu", {"activation": "relu"}, contrasts=[{"activation": "gelu"}])
-    # What falcon-7b's file leaves out, and what it could: 2048 tokens, 4 * hidden_size, tied.
+    # Fields that falcon-7b's file leaves out, or could: 2048 tokens, 4 * hidden_size, tied.
     defaulted = "bias alibi ffn_hidden_size multi_query new_decoder_architecture parallel_attn"
     yield falcon("minimal_config", dict.fromkeys(defaulted.split(), ...) | {"hidden_size": 20})
     yield falcon(
@@ -254,7 +254,7 @@ MPT = {
 
 
 def mpt(name, overrides, attention=None, contrasts=(), **kwargs):
-    """`contrasts`: of the attention's configuration."""
+    """`contrasts`: overrides of the attention's configuration."""
     attention = merged(MPT_ATTENTION, attention or {})
     config = merged(MPT, {"attn_config": attention} | overrides)
     changed = [{"attn_config": merged(attention, contrast)} for contrast in contrasts]

@@ -1,4 +1,4 @@
-"""Kin of Llama: RMSNorm or LayerNorm, rotary positions, gated units, and one thing of their own."""
+"""Relatives of Llama: RMSNorm or LayerNorm, rotary positions, gated units, and one own feature."""
 
 from golden_variant import Variant, merged
 from golden_variants_llama import ROPE
@@ -29,7 +29,7 @@ BASE = {
 
 
 def kin(family, architecture, own):
-    """What makes the variants of a family."""
+    """Makes the variants of a family."""
     base = merged(BASE, {"architectures": [architecture], "model_type": family} | own)
 
     def variant(name, overrides, **kwargs):

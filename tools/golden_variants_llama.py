@@ -228,7 +228,7 @@ def ministral3_variants():
 
 
 def mistral3_variants():
-    """Mistral Small, with what sees."""
+    """Mistral Small, with its vision part."""
     text = {key: MISTRAL[key] for key in MISTRAL if key not in ("architectures", "torch_dtype")}
     text = text | {"head_dim": 12, "rope_theta": 1000000.0, "sliding_window": None}
     config = {

@@ -2,15 +2,15 @@
 """Makes the files in tests/golden/gguf with gguf's own Python package.
 
 blocks.safetensors
-    of every quantized type, random blocks (TYPE.blocks, U8 [rows, bytes]) and what gguf's reference
-    makes of them (TYPE.values, F32 [rows, elements]);
+    random blocks of every quantized type (TYPE.blocks, U8 [rows, bytes]) and their values by gguf's
+    reference (TYPE.values, F32 [rows, elements]);
 NAME.gguf and NAME.safetensors
-    a tiny random model, and input_ids and logits: those of transformers in float32, with the numbers
-    that the types of the file stand for. Rows too short for blocks of 256 have Q8_0, as in real
-    files. What the converters of llama.cpp do to names and rows is done here likewise: q and k of
-    Llama have their rotary pairs side by side, fused q, k and v are ungrouped, experts are merged,
-    the gains of Gemma's norms are stored as they are used. Where transformers can read such a
-    file, it must find the same tensors in it.
+    a tiny random model, with input_ids and logits. transformers computes these in float32 from the
+    numbers that the file's types represent. Rows too short for blocks of 256 have Q8_0, as in real
+    files. Names and rows change as in llama.cpp's converters: q and k of Llama have their rotary
+    pairs side by side, fused q, k and v are ungrouped, experts are merged, and the gains of Gemma's
+    norms are stored as they are used. If transformers can read such a file, it must find the same
+    tensors in it.
 
 tiny_llama.gguf
     tests/data/tiny-llama, with its tokenizer, in BF16.
@@ -53,7 +53,7 @@ ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden" / "gguf"
 
 
 def finite_blocks(rng, qtype, count):
-    """Random bytes, of which the scales are numbers. [count, bytes]"""
+    """Random bytes whose scales are valid numbers. [count, bytes]"""
     _, size = gguf.GGML_QUANT_SIZES[qtype]
     blocks = np.empty((0, size), np.uint8)
     with np.errstate(all="ignore"):
@@ -79,8 +79,8 @@ def save(tensors, path):
     path.chmod(0o644)
 
 
-# Of types that gguf's package cannot quantize to: where the scales stand in a block, and scales that
-# make weights of a usual size of random codes.
+# The places of scales in blocks of types that gguf's package cannot quantize to, and scales that
+# give random codes weights of a usual size.
 SCALES = {
     Type.Q4_K: {0: 4e-4, 2: 3e-3},
     Type.Q5_K: {0: 2e-4, 2: 3e-3},
@@ -105,7 +105,7 @@ def quantized(weights, qtype, rng):
 
 
 # ---------------------------------------------------------------------------------------------
-# What converters do
+# The work of converters
 
 
 def paired(weights, heads):
@@ -122,7 +122,7 @@ def ungrouped(weights, kv_heads, per_group):
 
 
 def gguf_name(name, model):
-    """Of one tensor of Hugging Face: what the converter calls it, as gguf's package has it."""
+    """The converter's name for a tensor of Hugging Face, by gguf's package."""
     module, ending = name.rsplit(".", 1)
     architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
     config = model.variant.config
@@ -144,7 +144,7 @@ def head_counts(config):
 
 
 def convert(model, name, weights):
-    """To GGUF's order of rows; the way back is its inverse."""
+    """The matrix in GGUF's order of rows; the way back is its inverse."""
     heads, kv_heads = head_counts(model.variant.config)
     if model.paired and ".q_proj." in name:
         return paired(weights, heads)
@@ -163,7 +163,7 @@ def unconvert(model, name, weights):
 
 
 def stored(model, name, weights, rng):
-    """The array and the type as they go into the file, and the numbers they stand for."""
+    """The array and type in the file, and the numbers that they represent."""
     small = weights.ndim == 1 or name.endswith("_norm.weight") or "ffn_gate_inp" in name
     qtype = Type.F32 if small else model.qtype
     if qtype in (Type.F32, Type.F16):
@@ -181,7 +181,7 @@ def stored(model, name, weights, rng):
 
 
 def stacked_pieces(name, weights, config):
-    """Of a tensor that holds several of GGUF's: names and values; {} where it is one there, too."""
+    """Names and values of a tensor that holds several of GGUF's; {} if it is one there, too."""
     if ".experts.gate_up_proj" in name:
         return dict(zip(("ffn_gate_exps", "ffn_up_exps"), np.split(weights, 2, axis=1)))
     if ".experts.down_proj" in name:
@@ -204,7 +204,7 @@ def merged_norms(state, found):
 
 
 def tensors_of(model, hf, rng):
-    """Of GGUF: name -> (array, type). Puts into `hf` the numbers that they stand for."""
+    """GGUF's tensors: name -> (array, type). Puts the numbers that they represent into `hf`."""
     state = dict(hf.named_parameters())
     found = {}
     merged_norms(state, found)
@@ -276,7 +276,7 @@ def llama3_factors(config):
 
 
 def longrope_factors(config):
-    """Those of a context beyond the original one, and of one within."""
+    """Divisors for a context beyond the original one, and for one within."""
     scaling = config["rope_scaling"]
     return {f"rope_factors_{kind}.weight": (np.array(scaling[f"{kind}_factor"], "f4"), Type.F32)
             for kind in ("long", "short")}
@@ -334,7 +334,7 @@ def make_model(folder, model):
 
 
 def add_tokenizer(writer, folder):
-    """As converters write a byte-level BPE of the kind of GPT-2."""
+    """A byte-level BPE tokenizer of GPT-2's kind, as converters write it."""
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     config = json.loads((folder / "tokenizer_config.json").read_text())
     added = {token["id"]: token["content"] for token in tokenizer["added_tokens"]}

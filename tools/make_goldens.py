@@ -12,9 +12,9 @@ Each folder tests/golden/<family>/<variant>/ holds
 The logits are Hugging Face's: one forward pass over the whole sequence, float32 arithmetic, eager
 attention, no cache, weights exactly as stored, bf16 and f16 widened to float32. Most weights are
 stored in bf16, which an engine must widen as well (`stored` and `dtype` in index.json differ): a file
-of half the size has float32 arithmetic tested as well. Some variants are stored in float32.
-Gemma's embeddings are scaled by what the stored type makes of the scale.
-Two mistakes of transformers 5.23 are kept out of them:
+of half the size tests float32 arithmetic just as well. Some variants are stored in float32. Gemma's
+embeddings are scaled by the scale rounded to the stored type. Two mistakes of transformers 5.23 are
+avoided:
   falcon    with ALiBi has its attention from torch ("sdpa", which is the default): the eager code
             adds the bias twice, once to the scores and once with the causal mask;
   mpt       follows alibi_bias_max as MPT's own code does; transformers leaves it at 8.
@@ -111,7 +111,7 @@ def neox_masks(variant, state):
 
 
 def bare_model(variant, state):
-    """As checkpoints of the model without its head name their tensors."""
+    """Names of tensors in checkpoints of the model without its head."""
     prefix = {"opt": "model.", "bloom": "transformer."}[variant.family]
     return {name.removeprefix(prefix): state.pop(name) for name in list(state)}
 
@@ -124,7 +124,7 @@ def gpt2_first_names(variant, state):
     return first | {f"h.{i}.attn.bias": mask.clone() for i in range(variant.config["n_layer"])}
 
 
-# Some of what sees.
+# Some tensors of a vision part.
 VISION = {
     "multi_modal_projector.mm_input_projection_weight": torch.ones(8, 32),
     "vision_tower.vision_model.embeddings.patch_embedding.weight": torch.ones(8, 3, 2, 2),
@@ -158,7 +158,7 @@ SEES = {"multi_modal_projector", "vision_model", "vision_tower"}
 
 
 def text_of_whole(state):
-    """Of either, the text model under its own names."""
+    """The text model of either, under its own names."""
     text = {}
     for name, tensor in state.items():
         if name.removeprefix("model.").split(".")[0] not in SEES:
@@ -250,7 +250,7 @@ def build(config):
 
 
 def query_key_rows(values, config):
-    """Of a fused q, k, v weight: a view of the rows of the queries and keys."""
+    """The rows of queries and keys of a fused q, k, v weight, as a view."""
     if config["model_type"] == "mpt":
         return values[: 2 * config["d_model"]]
     if config["model_type"] == "gpt2":  # [inputs, outputs]
@@ -271,7 +271,7 @@ def query_key_rows(values, config):
 
 
 def neutral_gain(variant):
-    """Of a norm, as it is stored."""
+    """The gain of a norm, as it is stored."""
     return 0.0 if variant.family.startswith("gemma") else 1.0
 
 
@@ -453,7 +453,7 @@ def save(model, variant, folder):
 
 
 def round_embedding_scale(model, variant):
-    """Gemma's, as a model that computes in the stored type has it."""
+    """The scale of Gemma's embeddings in a model that computes in the stored type."""
     scale = getattr(model.get_input_embeddings(), "embed_scale", None)
     if scale is not None:
         scale.copy_(scale.to(DTYPES[variant.stored_dtype]))
@@ -525,7 +525,7 @@ def made_with(*others):
 
 
 def save_logits(folder, tokens, logits, *packages):
-    """The last file of a golden. packages: what it was made with besides transformers and torch."""
+    """Writes the last file of a golden. packages: its makers besides transformers and torch."""
     safetensors.torch.save_file(
         {"input_ids": tokens, "logits": logits.contiguous()},
         folder / "golden.safetensors",

@@ -2,8 +2,9 @@
 """Makes the int8 checkpoints in tests/golden/int8 and their logits.
 
 The weights are quantized, and config.json's quantization_config is written, by compressed-tensors
-itself, or by transformers and bitsandbytes (LLM.int8()). The logits are those of the float model of transformers with the dequantized weights, whose
-linear layers round their input to what int8 can hold, by the formulas of vLLM's kernels:
+itself, or by transformers and bitsandbytes (LLM.int8()). The logits are those of the float model of
+transformers with the dequantized weights. Its linear layers round their input to int8's grid, by the
+formulas of vLLM's kernels:
 
   symmetric   scale = max|x| / 127 of a token or of all of them, or given; q = round(x / scale)
   asymmetric  scale = (max - min) / 255, zero point = round(-128 - min / scale), or both given;
@@ -16,9 +17,8 @@ of a static scale at -128; so do these goldens.
 
 Every golden is checked while it is made: rounding no inputs, or rounding them by another scheme,
 must move the logits by far more than the test's tolerance, and weights of -128 must occur where
-compressed-tensors made them. Its text
-is one in which no input lies near the middle between two integers, so that float32 rounding, which
-differs from one engine to another, leaves the integers as they are.
+compressed-tensors made them. In its text no input lies near the middle between two integers. Thus
+float32 rounding, which differs from one engine to another, leaves the integers as they are.
 
   python tools/make_int8_goldens.py             writes tests/golden/int8
   python tools/make_int8_goldens.py --check     makes them again elsewhere and compares
@@ -62,11 +62,11 @@ from make_goldens import (
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
 ROOT = GOLDENS / "int8"
-# Of the largest logit: what another scheme must change at least. golden_test.cc accepts less.
+# The least change of the largest logit by another scheme. golden_test.cc accepts less.
 MIN_EFFECT = 1e-2
-# How far from the middle, in integers. float32 is off by some 1e-5 of them here.
+# The least distance from the middle, in integers. float32 is off by some 1e-5 of them here.
 MIN_MARGIN = 1e-4
-N_TOKENS = 12  # of more, some input nearly always lies closer
+N_TOKENS = 12  # in a longer text some input nearly always lies closer
 
 TOKEN = {"strategy": "token", "dynamic": True}
 DYNAMIC = {"strategy": "tensor", "dynamic": True}
@@ -91,8 +91,8 @@ class Int8Variant:
     ignore: list = field(default_factory=lambda: ["lm_head"])
     scale_dtype: torch.dtype = torch.float32
     scalar_scales: bool = False  # [] and [outputs] instead of [1] and [outputs, 1]
-    edit: object = None  # what an older writer would have made of quantization_config
-    bitsandbytes: BitsAndBytesConfig | None = None  # then it is not compressed-tensors' doing
+    edit: object = None  # turns quantization_config into an older writer's
+    bitsandbytes: BitsAndBytesConfig | None = None  # set if compressed-tensors does not write the file
 
     @property
     def threshold(self):
@@ -229,7 +229,7 @@ class InputRounding:
 
 
 def weight_names(model, variant):
-    """Where a weight lies in memory -> its module; those of experts as the checkpoint has them."""
+    """A weight's place in memory -> its module; experts' weights as in the checkpoint."""
     names = {
         module.weight.data_ptr(): name
         for name, module in model.named_modules()
@@ -319,7 +319,7 @@ def quantize(state, variant, ranges):
 
 
 def by_bitsandbytes(folder, variant):
-    """As quantize, and quantization_config."""
+    """The result of quantize, and quantization_config."""
     model = AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, quantization_config=variant.bitsandbytes, device_map="cpu"
     )

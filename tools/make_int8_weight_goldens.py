@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/int8_weights: what --weights int8 makes of every float golden.
+"""Makes tests/golden/int8_weights: the logits of every float golden under --weights int8.
 
-The models of transformers, in float64 (but for the norms, softmaxes and rotations that they widen or
-round to float32 themselves), every linear layer but a router and what makes keys and values of latent
-vectors quantized by the formulas that godwit
-documents (src/ops/quantize.h, src/ops/pack_weight.h):
+The models are those of transformers, in float64, except for norms, softmaxes and rotations that they
+widen or round to float32 themselves. Every linear layer is quantized by the formulas that godwit
+documents (src/ops/quantize.h, src/ops/pack_weight.h), except routers and the layers that make keys and
+values of latent vectors:
 
   weights   of an output, in float32, since that says which integers there are:
             scale = max|w| / 127, q = round(w * (127 / max|w|))
   inputs    of a token: scale = max|x| / 127, q = round(x / scale)
 
-A tied embedding is the quantized head. Every text is one that goes to every expert, and in which no
-input lies near the middle between two integers and no expert near the choice of another, so that
-float32 rounding, which differs from one engine to another, leaves integers and choices as they are.
+A tied embedding is the quantized head. Every text goes to every expert. No input lies near the middle
+between two integers, and no choice of an expert is close. Thus float32 rounding, which differs from
+one engine to another, leaves integers and choices as they are.
 
-Every golden is checked while it is made: any one layer of which half the scales are off by 2 percent
-(all of them would be undone by a norm behind it) moves the logits by far more than golden_test.cc
-accepts.
+Every golden is checked while it is made: any one layer with half of its scales off by 2 percent moves
+the logits by far more than golden_test.cc accepts. (A norm would undo the same change of all scales.)
 
   python tools/make_int8_weight_goldens.py            writes tests/golden/int8_weights
   python tools/make_int8_weight_goldens.py FAMILY...  of it, these
@@ -50,7 +49,7 @@ from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts
 from transformers.models.llama4.modeling_llama4 import Llama4Router, Llama4TextExperts
 
 FOLDER = ROOT / "int8_weights"
-N_TOKENS = 12  # of more, some input nearly always lies closer
+N_TOKENS = 12  # in a longer text some input nearly always lies closer
 MIN_MARGIN = 1e-4  # in integers; float32 is off by some 1e-5 of them here
 MIN_CHOICE = 1e-3  # between the scores of the last expert that is chosen and the next
 MIN_EFFECT = 1e-3  # of the largest logit, of 2 percent in one layer; golden_test.cc accepts 5e-5
@@ -69,14 +68,14 @@ def quantized(weight):
 
 
 class Int8Model:
-    """A model whose weights are quantized once, and whose inputs are in every run."""
+    """A model whose weights are quantized once, and whose inputs are quantized in every run."""
 
     def __init__(self, model):
         self.model = model.double()
         self.layers = {}  # name -> weight [outputs, inputs], a view
         self.float_weights = set()
         for name, module in model.named_modules():
-            if name.endswith("kv_b_proj"):  # which stays as it is
+            if name.endswith("kv_b_proj"):  # it stays as it is
                 self.float_weights.add(module.weight.data_ptr())
             elif isinstance(module, torch.nn.Linear) and not isinstance(module, Llama4Router):
                 self.layers[name] = module.weight.detach()
@@ -126,7 +125,7 @@ class Int8Model:
 
 
 def gpt_oss_experts(self, x, router_indices, routing_weights):
-    """Of gpt-oss, with weights [experts, outputs, inputs]."""
+    """gpt-oss's experts, with weights [experts, outputs, inputs]."""
     out = torch.zeros_like(x)
     for expert in range(self.num_experts):
         token, place = torch.where(router_indices == expert)
@@ -143,7 +142,7 @@ def gpt_oss_experts(self, x, router_indices, routing_weights):
 
 
 def llama4_experts(self, x):
-    """Of Llama 4, likewise: the rows of each, which the router scaled."""
+    """Llama 4's experts, with weights [experts, outputs, inputs]: the router scales their rows."""
     out = []
     for expert, rows in enumerate(x.view(self.num_experts, -1, self.hidden_size)):
         up = torch.nn.functional.linear(rows, self.gate_up_proj[expert])
@@ -157,7 +156,7 @@ EXPERTS = {GptOssExperts: gpt_oss_experts, Llama4TextExperts: llama4_experts}
 
 
 def linearized(model):
-    """With the matrices of GPT-2 and of such experts the other way, as those of everybody else."""
+    """The matrices of GPT-2 and of such experts transposed, as in other models."""
     for module in list(model.modules()):
         if type(module) in EXPERTS:
             for name in ("gate_up_proj", "down_proj"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the packed checkpoints in tests/golden/packed and their logits.
 
-Those of compressed-tensors ("pack-quantized") and bitsandbytes (nf4) are packed by these packages
-themselves, and read again by them. GPTQ's and AWQ's own packages want a GPU: their checkpoints are
-packed here by the published definitions of the formats,
+compressed-tensors ("pack-quantized") and bitsandbytes (nf4) pack and read their checkpoints
+themselves. GPTQ's and AWQ's own packages want a GPU: their checkpoints are packed here by the
+published definitions of the formats,
 
   GPTQ   w[o, i] = scales[g, o] * (q[i, o] - z[g, o]),  g = g_idx[i]
          qweight[i / n, o] has q of n = 32 / bits inputs, the first one in the lowest bits;
@@ -12,11 +12,11 @@ packed here by the published definitions of the formats,
          qweight[i, o / 8] has q of outputs 0, 2, 4, 6, 1, 3, 5, 7 from the lowest bits up;
          qzeros[g, o / 8] likewise
 
-and unpacked again from the tensors as they were written, by other code than that which packed them.
-The logits are those of the float model of transformers with the unpacked weights, in float32.
+and unpacked again from the written tensors, by code that shares nothing with the packing. The logits
+are those of the float model of transformers with the unpacked weights, in float32.
 
-Of MXFP4, in which gpt-oss has its experts, there are random blocks and what transformers makes of
-them (mxfp4.safetensors).
+mxfp4.safetensors has random blocks of MXFP4, the format of gpt-oss's experts, and their values by
+transformers.
 
 Every golden is checked while it is made: weights whose inputs, outputs or zero points are one off
 must move the logits by far more than the test's tolerance.
@@ -67,7 +67,7 @@ ROOT = GOLDENS / "packed"
 MIN_EFFECT = 1e-2  # of the largest logit; the test accepts 5e-5
 N_TOKENS = 12
 SIZES = {"hidden_size": 64, "intermediate_size": 96}
-AWQ_OUTPUTS = [0, 2, 4, 6, 1, 3, 5, 7]  # of a word, from the lowest bits up
+AWQ_OUTPUTS = [0, 2, 4, 6, 1, 3, 5, 7]  # outputs of a word, from the lowest bits up
 
 
 @dataclass

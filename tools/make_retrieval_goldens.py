@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/retrieval: what transformers answers with models of ours.
+"""Makes tests/golden/retrieval: the answers of transformers with models of ours.
 
 Each tests/golden/retrieval/<model>/<text>.safetensors holds
 
@@ -7,8 +7,8 @@ Each tests/golden/retrieval/<model>/<text>.safetensors holds
   logits     F32 [rows, vocab_size] of the last rows, which are those of the answer
 
 from one pass of models/<model> over the whole text: float32 arithmetic, eager attention, no cache,
-weights as stored. The answer is what greedy decoding gives. Of the model that retrieves it is right, or
-nothing is written; one that was trained on stories goes on with one.
+weights as stored. The answer is that of greedy decoding. The model that retrieves must answer right,
+or nothing is written. A model that was trained on stories continues one.
 
   python tools/make_retrieval_goldens.py
 
@@ -57,7 +57,7 @@ def needles(draw):
 
 
 def story(draw):
-    """Asks for nothing: what a trained model says next is right."""
+    """Requires nothing: a trained model's next token is always right."""
     seen = ("bird", "ball", "big dog", "little cat", "red flower", "tree")
     places = ("park", "garden", "house", "box", "water")
     felt = ("happy", "sad", "very tired", "scared", "not alone")

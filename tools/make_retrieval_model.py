@@ -4,26 +4,26 @@
     tools/make_retrieval_model.py OUT [--temperature T] [--noise SD] [--cosine C] [--sink S]
                                       [--idle-heads N] [--hops 2]
 
-It answers with what followed the words of the question where they stood in the text: an induction
+It finds the question's words in the text and answers with the words behind them. It is an induction
 circuit in the shape of GLM, in which a value is bound to the key before it. Words that only join the
-two, "is" or "mentioned in the provided text", are all one to it. A question that ends in a key and
-such words is answered, at any depth of two million tokens. It knows nothing else. The numbers behind
-it are in models/README.md. The flags make it as hard as models are that were trained; all are 0 in
-the one that ships.
+two ("joints"), such as "is" or "mentioned in the provided text", all count the same. It answers a
+question that ends in a key and joints, at any depth of two million tokens. It knows nothing else. The
+numbers behind it are in models/README.md. The flags make retrieval as hard as for trained models; all
+are 0 in the model that ships.
 
   residual        [E | P1 .. P4 | B1 .. B4 | F], blocks of 24, and flags: the token's code, those of
                   the four before it, those of the key it is bound to. Codes are the words of the
                   Golay code, 0 and 1 written as +1 and -1: 4,096 of them, any two with a cosine of
                   1/3 at most. All joints have the same one.
-  layers 0, 1, 2  one head each, which looks back by exactly 1, 2 and 4 tokens and copies what these
-                  know: P1; P2 and P3; P4. Its queries and keys are biases, alike for every token, of
-                  which the rotation makes a function of the distance: the sum over frequencies f of
+  layers 0, 1, 2  one head each, which looks back by exactly 1, 2 and 4 tokens and copies their codes:
+                  P1; P2 and P3; P4. Its queries and keys are biases, the same for every token. The
+                  rotation turns them into a function of the distance: the sum over frequencies f of
                   A cos(f (distance - shift)).
   layer 3         looks for the nearest joint behind a token that is none. There a key has ended, and
                   B1 .. B4 are its P1 .. P4.
-  layer 4         what follows tokens that are like these: key [P1 P2 P3 B1 .. B4], query [E P1 P2 B1
-                  .. B4] with a weight for each, in the part of a head that is not rotated; value E,
-                  added to E much enlarged: that is what the head, which is the embedding, reads.
+  layer 4         finds the token behind matching tokens: key [P1 P2 P3 B1 .. B4], query [E P1 P2 B1
+                  .. B4] with a weight for each, in the part of a head that is not rotated. Its value
+                  E is added to E, much enlarged. The output head, which is the embedding, reads it.
 
 Needs numpy.
 """
@@ -56,21 +56,22 @@ JOINT, MARK, FIRST, AFTER_JOINT = range(FLAGS, FLAGS + 4)  # each +1 or -1
 FOUND = FLAGS + 8  # with two hops
 
 SHARPNESS = 60.0  # A: the neighbour of the distance wanted lacks 35, any farther one 100
-# Cosines and sines, by frequency, of a function of the distance that is least in sum of those that
-# fall by 24 or more from every distance d < 45 to all from d + 2 to 2^21; from d > 6 on, to all from
-# d + 2 + 0.6 (d - 6): of two joints the nearer one, as far back as a value is long.
+# Cosines and sines, by frequency, of a function of the distance. It falls by 24 or more from every
+# distance d < 45 to all from d + 2 to 2^21; from d > 6 on, to all from d + 2 + 0.6 (d - 6). Among such
+# functions it has the least sum. It prefers the nearer of two joints, as far back as a value is long.
 NEAREST = ((1, 2, 8, 30, 82, 221, 138, 206, 297, 233, 219, 403),
            (-1, 1, -10, -72, -13, 0, 0, 0, 15, 0, 30, -36))
 KEY_END = 1500.0  # what that joint scores above other tokens; the function spans 300 over a value
 
-# What a token alike adds to a score: those before, those of the key, from the last one back. One that
-# is not takes 2/3 of it away at least, 4/3 at most. First counts whether a joint has just ended or, in
-# a value, its last token; then the key's last word; then, since other words may stand before the key,
-# the last token but one. 160, what lacks the least of a key, is more than ln(2^21) = 15.
+# Scores of a matching token: of the tokens before, and of the key's, from the last one back. One that
+# does not match takes away 2/3 of its score at least, 4/3 at most. Most important is whether a joint
+# has just ended or, in a value, its last token. The key's last word comes next. The last token but one
+# follows, since other words may stand before the key. 160, the least loss by a wrong key, is more than
+# ln(2^21) = 15.
 RECENT = 10240.0, 2560.0, 112.0
 BOUND = 5120.0, 600.0, 400.0, 240.0
-NO_ANSWER = 5120.0  # what a joint lacks as a next token, and a mark behind a joint
-TIES = 0.01  # of NEAREST: of answers that match alike one is taken, by its place
+NO_ANSWER = 5120.0  # lost by a joint as a next token, and by a mark behind a joint
+TIES = 0.01  # share of NEAREST, by which the place decides among equal matches
 
 ENLARGED = 32.0
 GAIN = 0.75  # the right logit is about 48, others 16 at most
@@ -90,8 +91,8 @@ def golay_codes():
 
 
 def token_codes(ids, cosine, random):
-    """[4096, 24]. Of numbers, adjectives, nouns and cities, each kind is brought closer together: by a
-    part that all have, so that they have a cosine of about `cosine` with each other."""
+    """[4096, 24]. Numbers, adjectives, nouns and cities each share a part within their kind, so that
+    they have a cosine of about `cosine` with each other."""
     codes = golay_codes()
     codes[[ids[token] for token in STOPS]] = codes[ids[":"]]
     for kind in kinds(ids) if cosine else []:
@@ -138,9 +139,9 @@ class Model:
         self.tensors["model.embed_tokens.weight"] = table
 
     def open_layer(self, layer, written):
-        """All of a layer but what its head does; an MLP of zeros. RMSNorm divides by the root of the
-        share that is written, which its weights undo. Idle heads ask for nothing in particular, and
-        what they find goes nowhere."""
+        """A layer without its head's work, with an MLP of zeros. RMSNorm divides by the root of the
+        written share, which its weights undo. Idle heads ask for nothing in particular, and their
+        values are dropped."""
         name = f"model.layers.{layer}."
         queries = self.heads * HEAD
         idle = self.random.standard_normal(queries).astype(np.float32)
@@ -164,7 +165,7 @@ class Model:
         return self.tensors[f"model.layers.{layer}.self_attn.{name}"]
 
     def copy(self, layer, first, count, to, gain=1.0, value=0):
-        """The head adds `count` dimensions of what it looks at to those from `to`, through its value."""
+        """The head adds `count` dimensions of the tokens it finds to those from `to`, as its value."""
         self.part(layer, "v_proj.weight")[value:value + count, first:first + count] = np.eye(count)
         self.part(layer, "o_proj.weight")[to:to + count, value:value + count] = gain * np.eye(count)
 
@@ -206,11 +207,11 @@ class Model:
             rows = ROTARY + slot * CODE + code
             query[rows, ask + code] = scale * weight
             key[rows, know + code] = 1
-        # What stands at a key's own place, of which no query can know, is mixed into it.
+        # The token at a key's own place, which no query can know, is mixed into it.
         key[ROTARY:SPARE, E:E + CODE] += options.noise / np.sqrt(CODE) * self.random.standard_normal(
             (SPARE - ROTARY, CODE))
         self.ask_distance(layer, *(TIES / blunt * np.asarray(NEAREST)))
-        # In eight dimensions each: what has a flag lacks NO_ANSWER.
+        # Flags have eight dimensions each; a token with a flag loses NO_ANSWER.
         lack = np.sqrt(HEAD) * NO_ANSWER / 8 / 2
         bias = self.part(layer, "q_proj.bias")
         for first, flag in zip(range(SPARE, HEAD, 8), (JOINT, MARK, FIRST)):
@@ -225,7 +226,7 @@ class Model:
             self.copy(layer, E, CODE, to=E, gain=ENLARGED)
 
     def match_again(self, layer, options):
-        """What is bound to the token that was found, and stands behind a joint."""
+        """The token bound to the found one, behind a joint."""
         query, key = self.part(layer, "q_proj.weight"), self.part(layer, "k_proj.weight")
         rows = ROTARY + np.arange(CODE)
         query[rows, FOUND + np.arange(CODE)] = (

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what transformers renders from chat templates into tests/data/templates/expected.
+"""Writes transformers' renderings of chat templates into tests/data/templates/expected.
 
 Templates: ours in tests/data/templates/own and the real ones of ../shared/data/tokenizers, which
 are not part of this repository. Needs the Python packages `transformers` and `jinja2`.

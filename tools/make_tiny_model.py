@@ -10,7 +10,7 @@ never a single repeated token. It knows nothing else.
   tokenizer.json, tokenizer_config.json     byte-level BPE; <s> is put before every raw text;
                                             a ChatML-like chat_template
   generation_config.json                    ends at </s> and at <|im_end|>
-  expected.json                             what transformers makes of it: token ids, the
+  expected.json                             the results of transformers: token ids, the
                                             rendered chat, greedy continuations
 
   python tools/make_tiny_model.py           versions: tools/requirements-goldens.txt
@@ -111,7 +111,7 @@ CHAT_TEMPLATE = """{{- bos_token }}
 {%- endif %}
 """
 
-# expected.json: what to encode, what to continue and what to answer.
+# Inputs of expected.json: texts to encode, to continue and to answer.
 SAMPLES = [
     "",
     "Hello",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the small tokenizers of tests/data/tokenizers, one of each kind that models come with, and
-what Hugging Face makes of them; and, where ../shared has the tokenizers of real models, what it
-makes of the same texts with those.
+Hugging Face's ids with them. If ../shared has the tokenizers of real models, writes their ids of the
+same texts, too.
 
-Needs the Python package `tokenizers` (0.23.2 made what is there). Run it from the root of the
+Needs the Python package `tokenizers` (0.23.2 made the files). Run it from the root of the
 repository:
     python3 tools/make_tokenizer_data.py
 """
@@ -69,7 +69,7 @@ def byte_level():
 
 
 def sentencepiece():
-    """What transformers makes of a Llama 2 tokenizer.model: byte fallback, a space put in front."""
+    """transformers' form of a Llama 2 tokenizer.model: byte fallback, a space put in front."""
     pieces = Tokenizer(models.BPE())
     pieces.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     # The limit leaves no choice between equally frequent characters: runs give equal files.
@@ -97,8 +97,8 @@ def sentencepiece():
 
 
 def like(tokenizer, words=(), **options):
-    """A tokenizer with the BPE vocabulary of another, and words that no merges lead to; white space
-    and what stands beside it merge, too."""
+    """A tokenizer with the BPE vocabulary of another, and words that no merges reach. White space
+    and its neighbours merge, too."""
     model = json.loads(tokenizer.to_str())["model"]
     merges = [tuple(merge) for merge in model["merges"]]
     space, newline = "\u0120\u010a" if "\u0120" in model["vocab"] else "\u2581\n"
@@ -110,7 +110,8 @@ def like(tokenizer, words=(), **options):
 
 
 def add_tokens(tokenizer):
-    """Special ones that take the white space beside them, and others that need not be themselves."""
+    """Special tokens that take the white space beside them, and others that are found only
+    normalized."""
     tokenizer.add_special_tokens([AddedToken(t, special=True) for t in ("<s>", "</s>", "<|end|>")])
     tokenizer.add_special_tokens([AddedToken("<left>", lstrip=True, normalized=False),
                                   AddedToken("<right>", rstrip=True, normalized=False)])

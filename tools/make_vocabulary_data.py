@@ -27,7 +27,7 @@ def corpus():
 
 
 def train_pieces(**options):
-    """The bytes of a tokenizer.model. Not by file names, which it would keep."""
+    """The bytes of a tokenizer.model. It is not made by file name, which the model would keep."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(corpus()), model_writer=model, num_threads=1,

@@ -6,7 +6,7 @@
 A few channels of every norm in front of linear layers get FACTOR times their gain, and those layers
 1 / FACTOR of their weights for them. FACTOR is a power of two, so nothing is rounded: OUT is the
 same function as IN, with activations in which the same few channels stand out in every layer and
-token (SmoothQuant, section 3.2). What differs is how well they quantize.
+token (SmoothQuant, section 3.2). Only the quality of their quantization differs.
 
 IN: a Hugging Face folder of a Llama-like model, as safetensors of F32, F16 or BF16.
 """

@@ -1,4 +1,4 @@
-"""The vocabulary of the constructed models, and what each of its tokens is to them.
+"""The vocabulary of the constructed models, and the role of each token.
 
 Its words are those of retrieval_words.txt and of models/books-3m/tokenizer.json.
 """
@@ -27,21 +27,21 @@ def byte_letters():
 
 SPACE, NEWLINE = (byte_letters()[ord(c)] for c in " \n")
 
-# What stands between a key and its value, in texts and in questions: no more than a joint.
+# Words between a key and its value, in texts and in questions: mere joints.
 STOP_WORDS = "The the value associated with specified key is are mentioned in provided text = REGISTER"
 STOPS = {SPACE, SPACE + '"', '":', '"' + NEWLINE, ":", "_CONTENT"}
 STOPS |= {before + word for word in STOP_WORDS.split() for before in ("", SPACE)}
 
 
 def paragraphs():
-    """The tokens of WORDS by paragraph: of templates, adjectives, nouns, cities."""
+    """The tokens of WORDS by paragraph: templates, adjectives, nouns, cities."""
     for paragraph in WORDS.read_text().split("\n\n"):
         yield [token for word in re.findall("[-_]?[A-Za-z]+|=", paragraph)
                for token in ([word] if word[0] in "-_" else [SPACE + word, word])]
 
 
 def is_mark(token):
-    """Punctuation and line ends, but for what stands in a value."""
+    """Punctuation and line ends, except those inside a value."""
     return token not in STOPS and bool(re.fullmatch(f"{SPACE}?[^\\w{SPACE}<-]+", token))
 
 
@@ -57,9 +57,9 @@ def kinds(ids):
 
 
 def tokenizer():
-    """Byte-level BPE in which up to three digits are a token, and so are up to three letters of a UUID,
-    every word of WORDS, with and without a space before it, and every mark with one; the rest are the
-    first merges of books-3m."""
+    """A byte-level BPE tokenizer. Its tokens are up to three digits, up to three letters of a UUID,
+    every word of WORDS with and without a space before it, and every mark with one. The rest are
+    the first merges of books-3m."""
     words = [SPACE + mark for mark in string.punctuation]
     words += ["".join(letters) for n in (2, 3) for letters in itertools.product("abcdef", repeat=n)]
     words += ['":', '",', '"' + NEWLINE, SPACE + '{"', *(token for p in paragraphs() for token in p)]

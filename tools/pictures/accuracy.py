@@ -14,7 +14,7 @@ from pictures.style import (GREY, appearance, curve_picture, fit_share, new_figu
 
 @dataclass
 class Run:
-    """Of one model: accuracies and standard errors by task, and what differs from a reference."""
+    """One model's accuracies and standard errors by task, and its differences from a reference."""
     facts: dict
     source: str
     tasks: dict = field(default_factory=dict)   # name -> (accuracy, its error, chance or None)
@@ -24,14 +24,14 @@ class Run:
 
 
 def tasks_of(results):
-    """Of a model of eval quant."""
+    """The results of one model of eval quant."""
     return {clean(name): (number(task["acc"]), deviation(task["acc_stderr"]),
                           None if task["chance"] is None else number(task["chance"]))
             for name, task in results.items() if task["acc"] is not None}
 
 
 def read_tasks(objects, source):
-    """Of eval tasks and eval stream --arc: a run for each policy."""
+    """The results of eval tasks and eval stream --arc: a run for each policy."""
     runs = {}
     for at, result in enumerate(objects):
         for cell in result["cells"]:

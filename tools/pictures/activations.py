@@ -13,7 +13,7 @@ from pictures.style import COLOURS, GREY, WIDTH, plain, set_title, write_above
 
 COLUMNS = ("activations |x|", "|x|, smoothed", "weights |W|", "|W|, smoothed")
 STEPS = 180     # of a panel: about its pixels
-DECADES = 4     # below the largest; what is less is shown as nothing
+DECADES = 4     # below the largest; less is not shown
 ROW_INCHES = 1.55
 NAME_LEFT = -28  # points, from the first panel
 
@@ -48,8 +48,7 @@ def describe(alphas):
 
 
 def outline(values):
-    """At most STEPS of them: each the largest of the channels that fall into it, so that no outlier
-    is lost."""
+    """At most STEPS values, each the largest of its channels, so that no outlier is lost."""
     steps = min(len(values), STEPS)
     return [max(values[i * len(values) // steps:(i + 1) * len(values) // steps])
             for i in range(steps)]

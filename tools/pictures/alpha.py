@@ -1,4 +1,4 @@
-"""What quantizing costs over the strength of smoothing: godwit quantize --alpha auto."""
+"""The cost of quantizing over the strength of smoothing: godwit quantize --alpha auto."""
 
 from pictures.curves import Curve, Kind, Refused, basename, clean, number
 from pictures.style import curve_picture

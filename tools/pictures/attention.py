@@ -12,7 +12,7 @@ MAP_INCHES, ROW_INCHES = 1.3, 1.72
 
 @dataclass
 class Heads:
-    """Of one layer of a model. maps: [heads][queries][keys]; first: [heads], to the first token."""
+    """Attention of one layer. maps: [heads][queries][keys]; first: [heads], to the first token."""
     model: str
     about: tuple
     layer: int

@@ -1,4 +1,4 @@
-"""What is drawn: curves of points, and the names that tell them apart."""
+"""Curves of points, and the names that tell them apart."""
 
 import math
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 class Refused(Exception):
-    """One sentence for the user."""
+    """An error for the user, in one sentence."""
 
 
 def clean(text, most=60):
@@ -22,7 +22,7 @@ def clean(text, most=60):
 
 
 def basename(path):
-    """The last part of a path; of "-" and the like, that."""
+    """The last part of a path; the whole of "-" and the like."""
     return clean(os.path.basename(str(path).rstrip("/")) or path)
 
 
@@ -58,9 +58,9 @@ def interval(score):
 class Kind:
     """A kind of results.
 
-    what: the command that prints them. recognises: of the keys of its objects. read: what its
-    objects and the name of their file hold, as a list. draw: a figure and its axes, of the lists of
-    all files.
+    what: the command that prints them. recognises: whether the keys of an object are its own. read:
+    the contents of its objects and of their file's name, as a list. draw: a figure and its axes, from
+    the lists of all files.
     """
     what: str
     recognises: Callable
@@ -72,8 +72,8 @@ class Kind:
 class Curve:
     """Points (x, y, standard error or 0) of one thing that was measured.
 
-    facts: what it is the curve of, by name of the fact. What all curves of a picture share goes
-    into the subtitle, the rest names the curve.
+    facts: the properties of the curve, by name. The subtitle has those that all curves of a picture
+    share; the others name the curve.
     """
     facts: dict
     points: list
@@ -87,8 +87,8 @@ class Curve:
 
 
 def give_names(curves):
-    """Sets the name of every curve to the facts in which it differs from others, and its file where
-    these do not tell it from all of them. Returns what they share."""
+    """Sets the name of every curve to the facts in which it differs from others, and to its file if
+    these do not suffice. Returns the shared facts."""
     keys = list(dict.fromkeys(key for curve in curves for key in curve.facts))
     values = {key: {curve.facts.get(key, "") for curve in curves} for key in keys}
     for curve in curves:
@@ -104,7 +104,7 @@ def give_names(curves):
 
 
 def pieces(rows, count):
-    """Of (position, value): (middle, values) of at most `count` stretches of equal length."""
+    """(middle, values) of at most `count` stretches of equal length, from (position, value)."""
     end = max(position for position, _ in rows) + 1
     length = max(1, end / count)
     stretches = {}
@@ -114,8 +114,8 @@ def pieces(rows, count):
 
 
 def accuracy_points(rows, count=20):
-    """Of (position, right or not): the share of right ones over the text, with standard errors as
-    godwit eval has them."""
+    """The share of right answers over the text, from (position, right or not), with standard errors
+    as in godwit eval."""
     points = []
     for middle, values in pieces(rows, count):
         share, n = sum(values) / len(values), len(values)
@@ -124,5 +124,5 @@ def accuracy_points(rows, count=20):
 
 
 def mean_points(rows, count=60):
-    """Of (position, value): the mean of every stretch."""
+    """The mean of every stretch, from (position, value)."""
     return [(middle, statistics.fmean(values), 0.0) for middle, values in pieces(rows, count)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pictures.curves import Curve, Kind, basename, clean, deviation, number
 from pictures.style import curve_picture, plain
 
-# What may lie on the axis, the first of them that varies; and its label.
+# Possible x axes, of which the first that varies is taken, and their labels.
 AXES = {"n_depth": "tokens in the cache", "size": "tokens of the test",
         "n_parallel": "texts at once", "threads": "threads"}
 

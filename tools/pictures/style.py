@@ -16,7 +16,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from pictures.curves import Refused, give_names
 
-# Told apart by people who see colours differently, too (Okabe and Ito).
+# Colours that colour-blind people tell apart, too (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d")
 LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (7, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vPX<>"
@@ -43,7 +43,7 @@ matplotlib.rcParams.update({
     "svg.fonttype": "none",
     "svg.hashsalt": "godwit",  # the same picture is the same bytes
 })
-# Of letters that the fonts here lack; the reader's may have them.
+# Fonts for letters that the fonts here lack; the reader may have them.
 warnings.filterwarnings("ignore", message="Glyph .* missing from current font")
 
 
@@ -76,13 +76,14 @@ def plain(value, _=None):
 
 
 def unevenness(values):
-    """How far the steps between ascending values are from equal, relative to their mean."""
+    """How unequal the steps between ascending values are, relative to their mean."""
     steps = [b - a for a, b in zip(values, values[1:])]
     return statistics.pstdev(steps) / statistics.fmean(steps)
 
 
 def fit_x(axes, values):
-    """A logarithmic axis for what rather doubles than grows by equal steps; it may begin at 0."""
+    """A logarithmic axis for values that rather double than grow by equal steps; it may begin at 0.
+    """
     distinct = sorted(set(values))
     positive = [x for x in distinct if x > 0]
     logs = [math.log(x) for x in positive]
@@ -100,7 +101,7 @@ def fit_x(axes, values):
 
 
 def fit_y(axes, points):
-    """A logarithmic axis for what differs by more than a factor of 20."""
+    """A logarithmic axis for values that differ by more than a factor of 20."""
     values = [y for _, y, _ in points]
     if min(values) > 0 and max(values) / min(values) > 20:
         axes.set_yscale("log")
@@ -118,22 +119,22 @@ def fit_share(axis):
 
 
 def thinned(points):
-    """At most MOST_POINTS: means of as many neighbours as that takes, and how many."""
+    """At most MOST_POINTS means of as many neighbours as needed, and that number."""
     together = -(-len(points) // MOST_POINTS)
     groups = [points[i:i + together] for i in range(0, len(points), together)]
     return [tuple(statistics.fmean(column) for column in zip(*group)) for group in groups], together
 
 
 def appearance(i, count):
-    """Of curve i: nothing is told by colour alone, and what lies below another is wider."""
+    """The style of curve i: colour is never the only difference, and lower curves are wider."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)],
             "linewidth": 1.6 + 1.8 * (count - 1 - i) / max(1, count - 1),
             "marker": MARKERS[i % len(MARKERS)], "zorder": 3 + i / count}
 
 
 def draw_curves(axes, curves, share=False, mark=None):
-    """Draws and labels them. share: the values are from 0 to 1. mark(axes, curve, colour): draws
-    what else there is of a curve."""
+    """Draws and labels curves. share: the values are from 0 to 1. mark(axes, curve, colour): draws
+    more of a curve."""
     together, ends = 1, []
     for i, curve in enumerate(curves):
         look = appearance(i, len(curves))
@@ -180,7 +181,7 @@ def label_ends(axes, curves, ends):
         return
     figure = axes.figure
     labels.sort(key=lambda label: label[1])
-    # What is longer than most names makes the picture wider, not the axes narrower.
+    # Names longer than most make the picture wider, not the axes narrower.
     figure.set_figwidth(WIDTH + 0.08 * max(0, max(len(text) for *_, text in labels) - 25))
     texts = [axes.annotate(text, (1, 0.5), (14, 0), xycoords="axes fraction", va="center",
                            textcoords="offset points", color=COLOURS[i % len(COLOURS)],

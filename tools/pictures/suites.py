@@ -14,7 +14,7 @@ GAP_INCHES = 0.3
 
 @dataclass
 class Grid:
-    """Of one task under one policy. scores: by (depth or None, length)."""
+    """One task under one policy. scores: by (depth or None, length)."""
     about: tuple
     name: str
     scores: dict
@@ -47,7 +47,7 @@ def draw_grid(axes, grid):
     axes.set_yticks(range(len(depths)), ["" if depth is None else f"{plain(depth)} %"
                                          for depth in depths], fontsize=8)
     axes.tick_params(length=0)
-    # Nothing is told by colour alone.
+    # Colour is never the only difference.
     for row, scores in enumerate(cells):
         for column, score in enumerate(scores):
             if score == score:

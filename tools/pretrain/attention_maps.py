@@ -1,4 +1,5 @@
-"""What attention goes where: figures 1.4 and 4.5 of the thesis, and the loss that plants sinks."""
+"""The attention that tokens get: figures 1.4 and 4.5 of the thesis, and the loss that plants sinks.
+"""
 
 import torch
 

@@ -7,7 +7,7 @@
 
 The text is taken as it is read, not as it was typeset: the header and footer of Project Gutenberg
 go, the lines of a paragraph become one line, and headings, lists, tables and indexes are left out.
-Evaluate on files treated in the same way (--text), or line breaks are all that is measured.
+Evaluate on files treated in the same way (--text); otherwise only line breaks are measured.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 # The order is the numbering. `<|sink|>` is in every vocabulary, so that all models share one.
 END, SINK = "<|endoftext|>", "<|sink|>"
 
-# Between the books of a file of many: END, or where the transcriber's note begins that opens one.
+# The boundary between books of one file: END, or the transcriber's note that opens a book.
 BOOK = re.compile(r"^(?=(?:Produced by|E-text prepared by|This eBook was produced) )|"
                   + re.escape(END), re.MULTILINE)
 

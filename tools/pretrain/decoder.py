@@ -62,7 +62,7 @@ def rotary(length, dims, theta, device):
 
 
 def rotate(x, cos, sin):
-    """Of the elements of x, the first ones, as many as cos has."""
+    """Rotates the first elements of x, as many as cos has."""
     x, rest = x.split((cos.shape[-1], x.shape[-1] - cos.shape[-1]), -1)
     first, second = x.chunk(2, -1)
     rotated = (x * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, processors
 from corpus import END, SINK
 from decoder import Shape
 
-# Of the tokenizer that train_retrieval.py takes.
+# The fields of train_retrieval.py's tokenizer.
 RETRIEVAL_BEGIN, RETRIEVAL_END = "<s>", "</s>"
 
 

@@ -1,8 +1,8 @@
 """Questions about long texts to train on: those of `godwit eval` in their own words, many to a text.
 
-A sample is a function of the seed, its index and its length. Held out of all of them: an eighth of
-the pairs of words and of the numbers (is_held_out), so that what is asked for at the end was never
-an answer in training. UUIDs never repeat.
+A sample is a function of the seed, its index and its length. An eighth of the pairs of words and of
+the numbers is held out (is_held_out), so that the final questions' answers never occur in training.
+UUIDs never repeat.
 """
 
 import random
@@ -16,9 +16,9 @@ WORDS = Path(__file__).resolve().parent.parent / "retrieval_words.txt"
 NOISE = ("The grass is green. The sky is blue. The sun is yellow. Here we go. "
          "There and back again.\n")
 TRACK = "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n"
-# Every so many tokens of a text, as many questions as a shorter one has.
+# Tokens of a text for each set of questions; a longer text has several sets.
 LONG = 4096
-# Of what is no answer, a token counts so much, and one of so many counts at all.
+# The weight of a token outside answers, and the number of such tokens of which one counts.
 TEXT_WEIGHT, TEXT_EVERY = 0.02, 8
 
 
@@ -31,7 +31,7 @@ def is_held_out(number):
 
 
 class Draws(random.Random):
-    """What is asked for. `held_out` draws only what training never sees."""
+    """Draws of questions. `held_out` draws only what training never sees."""
 
     def __init__(self, seed, held_out, words):
         super().__init__(seed)
@@ -74,7 +74,7 @@ class Draws(random.Random):
 
 
 class Text:
-    """A text in parts, of which some are answers: what is to be learnt."""
+    """A text in parts, some of which are answers to learn."""
 
     def __init__(self):
         self.parts = [""]  # text, answer, text, ...
@@ -85,7 +85,8 @@ class Text:
             self.parts += [answer, ""]
 
     def ids(self, tokenizer):
-        """[BOS, ...], and of each whether it is of an answer. A prompt ends where its tokens end."""
+        """[BOS, ...], and for each token whether it is part of an answer. A prompt ends with its
+        tokens."""
         ids, is_answer = [tokenizer.token_to_id("<s>")], [False]
         for i, part in enumerate(self.parts):
             ids += tokenizer.encode(part, add_special_tokens=False).ids
@@ -203,7 +204,7 @@ class Samples:
                  "corresponding <REGISTER_CONTENT> of a certain line index. Now the record "
                  "start:\n\n")
         room -= 110
-        cost = draws.choice([43, 14])  # of a question: whole, or the line alone
+        cost = draws.choice([43, 14])  # of a whole question, or of its line alone
         most = 32 * times(room)
         questions = max(1, min(most, int(room * draws.choice([0.2, 0.5]) / cost)))
         names = draws.different(draws.word_pair, max(2, (room - 43 - cost * questions) // 14))
@@ -233,8 +234,8 @@ class Samples:
                      f"{value}\n")
 
     def niah(self, draws, room, text):
-        """RULER's needles: of one key or of several, which are asked for one by one, several values
-        of a key, several keys at once; in noise, in prose, among others of their kind."""
+        """RULER's needles: several keys one by one, several values of a key, or several keys at
+        once. They stand in noise, in prose, or among others of their kind."""
         is_uuid = draws.random() < 0.25
         hay = draws.choice(["noise", "prose", "prose", "needles", "needles"])
         has_uuid_keys = is_uuid and hay == "needles"
@@ -298,7 +299,7 @@ class Samples:
         self.track(draws, room, text, draws.choice([1, 1, 2, 4]) * times(room), 5)
 
     def track(self, draws, room, text, count, letters):
-        """`count` chains with names of so many letters."""
+        """`count` chains of variables, whose names have that many letters."""
         count = max(1, min(count, room // 400))
         numbers = draws.different(lambda: draws.number(10 ** 4, 10 ** 5), count)
         lengths = [draws.choice([2, 3, 5, 5, 5]) for _ in numbers]

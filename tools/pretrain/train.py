@@ -33,10 +33,10 @@ from muon import Muon
 # run goes on. The figures of the model cards come from whole books that were not in the ids at all.
 HELD_OUT_SAMPLES = 64
 
-# Attention is looked at in so many tokens: a map is quadratic.
+# Tokens in which attention is measured: a map is quadratic.
 MAP_TOKENS = 512
 
-# Sinks are planted with one micro-batch of so many: attention that shows its weights is slow.
+# One micro-batch in this many plants sinks: attention that returns its weights is slow.
 PLANT_EVERY = 4
 
 
@@ -76,8 +76,8 @@ class Samples:
 
 
 def learning_rate(done, total, warmup, decay):
-    """Share of the peak: up over `warmup` tokens, flat, down to 0 over the last share `decay`. What
-    was trained at the flat part can be trained on, by any amount, with nothing lost."""
+    """Share of the peak: up over `warmup` tokens, flat, down to 0 over the last share `decay`. A run
+    that stopped in the flat part can be continued for any number of tokens."""
     return min(1.0, (done + 1) / warmup, (total - done) / (decay * total))
 
 

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Trains a small GLM to find what stands in a long text; run it again to go on where it stopped.
+"""Trains a small GLM to find facts in a long text; run it again to continue where it stopped.
 
   python tools/pretrain/train_retrieval.py --out WORK/retrieval --books BOOKS --tokens 20M \
       --lengths 512:1M,512/1024/2048:5M,1024/2048/4096:20M
   python -m torch.distributed.run --nproc-per-node 2 tools/pretrain/train_retrieval.py ...
 
-Samples are those of retrieval_samples.py, with the tokenizer of models/retrieval-induction; --lengths
-says how long they are until how many tokens were seen. Half of a head's elements rotates, with
-wavelengths that are shorter than the texts, the rest knows no positions: no distance is new in a longer
-text.
-OUT gets checkpoint.pt and log.jsonl, and the folder that it is in tokenizer.json, as of train.py and
-corpus.py; export.py makes a model of them.
+Samples are those of retrieval_samples.py, with the tokenizer of models/retrieval-induction. --lengths
+gives their lengths and the number of tokens until which these hold. Half of a head's elements rotates,
+with wavelengths shorter than the texts, and the rest has no positions. Thus no distance is new in a
+longer text. OUT gets checkpoint.pt and log.jsonl, and its parent folder tokenizer.json, in the form of
+train.py and corpus.py; export.py makes a model of them.
 """
 
 import argparse
@@ -36,21 +35,21 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TOKENIZER = ROOT / "models/retrieval-induction/tokenizer.json"
 SHAPE = {"hidden": 256, "layers": 4, "heads": 4, "kv_heads": 4, "intermediate": 384,
          "positions": 131072, "rope_theta": 500.0, "rotary_dims": 32}
-# How many of a batch are of each kind, in shares: at first, and from BASICS steps on.
+# Shares of the kinds in a batch: at first, and from BASICS steps on.
 KINDS = {"repeats": (6, 0.5), "passkey": (1, 1), "needle": (2, 3), "lines": (4, 6), "pairs": (4, 6),
          "niah": (4, 9), "chains": (1, 4), "prose": (1, 0.5)}
 BASICS = 150
 STOPS = (signal.SIGINT, signal.SIGTERM)
-HELD_OUT = 2  # samples of each kind that the log is about
+HELD_OUT = 2  # of each kind, for the log
 
 
 def begin(model, look=2.5, match=0.35, embedding=0.05):
-    """Where training begins: near to what it finds by itself, late (after Trockman and Kolter, 2023,
-    "Mimetic initialization of self-attention layers").
+    """Initializes the weights near those that training finds by itself, late (after Trockman and
+    Kolter, 2023, "Mimetic initialization of self-attention layers").
 
     Head h of the first layer looks h + 1 tokens back, by its biases, with scores of `look` for each
-    frequency, and writes what it sees elsewhere (`aside`). In all other layers a token looks for
-    those that stand behind one like itself, by random elements of a size of `match`, and adds them.
+    frequency, and writes the found tokens elsewhere (`aside`). In all other layers a token looks for
+    tokens behind one like itself, by random elements of a size of `match`, and adds them.
     """
     shape, first = model.shape, model.model.layers[0].self_attn
     half, dims = shape.rotary_dims // 2, shape.head_dim
@@ -86,9 +85,8 @@ def loss_and_hits(forward, embedding, ids, weights):
 
 
 class Steps(IterableDataset):
-    """The batches of one rank, [tokens of all ranks until then, length, ids, weights], from a step and
-    its tokens on. Each worker of a DataLoader makes its share of them, in turn: the same ones, whatever
-    their number."""
+    """Batches of one rank from a step and its tokens on: [tokens of all ranks so far, length, ids,
+    weights]. Workers of a DataLoader make them in turn, and their number does not change them."""
 
     def __init__(self, options, samples, rank, ranks, step, tokens):
         self.options, self.samples, self.rank, self.ranks = options, samples, rank, ranks
@@ -177,7 +175,7 @@ class Run:
         os.replace(partial, self.path)
 
     def train_step(self, tokens, length, ids, weights, stop):
-        """Of Steps. Returns whether to stop, and a line of the log."""
+        """Ends a step of Steps. Returns whether to stop, and a line of the log."""
         options = self.options
         ids, weights = ids.to(self.device), weights.to(self.device)
         parts = max(1, len(ids) * length // options.micro_tokens)
@@ -199,7 +197,7 @@ class Run:
                       "lr": round(share, 3)}
 
     def average_gradients(self, stop):
-        """Over the ranks; whether one of them wants to stop."""
+        """Sums over the ranks, and whether one of them wants to stop."""
         if self.ranks == 1:
             return stop
         gradients = [weight.grad for weight in self.model.parameters()]
@@ -213,14 +211,14 @@ class Run:
 
     @functools.cached_property
     def asked(self):
-        """Of each kind, what `evaluate` asks: ids and weights."""
+        """Ids and weights of each kind, for `evaluate`."""
         length = max(self.options.lengths[-1][0])
         return {kind: stacked(self.held_out, [*enumerate([kind] * HELD_OUT)], length)
                 for kind in KINDS if kind != "prose"}
 
     @torch.no_grad()
     def evaluate(self):
-        """Of each kind, the share of tokens of answers that are right, of texts never seen."""
+        """The share of right tokens in answers of each kind, in texts never seen."""
         hits = {}
         for kind, (ids, weights) in self.asked.items():
             with torch.autocast(self.device, torch.bfloat16, enabled=self.cast):

@@ -3,7 +3,7 @@
 
   python tools/pretrain/write_stories.py --model stories260K --characters 10M >stories.txt
 
-Only stories that came to their end are kept, with `<|endoftext|>` after each, as corpus.py wants it.
+Only complete stories are kept, with `<|endoftext|>` after each, as corpus.py wants it.
 Same seed, same text on the same machine.
 """
 

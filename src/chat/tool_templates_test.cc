@@ -57,7 +57,8 @@ TEST_P(ToolTemplates, CallsAreReadAsTheyAreWritten) {
   };
   EXPECT_THAT(render(1, true), HasSubstr("What the weather will be."));
   EXPECT_THAT(render(3, true), HasSubstr("Drizzle."));
-  // Some templates begin the model's reasoning, and some end with its opening mark.
+  // Some templates begin the model's reasoning in the prompt. The answer begins where the two
+  // renderings differ.
   std::string asked = render(1, true);
   asked.resize(std::min(asked.rfind("<think>"), asked.size()));
   const std::string written = render(2, false);

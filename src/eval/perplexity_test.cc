@@ -127,8 +127,8 @@ TEST_F(PerplexityTest, WindowsReadNothingOfThoseBefore) {
   EXPECT_NEAR(result.nll, kRight, 1e-7);
   EXPECT_EQ(result.kv.seen, 4);
 
-  // Windows side by side score a token behind the frame in each: only the first prediction is
-  // right.
+  // In windows side by side the frame predicts each window's first token, rightly only in the first
+  // window.
   EXPECT_NEAR(Measure({Counting(8)}, {.frame = {10}, .window_tokens = 4}).nll,
               (7 * kRight + kWrong) / 8, 1e-7);
   EXPECT_EQ(Measure({Counting(8)}, {.window_tokens = 4}).tokens, 6);

@@ -591,8 +591,8 @@ class HttpServer::Impl {
     connection->ReadRequest();
   }
 
-  // Breaks the connection that has waited longest for a request, so that idle clients keep nobody
-  // out. False: none waits.
+  // Breaks the connection that has waited longest for a request, so that idle clients do not take
+  // all places. False: none waits.
   bool BreakLongestWaiting() {
     if (waiting_.empty()) return false;
     waiting_.front()->Break();

@@ -17,7 +17,7 @@ ChatInputLine ReadMessage(console::LineSource& source, std::string prompt) {
   bool quoted = false;
   while (true) {
     console::Line line = source.Read(prompt);
-    if (line.kind == console::Line::Kind::kEnd && !message.single) return message;  // as it is
+    if (line.kind == console::Line::Kind::kEnd && !message.single) return message;  // unfinished
     if (line.kind != console::Line::Kind::kText) return {.kind = line.kind, .text = line.text};
     std::string_view text = line.text;
     if (message.single && text.starts_with(kQuotes)) {

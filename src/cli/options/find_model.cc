@@ -34,8 +34,7 @@ std::string Spellings(const std::string& name, const std::vector<fs::path>& mode
       kShown);
 }
 
-// The model in `folder`, whose name is wanted.repository. help: the remedy if there is no such
-// model.
+// The model in `folder`, which the user calls wanted.repository. help: the remedy if there is none.
 std::string ChooseIn(const fs::path& folder, const HubName& wanted, bool in_folders,
                      const std::string& help) {
   const std::string& name = wanted.repository;

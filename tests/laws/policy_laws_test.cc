@@ -30,7 +30,8 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"I8I4Products", DType::kI8I4, true},
                                        {"I4", DType::kI4}};
 
-// The way of reading the context, which ends at kAskFrom: as the rest of the text, or on its own.
+// The way of reading the context, which ends at kQuestionBegin: as the rest of the text, or on its
+// own.
 struct Reading {
   std::string_view name;
   std::string_view tight, roomy;  // added to the examples of a policy

@@ -1,7 +1,7 @@
 // The int8 matrix product over packed panels. Include after one of vec/*.h.
 //
-// The register tiles are those of gemm/tile-inl.h: a vector of sums is a vector of int32 in the
-// bits of floats, which are scaled once the depth is through.
+// The register tiles are those of gemm/tile-inl.h. A vector of sums is a vector of int32 in the
+// bits of floats. Sums are scaled once the depth is through.
 #pragma once
 
 #include "kernels/gemm/rows-inl.h"

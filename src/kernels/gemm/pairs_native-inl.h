@@ -1,6 +1,6 @@
-// The product of bf16 pairs by VDPBF16PS, which multiplies and adds both halves of a pair at once
-// (rounding after each, as its twin in pairs-inl.h does, but the odd half first, and subnormals
-// count as zero). Include after vec/avx512.h.
+// The product of bf16 pairs by VDPBF16PS, which multiplies and adds both halves of a pair at once.
+// It rounds after each, as its twin in pairs-inl.h does. The odd half comes first, and subnormals
+// count as zero. Include after vec/avx512.h.
 #pragma once
 
 #include "kernels/gemm/pairs-inl.h"

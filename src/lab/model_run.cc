@@ -89,7 +89,7 @@ CalibrationRun::CalibrationRun(const cli::ModelOptions& options)
 
 void CalibrationRun::Show(quant::Stage stage, int64_t done, int64_t total) {
   if (stage != stage_) {
-    const StageName& name = kStages[stage];
+    const StageName& name = kStages[static_cast<size_t>(stage)];
     progress_.reset();
     progress_.emplace(name.label, name.unit);
     stage_ = stage;

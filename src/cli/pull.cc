@@ -31,17 +31,17 @@ PullOptions ParsePull(std::span<const std::string> arguments) {
   console::CommandLine line(
       "pull", "ORG/NAME[:QUANT] [flags]",
       "Downloads a model from the Hugging Face hub into the cache that other programs share, where "
-      "-m ORG/NAME[:QUANT] finds it. :Q4_K_M chooses one of several GGUF models. What was broken "
-      "off is gone on with. Variables of huggingface_hub count: HF_TOKEN, for models that are "
-      "private or gated; HF_ENDPOINT, another hub; HF_HUB_CACHE and HF_HOME, where the cache is; "
+      "-m ORG/NAME[:QUANT] finds it. :Q4_K_M chooses one of several GGUF models. An interrupted "
+      "download continues. The variables of huggingface_hub apply: HF_TOKEN, for private or gated "
+      "models; HF_ENDPOINT, another hub; HF_HUB_CACHE and HF_HOME, the place of the cache; "
       "HF_HUB_OFFLINE.");
   line.Operand(options.model);
   line.Group("Files");
   line.Add({.names = "--revision",
             .value = "NAME",
-            .help = "a branch, tag or commit; -m ORG/NAME alone finds what main is at"},
+            .help = "a branch, tag or commit; -m ORG/NAME finds main only"},
            options.request.revision);
-  line.Add({.names = "--dry-run", .value = "", .help = "download nothing: list the files"},
+  line.Add({.names = "--dry-run", .value = "", .help = "list the files and download nothing"},
            options.request.dry_run);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Parse(arguments);

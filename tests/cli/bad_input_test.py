@@ -19,7 +19,7 @@ INPUT, IO, FORMAT, UNSUPPORTED, MEMORY = 2, 3, 4, 5, 6
 class UsageTest(CliTest):
     def test_verbs(self):
         self.assertIn("did you mean run?", self.refused(INPUT, "rnu"))
-        self.assertIn("a verb comes first", self.refused(INPUT, "-p", "hello"))
+        self.assertIn("a verb is missing", self.refused(INPUT, "-p", "hello"))
         result = self.godwit()
         self.assertEqual((result.returncode, result.stdout), (INPUT, ""))
         self.assertIn("Usage: godwit VERB", result.stderr)
@@ -141,7 +141,7 @@ class UsageTest(CliTest):
             with self.subTest(command=command):
                 message = self.refused(INPUT, *command, "--kv", "recompute:9")
                 self.assertIn("\"recompute:9\"", message)
-                self.assertIn("it is for godwit perplexity and godwit eval stream", message)
+                self.assertIn("only godwit perplexity and godwit eval stream take it", message)
                 self.assertNotIn("recompute", self.ok(command[0], "--help"))
 
     def test_a_cache_longer_than_the_model_was_made_for_is_said(self):

@@ -249,7 +249,7 @@ class BatchTest(CliTest):
         for _ in range(2):
             result = self.godwit(*self.command(file, "--retry-failed"))
             self.assertEqual(result.returncode, SOME_FAILED, result.stderr)
-            self.assertIn("of them failed and will be asked again", result.stderr)
+            self.assertIn("of them failed and will run again", result.stderr)
             self.assertIn("1 request failed, as ", result.stderr)
             again = self.results()  # one for each
             self.assertEqual(again["0"], first["0"])
@@ -402,7 +402,7 @@ class BatchTest(CliTest):
         terminal.expect(" left")
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), CANCELLED)
-        self.assertIn("of 20000 requests are answered; the same command goes on", terminal.seen)
+        self.assertIn("of 20000 requests are answered; the same command continues", terminal.seen)
         self.assertTrue(self.out.read_text().endswith("\n"))
         terminal = Terminal(self, *self.command(self.many(len(self.results()) + 3)))
         self.assertEqual(terminal.finish(), 0)

@@ -63,7 +63,7 @@ class ContextTest(ChatTest):
         self.assertRegex(self.say(terminal, "/kv dense"),
                          r"godwit: dense holds 50 tokens, and the conversation has \d+")
         self.assertIn("godwit: ", self.say(terminal, "/kv sinks:x"))
-        self.assertIn("it is for godwit perplexity", self.say(terminal, "/kv recompute:9"))
+        self.assertIn("only godwit perplexity", self.say(terminal, "/kv recompute:9"))
         self.assertIn("(sinks:4+46: ", self.say(terminal, "/kv"))
 
     def test_switching_the_policy_keeps_the_conversation(self):

@@ -97,7 +97,7 @@ class EvalRecallTest(CliTest):
         self.assertIn("and the model reads up to 1024: see --max-tokens", refused(*text))
         text += ["--max-tokens", "100"]
         self.assertIn("--kv: expected dense, window:W", refused(*text, "--kv", "dens"))
-        self.assertIn("keeps nothing of a text", refused(*text, "--kv", "recompute:64"))
+        self.assertIn("keeps no cache to continue from", refused(*text, "--kv", "recompute:64"))
         self.assertIn("second_block_count", refused(*text, "--kv", "blocks:second_block_count=0"))
         self.assertIn("--query-tokens", refused(*text, "--query-tokens", "0"))
         self.assertIn("int8", refused(*text, "--kv-type", "f32", "--int8-attention", "on"))

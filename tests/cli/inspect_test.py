@@ -162,8 +162,8 @@ class KvTest(CliTest):
         def refused(*flags, code=INPUT):
             return self.refused(code, "inspect", *flags)
 
-        self.assertIn("--shape is for what a policy costs: it needs --kv", refused("--shape", "1b"))
-        self.assertIn("-c is for what a policy costs: it needs --kv",
+        self.assertIn("--shape shows what a cache policy costs: it needs --kv", refused("--shape", "1b"))
+        self.assertIn("-c shows what a cache policy costs: it needs --kv",
                       refused("-c", "5", "-m", TINY))
         self.assertIn("exclude each other", refused("--kv", "dense", "--tensors"))
         self.assertIn("--kv: expected dense, window:W", refused("--kv", "dens"))

@@ -253,7 +253,7 @@ class PullTest(CliTest):
         terminal.expect("downloading Org/Tiny-GGUF:Q4_K_M: 1000 B of ")
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), 130)
-        self.assertIn("cancelled; godwit pull goes on from here", terminal.seen)
+        self.assertIn("cancelled; godwit pull continues the download from here", terminal.seen)
         self.hub.stalls, self.hub.ranges = False, False  # all of it comes again
         self.ok("pull", "Org/Tiny-GGUF:Q4_K_M")
         self.assertEqual(self.asked_for_bytes()[-1][3], "bytes=1000-")

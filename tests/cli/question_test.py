@@ -73,14 +73,14 @@ class RunTest(QuestionTest):
 
             answer, said = run()
             self.assertEqual(answer, self.ok(*ASK, "-p", QUESTION))
-            self.assertIn("its rest is left alone; -f - takes it", said)
+            self.assertIn("ignoring its rest; -f - reads it", said)
             self.assertEqual(os.lseek(stdin.fileno(), 0, os.SEEK_CUR), len(QUESTION) + 1)
             self.assertEqual(run("-f", "-")[0], self.ok(*ASK, "-p", QUESTION, stdin=BIRD))
             self.assertEqual(run()[1], "")  # nothing is left of it
 
     def test_query_tokens_without_a_use_are_refused(self):
         for command in (ASK, ["eval", "passkey", "-m", TINY], ["chat", "-m", TINY]):
-            self.assertIn("--query-tokens would change nothing: with --kv sinks:4+8",
+            self.assertIn("--query-tokens has no effect with --kv sinks:4+8",
                           self.refused(2, *command, "--query-tokens", "5", "--kv", "sinks:4+8"))
         self.ok(*ASK, "-p", QUESTION, "--query-tokens", "5", "--kv", "blocks")
 

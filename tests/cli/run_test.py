@@ -351,7 +351,7 @@ class HelpTest(CliTest):
                 if flag:
                     self.assertEqual("[default: " in entry.split("\n\n")[0],
                                      flag[1] not in without.get(verb, ()), (verb, entry))
-        self.assertIn("--temp, --temperature X     temperature; 0: always the likeliest token\n"
+        self.assertIn("--temp, --temperature X     the temperature (0: always the most likely token)\n"
                       "                              [default: the model's, or 0.8]\n",
                       self.ok("run", "--help"))
 

@@ -103,9 +103,9 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
     Group("Help");
     Add({.names = "-q,--quiet",
          .value = "",
-         .help = "print the result, errors and what was dropped of a text, and nothing else"},
+         .help = "print only the result, errors, and notices of dropped text"},
         quiet_);
-    Add({.names = "-h,--help", .value = "", .help = "show this"}, help_);
+    Add({.names = "-h,--help", .value = "", .help = "show this help"}, help_);
   }
   for (Entry& entry : entries_) entry.given.clear();
   given_operand_.reset();

@@ -215,8 +215,7 @@ TEST_F(CommandLineTest, ThePageTellsOfEveryFlag) {
               "-r, --stop TEXT: stop\n"
               "--json: json\n"
               "--first N: only some\n"
-              "-q, --quiet: print the result, errors and what was dropped of a text, and nothing "
-              "else\n"
+              "-q, --quiet: print only the result, errors, and notices of dropped text\n"
               "-h, --help: show this\n");
   }
 }

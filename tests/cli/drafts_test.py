@@ -120,17 +120,17 @@ class EvalTextTest(CliTest):
 
     def test_bad_input(self):
         text = ["eval", "text", "-m", TINY, "-p", "once upon a time"]
-        for flags, why in ((["--step-ms", "8:24"], "says nothing of a step of one row"),
+        for flags, why in ((["--step-ms", "8:24"], "has no time for a step of one row"),
                            (["--step-ms", "8"], "is not ROWS:MS"),
-                           (["--step-ms", "1:0"], "no milliseconds"),
+                           (["--step-ms", "1:0"], "expected milliseconds"),
                            (["--step-ms", "99:3"], "99"),
                            (["--draft", "ngram"], "add --step-ms"),
                            (["--draft-ms", "heads:2"], "add --step-ms"),
                            (["--draft-tree", "3x3"], "add --step-ms"),
-                           (["--draft-ms", "ngram:2"], "heads, partial do"),
-                           (["--draft-tree", "width=3"], "no \"width\""),
+                           (["--draft-ms", "ngram:2"], "expected heads or partial"),
+                           (["--draft-tree", "width=3"], "found \"width\""),
                            (["--draft-tree", "3x"], "--draft-tree"),
-                           (["--prompt-tokens", "1000"], "nothing behind a prompt of 1000")):
+                           (["--prompt-tokens", "1000"], "nothing follows a prompt of 1000")):
             self.assertIn(why, self.refused(INPUT, *text, *flags))
 
 

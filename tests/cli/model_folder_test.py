@@ -248,7 +248,7 @@ class OtherThingsTest(CliTest):
             (model / "config.json").write_text(
                 json.dumps({**fields, "quantization_config": config}))
             for verb in (RUN, ["inspect"], ["bench"]):
-                self.assertIn("--weights int8 does that",
+                self.assertIn("use --weights int8",
                               self.refused(UNSUPPORTED, *verb, "-m", model))
             shutil.rmtree(model)
 

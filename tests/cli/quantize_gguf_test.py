@@ -69,7 +69,7 @@ class QuantizeGgufTest(CliTest):
 
     def test_dry_run_writes_nothing(self):
         said = self.ok("quantize", "-m", STORIES, "--to", "gguf", "--type", "q4_k", "--dry-run")
-        self.assertIn("36 of Q8_0, as their rows are no multiple of Q4_K's blocks", said)
+        self.assertIn("36 of Q8_0, because their rows are not whole blocks of Q4_K", said)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def refuses(self, code, *arguments):

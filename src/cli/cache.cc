@@ -105,7 +105,7 @@ int List(const CacheRequest& request) {
     return console::kExitOk;
   }
   console::Table table(
-      {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
+      {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<pinned as"}});
   int64_t texts = 0, listed_bytes = 0;
   std::set<std::string_view> led_on;  // snapshots that others continue
   std::map<std::string_view, const Entry*> by_name;
@@ -125,7 +125,7 @@ int List(const CacheRequest& request) {
   }
   if (texts > 0) console::WriteOutput(table.Take());
   // Each listed size is that of a whole text.
-  const std::string shared = listed_bytes > bytes ? fmt::format(", since texts share {}",
+  const std::string shared = listed_bytes > bytes ? fmt::format(", because texts share {}",
                                                                 FormatBytes(listed_bytes - bytes))
                                                   : "";
   console::WriteOutput(fmt::format("{}{} in {}, {} in {}{}\n", texts > 0 ? "\n" : "",
@@ -140,7 +140,7 @@ int Verify(const CacheRequest& request) {
   for (const auto& problem : problems) console::WriteOutput(problem.message + "\n");
   const auto count = std::ssize(request.folder.Entries());
   if (problems.empty())
-    console::WriteOutput(fmt::format("{}: nothing is wrong\n", console::Plural(count, "file")));
+    console::WriteOutput(fmt::format("{}: no damage found\n", console::Plural(count, "file")));
   return problems.empty() ? console::kExitOk : console::ExitCode(ErrorKind::kFormat);
 }
 

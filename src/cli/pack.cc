@@ -96,7 +96,8 @@ int Pack(std::span<const std::string> arguments) {
     return console::kExitOk;
   }
   if (options.verify) {
-    console::WriteOutput(QuoteUnlessPlain(file.native()) + ": nothing is wrong\n");
+    console::WriteOutput(QuoteUnlessPlain(file.native()) +
+                         ": the copy is complete and up to date\n");
     return console::kExitOk;
   }
   console::WriteOutput(console::Facts()

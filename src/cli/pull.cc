@@ -80,8 +80,8 @@ void ListFiles(const hub::PullPlan& plan) {
   for (size_t i = 0; i < plan.files.size(); ++i) {
     const hub::RemoteFile& file = plan.files[i];
     table.Add(QuoteUnlessPlain(file.name), FormatBytes(file.bytes),
-              plan.present[i] == file.bytes ? "is there"
-              : plan.present[i] > 0         ? FormatBytes(plan.present[i]) + " are there"
+              plan.present[i] == file.bytes ? "complete"
+              : plan.present[i] > 0         ? FormatBytes(plan.present[i]) + " downloaded"
                                             : "");
   }
   console::WriteOutput(table.Take());
@@ -108,7 +108,7 @@ int Pull(std::span<const std::string> arguments) {
   }
   console::WriteOutput(model.path.native() + "\n");
   console::WriteNotice(fmt::format(
-      "godwit: {}: -m {}\n", model.plan.missing_bytes() == 0 ? "it was there" : "it is there",
+      "godwit: {}: -m {}\n", model.plan.missing_bytes() == 0 ? "already downloaded" : "downloaded",
       QuoteUnlessPlain(model.plan.revision == "main" ? model.name : model.path.native())));
   return console::kExitOk;
 }

@@ -61,10 +61,10 @@ class UsageTest(CliTest):
         for flags, missing in ((["-f", __file__, "-e"], "--prompt"),
                                ([*text, "--cache-size", "1G"], "--cache or --cache-dir"),
                                ([*text, "--logprobs", "1"], "--json")):
-            self.assertIn(f"does nothing without {missing}", self.refused(INPUT, *RUN, *flags))
+            self.assertIn(f"has no effect without {missing}", self.refused(INPUT, *RUN, *flags))
         for command, missing in ((["inspect", "-m", TINY, "--alpha", "0.6"], "--activations"),
                                  (["bench", "-m", TINY, "--network-us", "9"], "--ranks")):
-            self.assertIn(f"does nothing without {missing}", self.refused(INPUT, *command))
+            self.assertIn(f"has no effect without {missing}", self.refused(INPUT, *command))
         for command in (["perplexity", "-m", TINY, "-f", __file__, "--kv", "dense", "--compare",
                          "dense,window:9"],
                         ["tokenize", "-m", TINY, "--decode", "1", "--ids"],
@@ -90,7 +90,7 @@ class UsageTest(CliTest):
     def test_earlier_names(self):
         for verb in (["perplexity"], ["eval", "quant"]):
             self.assertIn("--max-tokens now", self.refused(INPUT, *verb, "--tokens", "9"))
-        self.assertIn("its name is -o now", self.refused(INPUT, "eval", "stream", "--jsonl", "x"))
+        self.assertIn("it is called -o now", self.refused(INPUT, "eval", "stream", "--jsonl", "x"))
         self.assertIn("--jsonl now", self.refused(INPUT, "perplexity", "--nll", "x"))
 
     def test_what_was_meant(self):

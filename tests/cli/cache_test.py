@@ -125,7 +125,7 @@ class CacheTest(CliTest):
             sizes = [float(size) for line in lines[1:-2] for size in re.findall(r" ([\d.]+) [KM]iB ", line)]
             self.assertEqual(len({unit for line in lines[1:] for unit in re.findall(r"[\d.] ([KM]iB)", line)}), 1)
             total = float(re.search(r"files?, ([\d.]+) ", lines[-1])[1])
-            shared = re.search(r", since texts share ([\d.]+) ", lines[-1])
+            shared = re.search(r", because texts share ([\d.]+) ", lines[-1])
             return sizes, total, float(shared[1]) if shared else 0
         self.assertGreater(len(self.files()), 1)
         sizes, total, shared = listed()
@@ -140,7 +140,7 @@ class CacheTest(CliTest):
     def test_verify_names_what_is_wrong(self):
         self.saved()
         cache = ["--cache-dir", self.cache]
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", *cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", *cache))
         damaged = self.files()[0]
         data = bytearray(damaged.read_bytes())
         data[-5000] ^= 1
@@ -152,7 +152,7 @@ class CacheTest(CliTest):
                              "--ignore-eos", *cache)
         self.assertEqual(result.returncode, 0)
         self.assertEqual(result.stderr.count("computed again"), 1, result.stderr)
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", *cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", *cache))
 
     def test_another_type_is_said(self):
         self.saved("--kv-type", "bf16")
@@ -201,7 +201,7 @@ class CacheTest(CliTest):
             process.kill()
             process.wait()
             if self.cache.exists():
-                self.assertIn("nothing is wrong",
+                self.assertIn("no damage found",
                               self.ok("cache", "verify", "--cache-dir", self.cache))
             self.assertEqual(list(self.cache.glob("*.part")), [])
         self.assertEqual(json.loads(self.ok(*run))["tokens"], expected)
@@ -214,7 +214,7 @@ class CacheTest(CliTest):
         for process in processes:
             output, _ = process.communicate()
             self.assertEqual(json.loads(output)["tokens"], expected)
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", "--cache-dir", self.cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", "--cache-dir", self.cache))
 
 
 if __name__ == "__main__":

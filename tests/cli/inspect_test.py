@@ -60,7 +60,7 @@ class InspectTest(CliTest):
         self.assertNotIn(1, json.loads(self.ok("tokenize", "--ids", "-m", model, "-p", "a")))
         text = self.ok("inspect", "-m", model)
         self.assertNotIn("begins with", text)
-        self.assertIn('puts nothing in front (its bos is 1 "', text)
+        self.assertIn('adds no leading token (its BOS is 1 "', text)
         told = json.loads(self.ok("inspect", "-m", model, "--json"))["tokenizer"]
         self.assertEqual((told["bos_id"], told["begins_with"]), (1, []))
         ids = json.loads(self.ok("tokenize", "--ids", "-m", TINY, "-p", "a"))
@@ -70,9 +70,9 @@ class InspectTest(CliTest):
     def test_what_a_model_has(self):
         text = self.ok("inspect", "-m", GOLDEN / "llama4_text" / "chunks")
         self.assertIn("chunks of 16 in 2 layers, 4 experts, 1 of them for a token and a shared one, "
-                      "no positions in 1 layer, queries that grow with the text\n", text)
+                      "no positions in 1 layer, queries scaled by their position\n", text)
         text = self.ok("inspect", "-m", GOLDEN / "ministral3" / "new_config")
-        self.assertIn("a window of 9 in 2 layers, queries that grow with the text\n", text)
+        self.assertIn("a window of 9 in 2 layers, queries scaled by their position\n", text)
 
     def test_gguf(self):
         model = GOLDEN / "gguf" / "llama_q4_k.gguf"
@@ -233,7 +233,7 @@ class ActivationsTest(CliTest):
                           refused(f"--activations={layer}"))
         self.assertIn("--activations", refused("--activations", "0", "--tensors"))
         self.assertIn("--activations", refused("--activations", "0", "--weights", "int8"))
-        self.assertIn("--calib does nothing without --activations", refused())
+        self.assertIn("--calib has no effect without --activations", refused())
         self.assertIn("tools/plot", refused("--activations", "0", "--plot", "x.svg"))
         self.assertIn("--calib FILE",
                       self.refused(INPUT, "inspect", "-m", TINY, "--activations", "0"))

@@ -304,7 +304,7 @@ class ConfigAloneTest(CliTest):
             for kv, facts in whole["kv"].items():
                 self.assertEqual(planned["kv"][kv]["bytes_per_token"], facts["bytes_per_token"])
             text = self.ok(*arguments)
-            self.assertIn("none are here: figures from config.json", text)
+            self.assertIn("no file of weights is here", text)
             self.refused(IO, "bench", "-m", alone)
             shutil.rmtree(alone)
 

@@ -36,7 +36,7 @@ class PackTest(CliTest):
         self.assertEqual(self.run_with(), (plain, ""))
         self.assertEqual(self.run_with("--packed", "none"), (plain, ""))
         self.assertEqual(self.ok("pack", "-m", self.model, "--weights", "int4", "--verify"),
-                         f"{self.copy}: nothing is wrong\n")
+                         f"{self.copy}: the copy is complete and up to date\n")
         told = json.loads(self.ok("pack", "-m", self.model, "--weights", "int4", "--json"))
         self.assertEqual((told["file"], told["weights"], told["bytes"]),
                          (str(self.copy), "int4", self.copy.stat().st_size))
@@ -44,7 +44,7 @@ class PackTest(CliTest):
     def test_a_file_without_a_folder(self):
         shutil.copy(GOLDEN / "gguf" / "tiny_llama.gguf", self.folder / "a.gguf")
         self.assertIn("a.auto.godwit", self.ok("pack", "-m", "a.gguf", cwd=self.folder))
-        self.assertIn("nothing is wrong",
+        self.assertIn("the copy is complete and up to date",
                       self.ok("pack", "-m", "a.gguf", "--verify", cwd=self.folder))
 
     def test_it_is_mapped(self):
@@ -155,7 +155,7 @@ class PackTest(CliTest):
         self.assertEqual(len(copies), 1)
         self.assertEqual(self.run_with(), (plain, ""))
         self.assertEqual(self.ok("pack", "-m", self.model, "--weights", "int4", "--verify"),
-                         f"{copies[0]}: nothing is wrong\n")
+                         f"{copies[0]}: the copy is complete and up to date\n")
 
     def test_a_disk_without_room(self):
         """A file system of 64 KiB, where there may be one."""

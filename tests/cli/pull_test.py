@@ -153,7 +153,7 @@ class PullTest(CliTest):
         self.assertRegex(result.stderr, r"\Agodwit: Org/Tiny-GGUF:Q4_K_M: [\d.]+ KiB in 1 file, "
                          rf"into {self.home}/hub\n")
         self.assertIn("cut the connection after 1000 of ", result.stderr)
-        self.assertIn("godwit: it is there: -m Org/Tiny-GGUF:Q4_K_M\n", result.stderr)
+        self.assertIn("godwit: downloaded: -m Org/Tiny-GGUF:Q4_K_M\n", result.stderr)
         self.assertNotIn(TOKEN, result.stderr)
         blob = self.cached / "blobs" / hashlib.sha256(TINY_GGUF).hexdigest()
         link = self.cached / "snapshots" / COMMIT / "Tiny-Q4_K_M.gguf"
@@ -193,7 +193,7 @@ class PullTest(CliTest):
         self.assertRegex(listed, r"Q8_0/Tiny-Q8_0.gguf +[\d.]+ KiB\n\n[\d.]+ KiB of 1 file, ")
         self.assertFalse(self.home.exists())
         # What is not in the cache names the command that fetches it.
-        self.assertIn("to download it there: godwit pull Org/Tiny-GGUF:Q8_0",
+        self.assertIn("to download it: godwit pull Org/Tiny-GGUF:Q8_0",
                       self.refused(IO, *RUN, "-m", "Org/Tiny-GGUF:Q8_0"))
 
     def test_an_offer_at_the_terminal(self):

@@ -172,7 +172,7 @@ class RunTest(CliTest):
         if result["finish_reason"] == "length":
             self.assertEqual(text, result["text"])
         self.assertNotIn("logprobs", json.loads(self.ok(*run)))
-        self.assertEqual("--logprobs does nothing without --json",
+        self.assertEqual("--logprobs has no effect without --json",
                          self.refused(2, *GREEDY, "-p", "x", "--logprobs", "3"))
 
     # A page of the cache is what there must be; with less than the text takes it is refused.

@@ -230,7 +230,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     const std::string policy = engine.NewSession(session).kv().policy;
     const bool if_long = session.kv == "dense" && policy.find("star") != std::string::npos;
     console::WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
-                                     if_long ? "; a context of few blocks by ring" : ""));
+                                     if_long ? "; a context of few blocks is read by ring" : ""));
   }
   return engine;
 }

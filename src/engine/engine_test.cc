@@ -88,7 +88,7 @@ TEST_F(EngineTest, AMappedCopyOfItsWeightsChangesNothing) {
   LoadOptions both = none;
   both.pack = true;
   EXPECT_EQ(ErrorOf(ErrorKind::kInput, [&] { tokens(both); }),
-            "a packed copy is to be made, and none to be used");
+            "making a packed copy and using none exclude each other");
 }
 
 TEST_F(EngineTest, TwoSessionsInTwoThreadsGiveTheBitsOfOneAfterTheOther) {
@@ -455,9 +455,9 @@ TEST_F(EngineTest, NoMessageIsLost) {
       "== 'system' and loop.first %}S{{ m.content }}{% endif %}{% endfor %}");
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector{user, robot, tool}), R"(UHelloRBeepT"\"7\"")");
   EXPECT_THAT(lost(engine, {user, {"assistant", "Yes"}, user}),
-              HasSubstr("message 2, of the role \"assistant\""));
+              HasSubstr("message 2 of the role \"assistant\""));
   EXPECT_THAT(lost(engine, {user, {"system", "Be brief."}}),
-              HasSubstr("message 2, of the role \"system\""));
+              HasSubstr("message 2 of the role \"system\""));
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector<Message>{{"developer", "a"}, user}), "SaUHello")
       << "of which it has never heard";
   EXPECT_EQ(engine_of(folders[1],

@@ -40,7 +40,7 @@ void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64
   const int64_t bytes = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
   if (bytes <= budget_bytes) return;
   Throw(ErrorKind::kMemory,
-        "what {} remembers of {} tokens takes {} of memory, and {} are there for KV caches",
+        "the index of {} for {} tokens takes {} of memory, and {} are there for KV caches",
         policy.name(), tokens, FormatBytes(bytes), FormatBytes(budget_bytes));
 }
 

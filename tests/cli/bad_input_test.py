@@ -210,7 +210,7 @@ class ModelTest(CliTest):
     def test_folder(self):
         for verb in (["run", "-p", "x"], ["inspect"], ["chat"]):
             self.assertIn("/missing", self.refused(IO, *verb, "-m", "/missing"))
-            self.assertIn("not a folder",
+            self.assertIn("expected the folder of the model",
                           self.refused(INPUT, *verb, "-m", TINY / "config.json"))
         self.refused(IO, "run", "-p", "x", "-m", self.folder)
         self.refused(IO, "tokenize", "-p", "x", "-m", self.folder)
@@ -245,7 +245,7 @@ class ModelTest(CliTest):
             message = self.refused(UNSUPPORTED, *verb, "-m", model)
             self.assertIn("zebra", message)
             self.assertIn("the nearest family is llama", message)
-            self.assertIn("its tensors have the names of that family's", message)
+            self.assertIn("its tensor names are those of that family", message)
 
     def test_other_quantization(self):
         other = b'"quantization_config": {"quant_method": "fp8"}, "model_type"'
@@ -316,7 +316,7 @@ class ModelTest(CliTest):
                          (0, self.ok(*RUN, "-n", "5", "-p", "Once")))
         self.assertEqual(result.stderr,
                          "godwit: warning: tokenizer.json has token ids up to 513, but the model's "
-                         "vocab_size is 512: a text with one of the 2 beyond it is refused\n")
+                         "vocab_size is 512: texts with one of the 2 higher ids are refused\n")
         for id in (512, 513):
             self.assertIn(f"token id {id} is outside the model's vocabulary of 512",
                           self.refused(INPUT, *run, "-q", "-p", f"Once <more {id}> upon"))
@@ -340,7 +340,7 @@ class ModelTest(CliTest):
             return json.dumps(tokenizer).encode()
 
         model = self.corrupt("tokenizer.json", with_another_start)
-        self.assertIn("tokenizer.json puts token id 512 around every text, but the model's "
+        self.assertIn("tokenizer.json adds token id 512 to every text, but the model's "
                       "vocab_size is 512", self.refused(FORMAT, "run", "-m", model, "-p", "Once"))
 
     # Beside the program comes first, whatever lies there.

@@ -58,15 +58,15 @@ class DraftsTest(CliTest):
         answers = {a["custom_id"]: a for a in map(json.loads, output.read_text().splitlines())}
         texts = [answers[i]["response"]["body"]["choices"][0] for i in "01"]
         self.assertEqual(texts[0]["text"], texts[1]["text"])
-        self.assertIn("unknown source of drafts", json.dumps(answers["2"]))
+        self.assertIn("unknown draft source", json.dumps(answers["2"]))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there are: ngram, heads, "
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, heads, "
                               "partial"),
-                             ("ngram,ngram", "named twice"), ("ngram,", "unknown source"),
+                             ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
-        self.assertIn("blocks shows a part itself: leave it out, or take dense",
+        self.assertIn("blocks shows a part of the text itself: leave it out, or use dense",
                       self.refused(UNSUPPORTED, *RUN, "--kv", "blocks", "--draft", "partial"))
 
 

@@ -77,10 +77,10 @@ class PackTest(CliTest):
         os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
         changed, said = self.run_with()
         self.assertEqual(said, f"godwit: warning: {self.copy}: out of date: the content of its weights "
-                               "has changed; the model is loaded without a packed copy\n")
+                               "has changed; loading the model without a packed copy\n")
         packed, said = self.run_with("--pack")
         self.assertEqual(packed, changed)
-        self.assertIn("; it is packed anew\n", said)
+        self.assertIn("; packing it again\n", said)
         self.assertEqual(self.run_with(), (changed, ""))
         config = self.model / "config.json"
         config.write_text(config.read_text().replace("{", "{ ", 1))
@@ -110,9 +110,10 @@ class PackTest(CliTest):
         named.unlink()
         self.assertIn("cannot open", self.refused(IO, *run))
         self.assertEqual(self.refused(IO, "pack", "-m", self.model, "--verify"),
-                         f"{self.model}/model.auto.godwit: there is no packed copy of the model there")
+                         f"{self.model}/model.auto.godwit: there is no such packed copy of the model: "
+                         "make one with godwit pack")
         self.assertEqual(self.refused(INPUT, *run[:-1], "none", "--pack"),
-                         "a packed copy is to be made, and none to be used")
+                         "making a packed copy and using none exclude each other")
 
     def test_damage_is_found(self):
         plain, _ = self.run_with()
@@ -125,7 +126,7 @@ class PackTest(CliTest):
             self.assertEqual(tokens, plain, at)
             # Between parts there are zeros that nobody reads.
             if said:
-                self.assertRegex(said, "damaged.*; the model is loaded without a packed copy")
+                self.assertRegex(said, "damaged.*; loading the model without a packed copy")
             else:
                 self.assertEqual(whole[at], 0, at)
             self.copy.write_bytes(whole)
@@ -141,7 +142,7 @@ class PackTest(CliTest):
             file = self.model / name
             before = file.read_bytes()
             self.assertEqual(self.refused(INPUT, "pack", "-m", self.model, "-o", file),
-                             f"{file}: exists already, and is no packed copy")
+                             f"{file}: exists already and is no packed copy: choose another name")
             self.assertEqual(file.read_bytes(), before)
 
     def test_a_folder_that_cannot_be_written(self):

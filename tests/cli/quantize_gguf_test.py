@@ -95,9 +95,9 @@ class QuantizeGgufTest(CliTest):
         self.assertIn(f"{self.out}: exists already", self.refuses(INPUT, *self.command()))
 
     def test_models_without_a_form(self):
-        self.assertIn("this model has no form in GGUF: known are the families RefinedWeb, ",
+        self.assertIn("this model cannot be written as GGUF: expected one of the families RefinedWeb, ",
                       self.refuses(UNSUPPORTED, *self.command(GOLDEN / "opt" / "untied")))
-        self.assertIn("no key says the kind of rope scaling",
+        self.assertIn("no GGUF key holds the kind of rope scaling",
                       self.refuses(UNSUPPORTED,
                                    *self.command(GOLDEN / "llama" / "rope_dynamic_active")))
         self.assertIn("the model is quantized already",

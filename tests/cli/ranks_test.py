@@ -174,7 +174,7 @@ class MpiTest(CliTest):
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
-                ([*STAR, "--samples", "2", "--kv-memory", "40K"], "let there be more ranks"),
+                ([*STAR, "--samples", "2", "--kv-memory", "40K"], "use more ranks"),
                 (["perplexity", "-m", TINY, "-f", TINY / "config.json"],
                  "with prefill ring, star or auto"),
                 (["logits", "-m", TINY], "godwit logits makes no use of")]:

@@ -100,7 +100,7 @@ class Models {
     for (const fs::path& part : GgufParts(file)) {
       const auto found = by_name_.find(part.native());
       if (found == by_name_.end()) {
-        Throw(ErrorKind::kFormat, "{} has a part of {} and not {}", repository_,
+        Throw(ErrorKind::kFormat, "{} has {}, but its part {} is missing", repository_,
               Quote(file.native()), Quote(part.native()));
       }
       chosen.files.push_back(*found->second);

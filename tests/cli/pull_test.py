@@ -243,7 +243,7 @@ class PullTest(CliTest):
                       result.stderr)
         self.assertEqual(list((self.cached / "blobs").iterdir()), [])
         self.hub.models["Org/Tiny-GGUF"]["../../../../x-Q2_K.gguf"] = TINY_GGUF
-        self.assertIn("expected a name inside of the model's folder",
+        self.assertIn("expected a name inside the model's folder",
                       self.refused(FORMAT, "pull", "Org/Tiny-GGUF:Q2_K"))
         self.assertEqual(list(self.folder.rglob("x-Q2_K.gguf")), [])
 

@@ -90,13 +90,13 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
   if (options.int8_products && !HasIntegers(options.kv_type)) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
-              "int8 attention multiplies keys and values that are stored as int8, not as {}",
+              "int8 attention needs keys and values stored as int8, found {}",
               Name(options.kv_type));
   }
   if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {
     Throw(ErrorKind::kInput,
-          "a context of {} tokens, but this model has learned positions for {} tokens and none "
-          "beyond",
+          "a context of {} tokens is too long for this model, which has learned positions for {} "
+          "tokens",
           options.context, geometry.learned_positions);
   }
   auto policy = MakeKind(geometry, options);
@@ -121,8 +121,8 @@ bool CanBeStored(const AttentionGeometry& geometry, DType kv_type) {
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
   if (!CanBeStored(geometry, kv_type)) {
     Throw(ErrorKind::kUnsupported,
-          "this model's values are numbers of its keys (latent attention), which are not stored in "
-          "4 bits: a KV cache of int8 is the smallest");
+          "this model's keys contain its values (latent attention), so they cannot be stored in 4 "
+          "bits: use a KV cache of int8");
   }
   KvLayout layout{.layers = geometry.layers,
                   .kv_heads = geometry.shape.kv_heads,

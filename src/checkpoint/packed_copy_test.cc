@@ -203,7 +203,7 @@ TEST_F(PackedCopyTest, IsLeftAsideWhereItIsBrokenOrForeign) {
     std::ofstream(copy, std::ios::binary) << changed;
     EXPECT_FALSE(LoadsPacked());
     EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("model.auto.godwit"), HasSubstr(sentence),
-                                             EndsWith("loaded without a packed copy"))));
+                                             EndsWith("loading the model without a packed copy"))));
   };
   with(content.substr(0, content.size() - 1), "cut short");
   with(content.substr(0, 100), "cut short");
@@ -216,7 +216,7 @@ TEST_F(PackedCopyTest, IsLeftAsideWhereItIsBrokenOrForeign) {
   changed[content.size() - 100] ^= 1;
   with(changed, "another checksum");
   EXPECT_TRUE(LoadsPacked({.make = true}));
-  EXPECT_THAT(warnings_, ElementsAre(EndsWith("it is packed anew")));
+  EXPECT_THAT(warnings_, ElementsAre(EndsWith("packing it again")));
   EXPECT_TRUE(LoadsPacked());
 }
 
@@ -261,7 +261,7 @@ TEST_F(PackedCopyTest, DamageInItsNumbersIsFound) {
   ChangeByte(copy, static_cast<int64_t>(fs::file_size(copy)) - part.offset);
   EXPECT_FALSE(LoadsPacked());
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("has another checksum"),
-                                           HasSubstr("loaded without a packed copy"))));
+                                           HasSubstr("loading the model without a packed copy"))));
   EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
                     [&] { VerifyPackedCopy(ModelFolder(model_), pool_, hooks_, {}, {}); }),
             fmt::format("{}: damaged: \"{}\" has another checksum", copy.native(), part.name));

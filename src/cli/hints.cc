@@ -47,7 +47,7 @@ constexpr Remedy kRemedies[] = {
      "raise the context with -c {found}, even beyond the model's own"},
     {ErrorCode::kNeedsInt8Kv, Always, "use --kv-type int8"},
     {ErrorCode::kQuantizedOtherwise, Always, "use --weights int8"},
-    {ErrorCode::kNoDraftHeads, Always, "train them with godwit train-heads"},
+    {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
     {ErrorCode::kNeverReached, Always, "use --keep with its name"},
 };
 

@@ -384,8 +384,9 @@ TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
                              testing::Not(HasSubstr("sinks"))));
   EXPECT_EQ(ErrorOf([&] { last_row(engine.NewSession({}), tokens); }).data().learned_positions, 64);
   EXPECT_THAT(refusal(ErrorKind::kInput, {.context_tokens = 70}), HasSubstr("positions for 64"));
-  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}), HasSubstr("are learned"));
-  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("are learned"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}),
+              HasSubstr("learned positions"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("learned positions"));
 }
 
 TEST_F(EngineTest, RefusesWhatMakesNoSense) {

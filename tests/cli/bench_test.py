@@ -158,7 +158,7 @@ class BenchTest(CliTest):
         self.assertIn("at two depths", self.refused(INPUT, *hosts))
         self.assertIn("at two depths", self.refused(INPUT, *hosts, "-p", "0", "-d", "0,64"))
         hosts += ["-d", "0,64"]
-        self.assertIn("one -t", self.refused(INPUT, *hosts, "-t", "1,2"))
+        self.assertIn("one value of -t", self.refused(INPUT, *hosts, "-t", "1,2"))
         self.assertIn("exclude each other", self.refused(INPUT, *hosts, "--json"))
         self.assertIn("--kv dense", self.refused(UNSUPPORTED, *hosts, "--kv", "sinks:4+8"))
         for network in (("gbit", "0"), ("gbit", "-1"), ("us", "-1"), ("us", "nan")):

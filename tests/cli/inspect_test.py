@@ -153,9 +153,9 @@ class KvTest(CliTest):
     def test_text(self):
         said = self.ok("inspect", "--shape", "1b", "--kv", "blocks", "--kv", "recompute:512", "-c",
                        "131072")
-        self.assertIn("the 48 blocks between that matter most", " ".join(said.split()))
+        self.assertIn("the 48 blocks between that score highest", " ".join(said.split()))
         self.assertIn("index  dense reads\n", said)
-        self.assertIn("for every token the last 512 are read anew", " ".join(said.split()))
+        self.assertIn("for every token the last 512 are processed again", " ".join(said.split()))
         self.assertLessEqual(max(map(len, said.splitlines())), 80)
 
     def test_refusals(self):

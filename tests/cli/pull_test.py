@@ -199,7 +199,7 @@ class PullTest(CliTest):
     def test_an_offer_at_the_terminal(self):
         run = [*RUN, "-m", "Org/Tiny-GGUF:Q4_K_M"]
         terminal = Terminal(self, *run)
-        terminal.expect("godwit: Org/Tiny-GGUF:Q4_K_M is not here. ")
+        terminal.expect("godwit: Org/Tiny-GGUF:Q4_K_M is not on this machine. ")
         terminal.expect("[y/N] ")
         self.assertEqual(self.hub.requests, [])  # nobody was asked before
         terminal.type("\n")

@@ -81,7 +81,7 @@ class TrainHeadsTest(CliTest):
                "0", "--json"]
         error = self.refused(INPUT, *run, "--draft", "heads")
         self.assertIn(f"{gguf} has no a.{HEADS}", error)
-        self.assertIn("godwit train-heads makes them", error)
+        self.assertIn("train draft heads with godwit train-heads", error)
         heads = self.folder / f"a.{HEADS}"
         self.assertEqual(json.loads(self.ok(*train, "--json"))["output"], str(heads))
         plain = json.loads(self.ok(*run))
@@ -101,7 +101,7 @@ class TrainHeadsTest(CliTest):
     def test_there_are_none(self):
         error = self.refused(INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads")
         self.assertIn(f"has no {HEADS}", error)
-        self.assertIn("godwit train-heads makes them", error)
+        self.assertIn("train draft heads with godwit train-heads", error)
         (self.model / HEADS).write_text("nothing")
         self.assertIn(HEADS, self.godwit("run", "-m", self.model, "-p", "x", "--draft",
                                          "heads").stderr)

@@ -211,7 +211,7 @@ TEST_F(PackedCopyTest, IsLeftAsideWhereItIsBrokenOrForeign) {
   with("something else", "not a packed copy of a model");
   std::string changed = content;
   changed[8] = 9;
-  with(changed, "packed in version 9 of the layout, and this program has 2");
+  with(changed, "packed in version 9 of the layout, expected version 2");
   changed = content;
   changed[content.size() - 100] ^= 1;
   with(changed, "another checksum");

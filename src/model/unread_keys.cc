@@ -149,7 +149,7 @@ Place Locate(const HfConfig& config, std::string_view key) {
 }
 
 std::string Ignored(const HfConfig& fields, std::string_view key, const DecoderSpec& spec) {
-  return fmt::format("{} is ignored: nothing in a {} model reads it", fields.Spell(key),
+  return fmt::format("{} is ignored, because {} models do not use it", fields.Spell(key),
                      spec.family);
 }
 
@@ -159,12 +159,12 @@ void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& k
   fields.Disregard(key);  // it is reported here, or need not be
   if (fields.IsAmong(key, known.neutral)) return;
   if (known.otherwise == Otherwise::kWarned) {
-    spec.warnings.push_back(fmt::format("{} is ignored, as transformers does: {} models have no {}",
+    spec.warnings.push_back(fmt::format("{} is ignored, as in transformers: {} models have no {}",
                                         fields.Spell(key), spec.family, known.meaning));
   } else {
     const std::string_view values = known.neutral.substr(1, known.neutral.size() - 2);
     fields.Refuse(key,
-                  fmt::format("{}none, as {} models have no {}",
+                  fmt::format("{}none, because {} models have no {}",
                               values.empty() ? "" : fmt::format("{} or ", values), spec.family,
                               known.meaning),
                   ErrorKind::kUnsupported);

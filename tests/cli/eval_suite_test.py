@@ -242,8 +242,8 @@ class EvalSuiteTest(CliTest):
         text.write_text("One sentence. And another.")
         for arguments, reason in (
                 (["passkey", "--lengths", "40"],
-                 "passkey: a sample of 40 tokens has no room for its question"),
-                (["needle", "--lengths", "900", "-f", text], "and there are "),
+                 "passkey: a sample of 40 tokens is too short for its question"),
+                (["needle", "--lengths", "900", "-f", text], "and the text has "),
                 (["passkey", "--lengths", "100000"],
                  "a sample has 100000 tokens and the context holds 1024"),
                 (["passkey", "--kv", "dense", "--kv", "dense"], "--kv: dense is named twice"),

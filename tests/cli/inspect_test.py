@@ -102,7 +102,7 @@ class InspectTest(CliTest):
         self.assertIn(f"quantized   {scheme}\n", text)
         self.assertIn("when loaded, in NF4 (head f32)\n", text)
         roundings = [
-            "scales, which are f32, to f16: by 1/2048 at most",
+            "f32 scales to f16: by at most 1/2048",
             "the 16 levels of NF4 to int8: by 0.0029 of a group's largest",
         ]
         for rounding in roundings:

@@ -184,7 +184,7 @@ class OtherThingsTest(CliTest):
         spoilt = data.replace(b"blk.1.attn_q.weight", b"blk.1.attn_Q.weight")
         gguf.write_bytes(spoilt.replace(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenX"))
         message = self.refused(FORMAT, *RUN, "-m", gguf)
-        self.assertIn("this checkpoint is not a llama model as its GGUF metadata describes it", message)
+        self.assertIn("this checkpoint is not the llama model that its GGUF metadata describes", message)
         self.assertIn('"blk.1.attn_Q.weight"', message)
         self.assertNotIn("config.json", message)
 

@@ -99,11 +99,11 @@ class PackTest(CliTest):
         self.assertEqual(self.refused(FORMAT, *run),
                          f"{named}: holds the weights as int4, expected auto")
         for content, code, sentence in (
-                (whole[:-7], FORMAT, "cut short, or its end is damaged"),
+                (whole[:-7], FORMAT, "cut short or damaged at its end"),
                 (whole[:8] + b"\x07" + whole[9:], UNSUPPORTED,
-                 "packed in version 7 of the layout, and this program has 2"),
+                 "packed in version 7 of the layout, expected version 2"),
                 (whole[:-60] + b"#" + whole[-59:], FORMAT,
-                 "damaged: what it says of itself has another checksum"),
+                 "damaged: its header has another checksum"),
                 (b"hello", FORMAT, "not a packed copy of a model")):
             named.write_bytes(content)
             self.assertEqual(self.refused(code, *run, "--weights", "int4"), f"{named}: {sentence}")

@@ -69,7 +69,7 @@ TEST_F(RulerFileTest, BrokenLinesAreNamed) {
               AllOf(HasSubstr("vt.jsonl:2: "), HasSubstr("\"outputs\", a list of texts")));
   EXPECT_THAT(Refused(ErrorKind::kFormat, "\n"), HasSubstr("vt.jsonl:1"));
   EXPECT_THAT(Refused(ErrorKind::kFormat, "{\"input\": \"Q\", \"outputs\": []}\n"),
-              HasSubstr("vt.jsonl:1: expected one of \"outputs\" or more, found none"));
+              HasSubstr("vt.jsonl:1: expected one or more \"outputs\", found none"));
   EXPECT_THAT(Refused(ErrorKind::kInput, kRow, 2),
               HasSubstr("vt.jsonl: expected 2 samples or more, found 1"));
 }

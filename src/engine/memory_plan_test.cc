@@ -44,7 +44,7 @@ TEST(MemoryPlan, OfACacheInAFileTheIndexIsToFit) {
   CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes);
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory,
                       [&] { CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes - 1); }),
-              testing::HasSubstr("what blocks remembers of 1048576 tokens takes"));
+              testing::HasSubstr("the index of blocks for 1048576 tokens takes"));
 }
 
 }  // namespace

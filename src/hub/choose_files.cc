@@ -185,7 +185,7 @@ ChosenFiles ChooseFiles(const Listing& listing, const std::string& quant) {
   if (found.empty()) RefuseQuant(models, listing.repository, quant);
   if (found.size() > 1) {
     Throw(ErrorKind::kInput, "{} {} {} GGUF models, expected one: choose one of{}",
-          Spelling(listing.repository, quant), quant.empty() ? "has" : "may be", found.size(),
+          Spelling(listing.repository, quant), quant.empty() ? "has" : "matches", found.size(),
           models.Lines(found));
   }
   return models.Choose(found.front());

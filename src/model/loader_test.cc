@@ -104,7 +104,7 @@ TEST(LoaderTest, ReportsEverythingThatIsWrongAtOnce) {
   source.Add("visual.patch", DType::kBF16, {3});
   EXPECT_THAT(
       Refusal(spec, source),
-      AllOf(HasSubstr("not a llama model"), HasSubstr("10 problems"),
+      AllOf(HasSubstr("not the llama model"), HasSubstr("10 problems"),
             HasSubstr("missing tensor model.layers.1.self_attn.q_proj.weight, expected [16, 16]"),
             HasSubstr("missing tensor model.layers.0.self_attn.v_proj.bias, expected [8]"),
             HasSubstr("missing tensor model.norm.weight, expected [16]"),

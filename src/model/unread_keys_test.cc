@@ -86,9 +86,9 @@ TEST(UnreadKeysTest, AnotherFunctionIsRefusedWithItsValue) {
     const std::string message =
         ErrorOf(ErrorKind::kUnsupported, [&] { With(fmt::format(R"("{}":{})", c.key, c.other)); });
     const std::string found = c.other.starts_with('[') ? "a list of 2 values" : c.other;
-    EXPECT_THAT(message,
-                AllOf(HasSubstr("config.json: " + c.key + ": expected "),
-                      HasSubstr("none, as llama models have no "), HasSubstr(", found " + found)));
+    EXPECT_THAT(message, AllOf(HasSubstr("config.json: " + c.key + ": expected "),
+                               HasSubstr("none, because llama models have no "),
+                               HasSubstr(", found " + found)));
   }
 }
 

@@ -59,7 +59,7 @@ TEST(Plan, KeepsWhatPatternsName) {
 TEST(Plan, FusedLayersAreKeptTogether) {
   const TestModel model;
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Plan(model, {"*.k_proj"}); }),
-              HasSubstr("model.layers.0.self_attn.k_proj is to stay in float but not "
+              HasSubstr("model.layers.0.self_attn.k_proj would stay in float but not "
                         "model.layers.0.self_attn.v_proj"));
 }
 

@@ -223,7 +223,7 @@ class BatchTest(CliTest):
         for _ in range(2):  # a failure is a result, too: it is not asked again
             result = self.godwit(*self.command(file, "-np", "2"))
             self.assertEqual((result.returncode, result.stdout), (SOME_FAILED, ""))
-            self.assertIn("3 requests failed, as ", result.stderr)
+            self.assertIn("3 requests failed, see ", result.stderr)
             results = self.results()
             self.assertEqual(list(sorted(results)), ["0", "1", "2", "3", "4"])
         self.assertEqual(results["0"]["response"]["body"]["choices"][0]["text"],
@@ -250,7 +250,7 @@ class BatchTest(CliTest):
             result = self.godwit(*self.command(file, "--retry-failed"))
             self.assertEqual(result.returncode, SOME_FAILED, result.stderr)
             self.assertIn("of them failed and will run again", result.stderr)
-            self.assertIn("1 request failed, as ", result.stderr)
+            self.assertIn("1 request failed, see ", result.stderr)
             again = self.results()  # one for each
             self.assertEqual(again["0"], first["0"])
             self.assertEqual([again[name]["response"]["status_code"] for name in "012"],
@@ -385,7 +385,7 @@ class BatchTest(CliTest):
         for out in ("-", "/dev/stdout", "/dev/null"):
             self.assertIn("a regular file", self.refused(INPUT, "batch", "-m", TINY, "-f", file,
                                                          "-o", out))
-        self.assertIn("what -f reads", self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o",
+        self.assertIn("the file that -f reads", self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o",
                                                     file))
         self.refused(INPUT, *self.command(file, "-np", "0"))
 

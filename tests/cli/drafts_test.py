@@ -102,7 +102,7 @@ class EvalTextTest(CliTest):
         # What it guesses takes time beside the steps', 11 ms at most each.
         self.assertGreater(replays[1]["ms"], 10 * replays[1]["steps"])
         self.assertIn("add --draft-ms partial:MS", self.refused(INPUT, *command, *drafts))
-        self.assertIn("blocks shows a part itself", self.refused(
+        self.assertIn("blocks shows a part of the text itself", self.refused(
             UNSUPPORTED, *command, *drafts, "--draft-ms", "partial:1", "--kv", "blocks"))
 
     def test_shapes_of_trees(self):

@@ -100,7 +100,7 @@ class CacheTest(CliTest):
         words = [f"{folder}:{word}" for word in ("a-Q4_0", "b-Q4_0", "Q6_K")]
         self.assertIn(f"choose one of {words[0]}, {words[1]} and {words[2]}",
                       self.refused(INPUT, *RUN, "-m", folder))
-        self.assertIn(f"may be 2 GGUF models, expected one: choose one of {words[0]} and {words[1]}",
+        self.assertIn(f"matches 2 GGUF models, expected one: choose one of {words[0]} and {words[1]}",
                       self.refused(INPUT, *RUN, "-m", f"{folder}:Q4_0"))
         self.assertEqual(self.ok(*RUN, "-m", words[1]), expected)
         self.assertIn("no such GGUF model", self.refused(IO, *RUN, "-m", f"{folder}:Q2_K"))

@@ -175,7 +175,7 @@ class QuantizeTest(CliTest):
         self.assertIn("--smooth", self.refuses(INPUT, "--smooth", "some"))
         self.assertIn("--clip-top", self.refuses(INPUT, "--clip-top", "60%"))
         self.assertIn("o3", self.refuses(INPUT, "--clip-top", "2%"))
-        self.assertIn("none with --scheme llm-int8",
+        self.assertIn("--scheme llm-int8 has none",
                       self.refuses(INPUT, "--scheme", "llm-int8", "--alpha", "0.6"))
         self.assertIn("tools/plot", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
         self.assertIn("--json", self.refuses(INPUT, "--dry-run", "--json"))

@@ -251,7 +251,7 @@ class RunTest(CliTest):
     def test_what_is_not_built_is_warned_of(self):
         result = self.godwit("run", "-m", self.recommending(num_beams=4), "-p", "The", "-n", "2")
         self.assertEqual(result.returncode, 0)
-        self.assertIn("generation_config.json: num_beams: 4 is not followed", result.stderr)
+        self.assertIn("generation_config.json: num_beams: 4 is ignored", result.stderr)
 
     def test_samplers_name_an_order(self):
         self.assertEqual(self.sampler(TINY, "--samplers", "min-p;temperature")["samplers"],

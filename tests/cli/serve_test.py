@@ -293,7 +293,7 @@ class ServeTest(CliTest):
         self.assertIn("1.1 to 100", self.refused(INPUT, "serve", "-m", TINY, "--prompt-slowdown",
                                                  "1"))
         self.assertIn("policy \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--kv-choice", "x"))
-        self.assertIn("by \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
+        self.assertIn("found \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
         self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
         for origin in ("*", "chat.example", "https://chat.example/"):
             self.assertIn("expected a site", self.refused(

@@ -61,7 +61,7 @@ TEST_F(ResultFilesTest, WhatIsAppendedIsARegularFile) {
   for (const std::string& path : {std::string("-"), std::string("/dev/null"), At("model/..")}) {
     EXPECT_NE(Refusal({appended(path)}).find("expected a regular file"), std::string::npos) << path;
   }
-  EXPECT_NE(Refusal({appended(text_)}).find("is what -f reads"), std::string::npos);
+  EXPECT_NE(Refusal({appended(text_)}).find("is the file that -f reads"), std::string::npos);
 }
 
 TEST_F(ResultFilesTest, RefusesAnInputByAnyName) {

@@ -59,8 +59,9 @@ TEST_F(RulerFileTest, InAChatItStandsBehindTheTemplate) {
 TEST_F(RulerFileTest, NothingIsCut) {
   auto make = Open(kRow);
   EXPECT_EQ(make({.length_tokens = 69}).prompt.size(), 39u);
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { make({.length_tokens = 68}); }),
-              HasSubstr("vt.jsonl:1: prompt and answer take 69 tokens: expected 68 or fewer"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kInput, [&] { make({.length_tokens = 68}); }),
+      HasSubstr("vt.jsonl:1: prompt and answer take 69 tokens, expected at most the 68 of"));
 }
 
 TEST_F(RulerFileTest, BrokenLinesAreNamed) {

@@ -61,7 +61,7 @@ void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
        .value = "N",
        .help = "the most requests that run at a time; a request waits while memory is short",
        .fallback = "the number of texts of 4096 tokens that memory holds, up to 32; under mpirun "
-                   "1, since ranks share one text at a time",
+                   "1, because ranks share one text at a time",
        .is_verbs_own = true},
       options.parallel, 1, 1024);
   AddCompletionFlags(line, options.model, options.completion);

@@ -49,7 +49,8 @@ PullOptions ParsePull(std::span<const std::string> arguments) {
   name = hub::SplitHubName(options.model);
   const bool lacks_quant = name.quant.empty() && options.model.ends_with(':');
   if (!hub::IsHubName(name.repository) || lacks_quant) {
-    Throw(ErrorKind::kInput, "{}: expected ORG/NAME or ORG/NAME:QUANT, as the hub names a model",
+    Throw(ErrorKind::kInput,
+          "{}: expected ORG/NAME or ORG/NAME:QUANT, the name of a model on the hub",
           Quote(options.model));
   }
   if (!hub::IsSafeFileName(options.request.revision)) {

@@ -28,8 +28,8 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
       ErrorOf(ErrorKind::kMemory,
               [] { CheckKvFits(Llama8B(DType::kBF16), nullptr, 1025, int64_t{128} << 20); })
           .c_str(),
-      "the KV cache of 1025 tokens in BF16 takes 136.0 MiB, and 128.0 MiB are there for KV "
-      "caches, enough for 1024 tokens");
+      "the KV cache of 1025 tokens in BF16 takes 136.0 MiB, and 128.0 MiB are available for "
+      "KV caches, enough for 1024 tokens");
   ErrorOf(ErrorKind::kMemory,
           [] { CheckKvFits(Llama8B(DType::kF32), nullptr, INT64_MAX, INT64_MAX - 1); });
 }

@@ -170,9 +170,8 @@ ChosenFiles ChooseFiles(const Listing& listing, const std::string& quant) {
   if (quant.empty()) {
     if (Has(listing, kWhole) || Has(listing, kIndex)) return Checkpoint(listing);
     if (models.files().empty()) {
-      Throw(ErrorKind::kUnsupported,
-            "{} has neither {} nor a GGUF file, one of which is expected; it has {}",
-            listing.repository, kWhole,
+      Throw(ErrorKind::kUnsupported, "{}: expected {} or a GGUF file, found {}", listing.repository,
+            kWhole,
             listing.files.empty()
                 ? "no files"
                 : FirstNames(

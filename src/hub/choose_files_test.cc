@@ -96,13 +96,12 @@ TEST(ChooseFiles, ThereIsALimitToHowManyAreCompared) {
 }
 
 TEST(ChooseFiles, WhatCannotBeLoadedIsNoModel) {
-  EXPECT_THAT(
-      ErrorOf(ErrorKind::kUnsupported,
-              [] {
-                Chosen(Of({"config.json", "pytorch_model.bin"}));
-              }),
-      HasSubstr("neither model.safetensors nor a GGUF file, one of which is expected; it has "
-                "\"config.json\" and \"pytorch_model.bin\""));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [] {
+                        Chosen(Of({"config.json", "pytorch_model.bin"}));
+                      }),
+              HasSubstr("expected model.safetensors or a GGUF file, found "
+                        "\"config.json\" and \"pytorch_model.bin\""));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Chosen(Of({})); }), HasSubstr("no files"));
   EXPECT_THAT(ErrorOf(ErrorKind::kIo, [] { Chosen(Of({"model.safetensors"}), "Q4_0"); }),
               HasSubstr("there is no GGUF model in o/n"));

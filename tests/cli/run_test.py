@@ -199,7 +199,7 @@ class RunTest(CliTest):
             self.assertLess(in_file["in_memory_bytes"], in_file["bytes"])
             self.assertGreater(in_file["file_read_bytes"], 0)
             self.assertEqual(list(disk.iterdir()), [])
-        self.assertIn("are there for KV caches",
+        self.assertIn("are available for KV caches",
                       self.refused(6, *long, "--kv-file", f"{disk}:{kv['bytes'] // 4}"))
         (disk / "mine").write_text("text")
         self.assertIn("mine: cannot make a file", self.refused(3, *long, "--kv-file", disk / "mine"))

@@ -150,7 +150,7 @@ GivenTexts ReadTexts(const TextInput& input, bool takes_pipe) {
 }  // namespace
 
 void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) {
-  AddFlags(line, input, what, "the same from a file, every byte of it");
+  AddFlags(line, input, what, "read the text from a file, every byte of it");
   line.Exclusive({"--prompt", "--file"});
 }
 

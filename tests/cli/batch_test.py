@@ -385,8 +385,8 @@ class BatchTest(CliTest):
         for out in ("-", "/dev/stdout", "/dev/null"):
             self.assertIn("a regular file", self.refused(INPUT, "batch", "-m", TINY, "-f", file,
                                                          "-o", out))
-        self.assertIn("the file that -f reads", self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o",
-                                                    file))
+        self.assertIn("the file that -f reads",
+                      self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o", file))
         self.refused(INPUT, *self.command(file, "-np", "0"))
 
     def test_chats_need_a_template(self):

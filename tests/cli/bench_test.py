@@ -114,7 +114,8 @@ class BenchTest(CliTest):
         flags = ["-p", "8", "-n", "2", "-d", "0,16", "-r", "2", "--weights", "f32"]
         output = self.ok("bench", *SHAPE, *flags)
         for part in ("reads ", "multiplies f32 ", "fork-join ", "% of limit", "| pp8 ",
-                     "| tg2 @ d16 ", " in cache |", "in cache: the ", "fit into the processor's cache of ",
+                     "| tg2 @ d16 ", " in cache |", "in cache: the ",
+                     "fit into the processor's cache of ",
                      " (of a buffer of ", "GB/s read bandwidth",
                      "Gop/s f32 peak", " ± "):
             self.assertIn(part, output)

@@ -106,7 +106,8 @@ class CacheTest(CliTest):
         self.assertNotIn("cat", listed, "texts are nobody's business")
         cache = ["--cache-dir", self.cache]
         self.ok("cache", "unpin", "the-story", *cache)
-        self.assertIn("no text is pinned as", self.refused(INPUT, "cache", "unpin", "the-story", *cache))
+        self.assertIn("no text is pinned as",
+                      self.refused(INPUT, "cache", "unpin", "the-story", *cache))
         self.ok("cache", "pin", text["id"][:8], "again", *cache)
         self.assertEqual(self.list()["texts"][-1]["pins"], ["again"])
         self.ok("cache", "rm", "again", *cache)
@@ -175,11 +176,12 @@ class CacheTest(CliTest):
         cache = ["--cache-dir", self.cache]
         self.assertIn("no saved text is called", self.refused(INPUT, "cache", "rm", "zz", *cache))
         self.assertIn("rm: expected ids", self.refused(INPUT, "cache", "rm", *cache))
-        for words, says in ((["list", "zz"], 'list: expected no id, because it covers all texts, found "zz"'),
-                            (["verify", "zz"], 'verify: expected no id, because it covers all texts, found "zz"'),
+        no_id = 'expected no id, because it covers all texts, found "zz"'
+        for words, says in ((["list", "zz"], f"list: {no_id}"), (["verify", "zz"], f"verify: {no_id}"),
                             (["verify", "--json"], "verify: --json works with list only")):
             self.assertEqual(self.refused(INPUT, "cache", *words, *cache), says)
-        self.assertIn("expected the id of a text and a name", self.refused(INPUT, "cache", "pin", "x", *cache))
+        self.assertIn("expected the id of a text and a name",
+                      self.refused(INPUT, "cache", "pin", "x", *cache))
 
     def test_a_folder_that_is_full(self):
         result = self.godwit("run", "-m", TINY, "-f", self.prompt, "-n", "5", "--temp", "0",

@@ -55,7 +55,8 @@ class ContextTest(ChatTest):
                          r"godwit: the conversation with this question has \d+ tokens, which leaves no "
                          r"space for an answer in the context of 50; use /undo, /clear or "
                          r"/kv sinks:4\+46 [^;]* or a restart with -c \d+")
-        self.assertIn("(sinks:4+46 from now on; the next question also processes the 50 tokens so far again",
+        self.assertIn("(sinks:4+46 from now on; the next question also processes the 50 tokens so far "
+                      "again",
                       self.say(terminal, "/kv sinks:4+46"))
         self.assertIn("(stopped by -n 40 tokens)", self.say(terminal, "Who are you?"))
         self.assertRegex(self.say(terminal, "/kv"), r"\(sinks:4\+46: 50 of \d+ tokens kept")

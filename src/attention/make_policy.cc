@@ -19,50 +19,51 @@ namespace {
 constexpr std::array kPolicies = {
     PolicyKind{.name = "dense",
                .usage = "dense",
-               .description = "keep every token (the model's own attention)",
+               .description = "keep every token (full attention)",
                .tight_example = "dense",
                .roomy_example = "dense",
                .make = MakeDensePolicy},
     PolicyKind{.name = "window",
                .usage = "window:W",
-               .description = "the last W tokens; most models fail without the first ones",
+               .description = "keep the last W tokens; most models fail without the first tokens",
                .tight_example = "window:5",
                .roomy_example = "window:4096",
                .make = MakeWindowPolicy},
     PolicyKind{.name = "sinks",
                .usage = "sinks:S+W[,pin=N]",
-               .description = "StreamingLLM: the first S and the last W tokens, constant memory; "
-                              "pin keeps the first N of them all",
+               .description = "keep the first S and the last W tokens, in constant memory "
+                              "(StreamingLLM); pin=N keeps the first N tokens as well",
                .tight_example = "sinks:2+5",
                .roomy_example = "sinks:4+4096",
                .make = MakeSinksPolicy},
-    PolicyKind{.name = "blocks",
-               .usage = "blocks:KEY=VALUE,...",
-               .description =
-                   "keep every token; question and answer read the blocks that matter; "
-                   "also blocks, blocks:infllm, blocks:meanstd, blocks:quest, blocks:snapkv",
-               .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
-               .roomy_example = "blocks:second_block_count=1024",
-               .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "head_select_mode=SHARED,representative_type=MEANSTD",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "token_step=5,layer_step=2",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "preselect_block_count=1,observation_window=7,"
-                                  "preselect_block=True",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "group_blocks=1,group_count=1",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "group_blocks=1,group_count=1,representative_type=QUEST",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=2,"
-                                  "top_p=0.4",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "representative_num=2,representative_type=DYNAMIC",
-                                  "blocks:initial=0,local_windows_len=64,second_block_count=1,"
-                                  "observation_window=21,representative_type=DYNAMIC",
-                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "estimate=True"},
-               .make = MakeBlocksPolicy},
+    PolicyKind{
+        .name = "blocks",
+        .usage = "blocks:KEY=VALUE,...",
+        .description =
+            "keep every token; question and answer read only the blocks that score highest; "
+            "presets are blocks, blocks:infllm, blocks:meanstd, blocks:quest and blocks:snapkv",
+        .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
+        .roomy_example = "blocks:second_block_count=1024",
+        .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "head_select_mode=SHARED,representative_type=MEANSTD",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "token_step=5,layer_step=2",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "preselect_block_count=1,observation_window=7,"
+                           "preselect_block=True",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "group_blocks=1,group_count=1",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "group_blocks=1,group_count=1,representative_type=QUEST",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=2,"
+                           "top_p=0.4",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "representative_num=2,representative_type=DYNAMIC",
+                           "blocks:initial=0,local_windows_len=64,second_block_count=1,"
+                           "observation_window=21,representative_type=DYNAMIC",
+                           "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                           "estimate=True"},
+        .make = MakeBlocksPolicy},
 };
 
 std::unique_ptr<AttentionPolicy> MakeKind(const AttentionGeometry& geometry,
@@ -89,13 +90,13 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
   if (options.int8_products && !HasIntegers(options.kv_type)) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
-              "int8 attention multiplies keys and values that are stored as int8, not as {}",
+              "int8 attention needs keys and values stored as int8, found {}",
               Name(options.kv_type));
   }
   if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {
     Throw(ErrorKind::kInput,
-          "a context of {} tokens, but this model has learned positions for {} tokens and none "
-          "beyond",
+          "a context of {} tokens is too long for this model, which has learned positions for {} "
+          "tokens",
           options.context, geometry.learned_positions);
   }
   auto policy = MakeKind(geometry, options);
@@ -120,8 +121,8 @@ bool CanBeStored(const AttentionGeometry& geometry, DType kv_type) {
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
   if (!CanBeStored(geometry, kv_type)) {
     Throw(ErrorKind::kUnsupported,
-          "this model's values are numbers of its keys (latent attention), which are not stored in "
-          "4 bits: a KV cache of int8 is the smallest");
+          "this model's keys contain its values (latent attention), so they cannot be stored in 4 "
+          "bits: use a KV cache of int8");
   }
   KvLayout layout{.layers = geometry.layers,
                   .kv_heads = geometry.shape.kv_heads,

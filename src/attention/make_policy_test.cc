@@ -46,7 +46,7 @@ TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
       const PolicyOptions options{
           .spec = spec, .kv_type = type, .int8_products = true, .context = 64};
       EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, options); }),
-                  HasSubstr(fmt::format("stored as int8, not as {}", Name(type))));
+                  HasSubstr(fmt::format("stored as int8, found {}", Name(type))));
     }
   }
 }
@@ -55,7 +55,7 @@ TEST(MakePolicyTest, ValuesInKeysAreNotStoredInFourBits) {
   const AttentionGeometry geometry = WithValuesInKeys(TestGeometry(4, 1, 16, 8, {0}));
   for (const DType type : {DType::kI8I4, DType::kI4}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { LayoutOf(geometry, type); }),
-                HasSubstr("a KV cache of int8 is the smallest"));
+                HasSubstr("use a KV cache of int8"));
   }
 }
 
@@ -100,12 +100,14 @@ TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
   for (const char* spec : {"sinks:4+8", "sinks:0+64", "window:8"}) {
     const std::string refusal = ErrorOf(
         ErrorKind::kUnsupported, [&] { MakePolicy(geometry, {.spec = spec, .context = 64}); });
-    EXPECT_THAT(refusal, HasSubstr(fmt::format("the KV policy {} counts positions", spec)));
-    EXPECT_THAT(refusal, HasSubstr("are learned, 64 of them"));
+    EXPECT_THAT(refusal, HasSubstr(fmt::format("the KV policy {} changes the positions", spec)));
+    EXPECT_THAT(refusal, HasSubstr("this model's 64 learned positions"));
   }
   EXPECT_EQ(MakePolicy(geometry, {.context = 64})->limit_tokens(), 64);
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 65}); }),
-              HasSubstr("a context of 65 tokens, but this model has learned positions for 64"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 65}); }),
+      HasSubstr(
+          "a context of 65 tokens is too long for this model, which has learned positions for 64"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const Ra
       if (times < kSlow) return;
       slow.push_back(
           fmt::format("{} {} takes {:.0f} times as long as half of the others or more, and all "
-                      "wait for it",
+                      "ranks wait for it",
                       ranks.NameOf(static_cast<int>(rank)), what, times));
     };
     const std::string link = fmt::format("is reached with {}/s at best, which",

@@ -176,7 +176,7 @@ TEST(Ring, RefusesWhatItCannotDo) {
   for (const char* kv : {"blocks", "sinks:4+60"}) {
     options.spec = kv;
     EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, options); }).what(),
-                HasSubstr("only dense does"));
+                HasSubstr("the KV policy dense only"));
   }
 }
 

@@ -35,10 +35,10 @@ std::unique_ptr<TextCache> TextCache::Fork() const {
 
 std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> policy) const {
   if (!HoldsSeenKeys(*policy, length())) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "the KV policy {} cannot go on with a text of {} tokens: {} has dropped what it would see",
-        policy->name(), length(), policy_->name());
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} cannot continue a text of {} tokens: {} has dropped tokens that it "
+          "would see",
+          policy->name(), length(), policy_->name());
   }
   std::unique_ptr<TextCache> fork(new TextCache(*this, std::move(policy)));
   fork->cache_.Drop(fork->policy_->Forgotten(length()));
@@ -124,9 +124,10 @@ int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolde
 
 void TextCache::Truncate(int64_t length) {
   if (!CanTruncate(length)) {
-    Throw(ErrorKind::kUnsupported,
-          "cannot go back to {} of {} tokens: the KV policy {} has dropped what was seen then",
-          length, this->length(), policy_->name());
+    Throw(
+        ErrorKind::kUnsupported,
+        "cannot return to {} of {} tokens: the KV policy {} has dropped tokens that were seen then",
+        length, this->length(), policy_->name());
   }
   branches_.clear();
   cache_.Truncate(length);

@@ -79,7 +79,7 @@ MachineMemory ReadMachineMemory(const std::string& root) {
 }
 
 void RefuseMemory(const std::string& what, int64_t bytes, const MachineMemory& memory) {
-  Throw(ErrorKind::kMemory, "{} {}, and {} of the {} that this process may use are available", what,
+  Throw(ErrorKind::kMemory, "{} {}, and {} are free of the {} that this process may use", what,
         FormatBytes(bytes), FormatBytes(memory.available_bytes), FormatBytes(memory.total_bytes));
 }
 

@@ -102,11 +102,11 @@ std::vector<int> DealOut(const std::vector<NumaNode>& nodes, int threads) {
 std::vector<int> PlaceThreads(Numa numa, int threads, std::string* report) {
   if (numa == Numa::kNone) return {};
   const std::vector<NumaNode> nodes = NumaNodes();
-  std::string memory = "this machine has one memory node, so memory stays as it is";
+  std::string memory = "this machine has one NUMA node, so memory is not spread";
   if (nodes.size() > 1) {
     memory = InterleaveMemory(nodes)
-                 ? fmt::format("memory is dealt out to {} nodes", nodes.size())
-                 : std::string("the system refuses to deal out memory to its nodes");
+                 ? fmt::format("memory is spread over {} NUMA nodes", nodes.size())
+                 : std::string("the system refuses to spread memory over its NUMA nodes");
   }
   std::vector<int> cpus = DealOut(nodes, threads);
   *report = fmt::format("threads are pinned to CPUs {}; {}", fmt::join(cpus, ", "), memory);

@@ -24,7 +24,7 @@ void MakeOwnFolder(const fs::path& path) {
   const std::string name = QuoteUnlessPlain(path.native());
   if (!S_ISDIR(status.st_mode)) Throw(ErrorKind::kInput, "{}: expected a folder", name);
   if (status.st_uid != geteuid() && status.st_uid != 0) {
-    Throw(ErrorKind::kInput, "{}: the folder is another user's", name);
+    Throw(ErrorKind::kInput, "{}: the folder belongs to another user", name);
   }
 }
 

@@ -179,8 +179,8 @@ void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ri
 
 void RefuseOneDepth() {
   Throw(ErrorKind::kInput,
-        "the time of several hosts is told from that of a prompt at two depths: let -d have a "
-        "large one, too, for example -p 512 -n 32 -d 0,32768 --fill-kv");
+        "the time of several hosts is estimated from tests of a prompt at two depths: add a large "
+        "one to -d, for example -p 512 -n 32 -d 0,32768 --fill-kv");
 }
 
 HostTimes FitHost(const DecoderSpec& spec, std::span<const TestResult> tests) {

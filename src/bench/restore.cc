@@ -184,8 +184,7 @@ std::vector<RestoreResult> MeasureRestore(const Decoder& model, const SuiteOptio
   }
   depths.erase(0);
   if (depths.empty()) {
-    Throw(ErrorKind::kInput,
-          "nothing to save: a text of 64 tokens or more is needed, such as 32768");
+    Throw(ErrorKind::kInput, "nothing to save: give -d a text of 64 tokens or more, such as 32768");
   }
   const fs::path own = folder / ("godwit-bench-" + std::to_string(getpid()));
   std::vector<RestoreResult> results;

@@ -43,7 +43,7 @@ void CheckNames(std::string_view field, const Json& object, bool lenient, const 
     const bool is_known =
         name == "type" || name == "cache_control" || (HasName(names, name) || ...);
     if (is_known || lenient || value.is_null()) continue;
-    Throw(ErrorKind::kInput, "{}: unknown field {}; --lenient passes over it", Quote(field),
+    Throw(ErrorKind::kInput, "{}: unknown field {}; --lenient ignores it", Quote(field),
           Quote(name));
   }
 }

@@ -18,10 +18,10 @@ using Json = nlohmann::ordered_json;
 
 // Fields with one possible value, beside those of chats.
 constexpr FixedField kFixedOfAnthropic[] = {
-    {"service_tier", R"(["auto", "standard_only"])", "all requests are of one"},
-    {"speed", R"(["standard"])", "there is one"},
-    {"mcp_servers", "[[]]", "the client calls the tools"},
-    {"context_management", "[{}]", "nothing is left out of a conversation"},
+    {"service_tier", R"(["auto", "standard_only"])", "there is one tier for all requests"},
+    {"speed", R"(["standard"])", "there is one speed"},
+    {"mcp_servers", "[[]]", "only the client can call tools"},
+    {"context_management", "[{}]", "a conversation is never shortened"},
 };
 
 // Fields of a chat that this API lacks, or names differently.
@@ -144,7 +144,7 @@ CompletionRequest ParseAnthropicRequest(const Json& body, const CompletionDefaul
     } else if (std::ranges::find(kNotOfAnthropic, name) == std::end(kNotOfAnthropic)) {
       chat[name] = value;
     } else if (!defaults.lenient) {
-      Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));
+      Throw(ErrorKind::kInput, "unknown field {}; --lenient ignores it", Quote(name));
     }
   }
   if (!for_count && !chat.contains("max_tokens")) {

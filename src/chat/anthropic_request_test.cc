@@ -178,12 +178,12 @@ TEST(AnthropicRequestTest, RefusesBlocksThatItCannotRead) {
                    block + "]}]");
   };
   EXPECT_THAT(refusal("user", R"({"type": "image", "source": {"data": "SECRET"}})"),
-              HasSubstr("pictures, sounds and files cannot be sent"));
+              HasSubstr("pictures, sounds and files are not supported"));
   EXPECT_THAT(refusal("user", R"({"type": "document", "source": {"data": "SECRET"}})"),
-              HasSubstr("pictures, sounds and files cannot be sent"));
+              HasSubstr("pictures, sounds and files are not supported"));
   EXPECT_THAT(refusal("user", R"({"type": "tool_result", "tool_use_id": "t",
                                   "content": [{"type": "image"}]})"),
-              HasSubstr("pictures, sounds and files cannot be sent"));
+              HasSubstr("pictures, sounds and files are not supported"));
   for (const char* const block :
        {"5", "\"x\"", R"({"text": "SECRET"})", R"({"type": "redacted_thinking", "data": "SECRET"})",
         R"({"type": "text"})", R"({"type": "text", "text": 5})",

@@ -74,7 +74,7 @@ std::vector<TextPrompt> Prompts(const Json& value) {
   if (!is_list) return {OnePrompt(value)};
   std::vector<TextPrompt> prompts;
   for (const Json& one : value) {
-    if (!one.is_string() && !one.is_array()) Refuse("texts, or lists of token ids", one);
+    if (!one.is_string() && !one.is_array()) Refuse("texts or lists of token ids", one);
     prompts.push_back(OnePrompt(one));
   }
   return prompts;
@@ -92,8 +92,8 @@ void CheckKeepAlive(const Json& value, bool lenient) {
   const bool is_none = value.is_number() ? value == 0 : Text(value).starts_with('0');
   if (!is_none || lenient) return;
   Refuse(
-      "another time than 0, since the model stays loaded while the server runs (--lenient passes "
-      "over it)",
+      "a time other than 0, because the model stays loaded while the server runs (--lenient "
+      "ignores it)",
       value);
 }
 
@@ -117,7 +117,7 @@ std::map<int32_t, float> LogitBias(const Json& value) {
     int32_t token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
     if (error != std::errc() || end != key.data() + key.size()) Refuse("token ids as keys", key);
-    if (!biases.emplace(token, Float(bias)).second) Refuse("each token id once", key);
+    if (!biases.emplace(token, Float(bias)).second) Refuse("each token id only once", key);
   }
   return biases;
 }
@@ -253,7 +253,7 @@ struct Draft {
     if (std::ranges::find(choices, Text(value)) == choices.end()) {
       const auto names = NameList(
           choices, [](const auto& name) { return Quote(name); }, " or ");
-      Refuse(fmt::format("{}, since the server lets requests choose no other ({} NAME adds one)",
+      Refuse(fmt::format("{}, because the server allows no other value ({} NAME adds one)",
                          choices.empty() ? "nothing" : names, flag),
              value);
     }
@@ -275,7 +275,7 @@ struct Draft {
     }
     if (has_format && !request.tools.list.empty()) {
       Throw(ErrorKind::kInput,
-            "\"tools\" and a \"response_format\" of JSON exclude each other, but for "
+            "\"tools\" and a \"response_format\" of JSON exclude each other, except with "
             "\"tool_choice\": \"none\"");
     }
   }
@@ -397,7 +397,7 @@ const Field* FindField(const std::string& name, bool lenient) {
   for (const auto& [other, own] : kOtherNames) {
     if (name == other) nearest = own;
   }
-  Throw(ErrorKind::kInput, "unknown field {}{}; --lenient passes over it", Quote(name),
+  Throw(ErrorKind::kInput, "unknown field {}{}; --lenient ignores it", Quote(name),
         nearest ? fmt::format(" (did you mean {}?)", Quote(*nearest)) : "");
 }
 

@@ -174,8 +174,8 @@ TEST(CompletionRequestTest, PicturesAreRefusedInOneSentence) {
         R"({"type": "file", "file": {"file_id": "SECRET"}})"}) {
     EXPECT_EQ(
         Refusal(fmt::format(R"({{"messages": [{{"role": "user", "content": [{}]}}]}})", part)),
-        "\"messages\": pictures, sounds and files cannot be sent: the model reads text, so send "
-        "what they say as text");
+        "\"messages\": pictures, sounds and files are not supported: the model reads text, so "
+        "send their content as text");
   }
 }
 
@@ -230,10 +230,9 @@ TEST(CompletionRequestTest, Streams) {
 }
 
 TEST(CompletionRequestTest, RefusesByName) {
-  EXPECT_EQ(
-      FieldRefusal(R"("temprature": 1)"),
-      R"(unknown field "temprature" (did you mean "temperature"?); --lenient passes over it)");
-  EXPECT_EQ(FieldRefusal(R"("zzz": null)"), R"(unknown field "zzz"; --lenient passes over it)");
+  EXPECT_EQ(FieldRefusal(R"("temprature": 1)"),
+            R"(unknown field "temprature" (did you mean "temperature"?); --lenient ignores it)");
+  EXPECT_EQ(FieldRefusal(R"("zzz": null)"), R"(unknown field "zzz"; --lenient ignores it)");
   EXPECT_THAT(FieldRefusal(R"("functions": [])"), HasSubstr(R"(did you mean "tools"?)"));
   EXPECT_THAT(FieldRefusal(R"("n_predict": 5)"), HasSubstr(R"(did you mean "max_tokens"?)"));
   EXPECT_EQ(FieldRefusal(R"("n": 0)"), R"("n": expected a whole number from 1 to 128, found 0)");

@@ -34,8 +34,8 @@ std::string RenderOpen(const Engine& engine, std::span<const Message> messages, 
   const size_t end = text.find(mark);
   if (end == text.npos || text.find(mark, end + 1) != text.npos) {
     Throw(ErrorKind::kUnsupported,
-          "this model's chat template does not write a last message of the assistant as it is, so "
-          "that none can be continued");
+          "this model's chat template changes the last message of the assistant, so it cannot be "
+          "continued");
   }
   text.resize(end);
   return text;

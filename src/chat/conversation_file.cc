@@ -26,7 +26,7 @@ Message ParseMessage(const json& entry, const std::string& where) {
     const bool is_thought = key == kThought && entry.value("role", json()) == "assistant";
     if (key != "role" && key != "content" && !is_thought) {
       if (value.is_null()) continue;
-      Throw(ErrorKind::kFormat, "{} has {}, which a conversation here cannot hold", where,
+      Throw(ErrorKind::kFormat, "{} has the field {}, which godwit chat does not support", where,
             Quote(key));
     }
     if (!value.is_string()) Throw(ErrorKind::kFormat, "{}: {} must be text", where, Quote(key));
@@ -71,7 +71,7 @@ SavedConversation ParseConversation(std::string_view text, std::string_view what
     }
     const char* const turn = conversation.messages.size() % 2 == 0 ? "user" : "assistant";
     if (message.role != turn) {
-      Throw(ErrorKind::kFormat, "{} is of {}, expected {}", where, Quote(message.role),
+      Throw(ErrorKind::kFormat, "{} has the role {}, expected {}", where, Quote(message.role),
             Quote(turn));
     }
     conversation.messages.push_back(std::move(message));

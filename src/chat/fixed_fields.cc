@@ -13,15 +13,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr FixedField kFixedFields[] = {
     {"store", "[false]", "nothing is stored"},
-    {"service_tier", R"(["auto", "default"])", "all requests are of one"},
-    {"modalities", R"([["text"]])", "the model writes text and nothing else"},
-    {"cache_prompt", "[true]", "a text that was read already is not read again"},
+    {"service_tier", R"(["auto", "default"])", "there is one tier for all requests"},
+    {"modalities", R"([["text"]])", "the model writes text only"},
+    {"cache_prompt", "[true]", "cached text is always reused"},
     {"prompt_cache_retention", R"(["in_memory", "in-memory"])",
-     "how long what was read is kept is not for requests to say"},
-    {"min_tokens", "[0]", "a text ends where the model ends it, or never with \"ignore_eos\""},
-    {"best_of", "[1]", "answers are not compared; \"n\" gives several"},
-    {"use_beam_search", "[false]", "there is no search by beams"},
-    {"verbosity", R"(["medium"])", "the model is told nothing of it"},
+     "requests cannot choose how long text stays cached"},
+    {"min_tokens", "[0]", "the model decides where a text ends; \"ignore_eos\" makes it go on"},
+    {"best_of", "[1]", "answers are not compared; \"n\" gives several answers"},
+    {"use_beam_search", "[false]", "beam search is not supported"},
+    {"verbosity", R"(["medium"])", "it has no effect on the model"},
 };
 
 }  // namespace
@@ -34,7 +34,7 @@ bool IsFixed(std::span<const FixedField> fields, std::string_view name, const Js
   if (field == fields.end()) return false;
   const Json values = Json::parse(field->values);
   if (lenient || value.is_null() || std::ranges::find(values, value) != values.end()) return true;
-  Throw(ErrorKind::kInput, "{}: expected {} or nothing, found {}: {}; --lenient passes over it",
+  Throw(ErrorKind::kInput, "{}: expected {} or nothing, found {}: {}; --lenient ignores it",
         Quote(name), values.front().dump(), FoundUnquoted(nlohmann::json(value)), field->why);
 }
 

@@ -64,7 +64,7 @@ CompletionRequest ParseInfillRequest(const Json& body, const CompletionDefaults&
     } else if (!IsOneOf(name, kNotOfInfill)) {
       text[name] = value;
     } else if (!defaults.lenient && !value.is_null()) {
-      Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));
+      Throw(ErrorKind::kInput, "unknown field {}; --lenient ignores it", Quote(name));
     }
   }
   return ParseCompletionRequest(text, defaults, std::move(fill));

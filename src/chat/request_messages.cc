@@ -82,7 +82,7 @@ Message ParseMessage(const Json& value, bool lenient) {
       fields[key] = Text(part);
     } else if (!lenient) {
       Throw(ErrorKind::kInput,
-            "expected messages of \"role\" and \"content\", found {}; --lenient passes over it",
+            "expected messages of \"role\" and \"content\", found {}; --lenient ignores it",
             Quote(key));
     }
   }
@@ -108,8 +108,8 @@ void RefuseMedia(const Json& part) {
   for (const char* const kind : {"image", "audio", "video", "file", "document"}) {
     if (name.find(kind) == name.npos) continue;
     Throw(ErrorKind::kInput,
-          "pictures, sounds and files cannot be sent: the model reads text, so send what they say "
-          "as text");
+          "pictures, sounds and files are not supported: the model reads text, so send their "
+          "content as text");
   }
 }
 

@@ -36,9 +36,9 @@ Json MessagesOf(const Json& body) {
 
 // Fields with one possible value, beside those of chats.
 constexpr FixedField kFixedOfResponses[] = {
-    {"background", "[false]", "an answer comes to whoever waits for it"},
-    {"truncation", R"(["disabled"])", "nothing is cut"},
-    {"include", "[[]]", "there is nothing more to tell"},
+    {"background", "[false]", "answers come over the connection of the request"},
+    {"truncation", R"(["disabled"])", "text is never truncated"},
+    {"include", "[[]]", "there are no further outputs"},
 };
 
 // The format that "text" asks for, in a chat's form.
@@ -115,7 +115,7 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
     } else if (!Is(name, kOfChats)) {
       chat[name] = value;
     } else if (!defaults.lenient) {
-      Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));
+      Throw(ErrorKind::kInput, "unknown field {}; --lenient ignores it", Quote(name));
     }
   }
   request.completion = ParseCompletionRequest(chat, defaults);

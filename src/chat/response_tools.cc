@@ -41,8 +41,7 @@ Json PartsOf(const Json& content) {
 // A message of the input: a client's own, or one of an earlier answer.
 Json MessageOfItem(const Json& item) {
   if (!item.is_object() || item.value("type", Json("message")) != "message") {
-    RefuseField("input", "a text or a list of messages, calls of functions and what came of them",
-                item);
+    RefuseField("input", "a text or a list of messages, function calls and their outputs", item);
   }
   for (const char* const key : {"role", "content"}) {
     if (!item.contains(key)) RefuseField("input", "messages of \"role\" and \"content\"", item);
@@ -141,7 +140,7 @@ Json ChatMessagesOf(const Json& items) {
     }
   }
   if (!thought.empty()) {
-    RefuseField("input", "an answer or a call of a function behind reasoning", items.back());
+    RefuseField("input", "an answer or a function call after reasoning", items.back());
   }
   return messages;
 }

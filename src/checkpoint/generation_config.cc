@@ -68,7 +68,7 @@ SamplerDefaults ReadGenerationConfig(const std::filesystem::path& folder) {
   for (const auto& [key, off] : kNotBuilt) {
     if (!config.IsAmong(key, off)) {
       defaults.not_followed.push_back(
-          fmt::format("{} is not followed: it is not built", config.Spell(key)));
+          fmt::format("{} is ignored: this setting is not supported", config.Spell(key)));
     }
   }
   return defaults;

@@ -149,7 +149,7 @@ std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& f
 }
 
 [[noreturn]] void RefuseForm(const ModelFolder& model, std::string_view why) {
-  Throw(ErrorKind::kUnsupported, "{}: this model has no form in GGUF: {}",
+  Throw(ErrorKind::kUnsupported, "{}: this model cannot be written as GGUF: {}",
         QuoteUnlessPlain(model.path()), why);
 }
 
@@ -163,8 +163,8 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     std::set<std::string_view> known;
     for (const GgufFamily* each : AllGgufFamilies()) known.insert(each->model_type);
     for (const auto& [name, same] : kOtherNames) known.insert(name);
-    RefuseForm(model, fmt::format("known are the families {}, found {}", fmt::join(known, ", "),
-                                  Quote(model.config().model_type())));
+    RefuseForm(model, fmt::format("expected one of the families {}, found {}",
+                                  fmt::join(known, ", "), Quote(model.config().model_type())));
   }
   std::string left;
   const GgufFamily* family = nullptr;
@@ -176,7 +176,8 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     family = candidate;
     if (left.empty()) break;
   }
-  if (!left.empty()) RefuseForm(model, fmt::format("its tensor {} has no name there", Quote(left)));
+  if (!left.empty())
+    RefuseForm(model, fmt::format("GGUF has no name for its tensor {}", Quote(left)));
 
   std::optional<std::string> difference;
   for (const bool says_windows : {false, true}) {
@@ -200,7 +201,7 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     form.warnings = PutTextKeys(model, form.keys);
     return form;
   }
-  RefuseForm(model, "no key says " + *difference);
+  RefuseForm(model, "no GGUF key holds " + *difference);
 }
 
 }  // namespace godwit

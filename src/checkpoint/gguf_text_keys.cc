@@ -79,7 +79,8 @@ std::vector<std::string> WarningsOf(const Vocabulary& vocabulary) {
   }
   if (names.empty()) return {};
   return {
-      fmt::format("{}: GGUF cannot say which white space or words tokens such as these belong to",
+      fmt::format("{}: GGUF cannot state the white space that belongs to such tokens, or that they "
+                  "stand for whole words",
                   FirstNames(names, 3))};
 }
 
@@ -94,14 +95,14 @@ std::vector<std::string> PutTextKeys(const ModelFolder& model, GgufKeys& keys) {
   }
   if (!model.tokenizer_file()) {
     keys.Text("tokenizer.ggml.model", "no_vocab");
-    return {"there is no tokenizer: the file takes and gives token ids alone"};
+    return {"there is no tokenizer, so the GGUF file works with token ids only"};
   }
   const auto file = std::filesystem::path(model.path()) / *model.tokenizer_file();
   const Vocabulary vocabulary = VocabularyOf(*model.tokenizer(), model.tokenizer_json(),
                                              file.native(), model.spec().vocab_size);
   if (std::ssize(vocabulary.tokens) > model.spec().vocab_size) {
     Throw(ErrorKind::kUnsupported,
-          "{}: GGUF has as many tokens as the embedding has rows, {}, found {}", file.native(),
+          "{}: expected at most {} tokens, the rows of the embedding, found {}", file.native(),
           model.spec().vocab_size, vocabulary.tokens.size());
   }
   PutVocabulary(vocabulary, keys);

@@ -193,7 +193,7 @@ std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata,
     return ChatTemplateSource{.text = ReadTextFile(choice, kMaxTemplateBytes),
                               .what = choice + ": chat template"};
   }
-  Throw(ErrorKind::kInput, "{} has no chat template called {}, and there is no such file",
+  Throw(ErrorKind::kInput, "{} has no chat template called {}, and no such file exists",
         metadata.file_name(), Quote(choice));
 }
 

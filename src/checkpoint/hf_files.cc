@@ -166,7 +166,7 @@ void WriteHfFiles(const ModelFolder& model, const fs::path& folder,
     WriteText(folder / "tokenizer.json", model.tokenizer_json());
     WriteJsonFile(folder / "tokenizer_config.json", TokenizerConfigOf(model));
   } else if (model.tokenizer_file() && warn) {
-    warn(fmt::format("{}: its tokenizer is not supported: the result has none", model.path()));
+    warn(fmt::format("{}: its tokenizer is not supported, so the result has none", model.path()));
   }
   const fs::path heads = model.draft_heads_file();
   if (!IsListed(heads)) return;

@@ -73,36 +73,36 @@ std::string BaseOf(const fs::path& adapter_config) {
   const std::string& name = folder.native();
   if (IsListed(folder / "adapter_config.json")) {
     Throw(ErrorKind::kUnsupported,
-          "{} is an adapter (LoRA){}: adapters are not supported; expected a whole model, such as "
-          "merge_and_unload of peft makes of it",
+          "{} is an adapter (LoRA){}, which is not supported: expected a whole model; "
+          "merge_and_unload of peft makes one",
           name, BaseOf(folder / "adapter_config.json"));
   }
   const auto models =
       Entries(folder, [](const fs::path& p) { return IsListed(p / "config.json"); });
   if (!models.empty()) {
-    Throw(ErrorKind::kIo, "{}: no config.json there, but in a folder of it: {}", name,
+    Throw(ErrorKind::kIo, "{}: no config.json in this folder, but in one inside it: {}", name,
           (folder / models.front()).native());
   }
-  Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
+  Throw(ErrorKind::kIo, "{}: no config.json in this folder, {}", name, kExpected);
 }
 
 // Refuses a folder without a tokenizer, or a GGUF file without a vocabulary.
 [[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
   if (!GgufIn(folder).empty()) {
-    Throw(ErrorKind::kUnsupported, "{} has no vocabulary, which text needs", folder.native());
+    Throw(ErrorKind::kUnsupported, "{} has no vocabulary, so it takes token ids only",
+          folder.native());
   }
   if (!IsListed(folder / "config.json")) RefuseFolder(folder);
   for (const char* other :
        {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
     if (!IsListed(folder / other)) continue;
     Throw(ErrorKind::kUnsupported,
-          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
-          "installed, this makes a tokenizer.json of what it can read: {}",
+          "{} has no tokenizer that godwit reads: expected {}, found {}; with transformers "
+          "installed, this command makes a tokenizer.json: {}",
           folder.native(), kTokenizerFiles, other, ConversionCommand(folder));
   }
   Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
-        "from",
+        "{} has no tokenizer: expected {}; download it from the source of the model",
         folder.native(), kTokenizerFiles);
 }
 
@@ -110,7 +110,7 @@ std::string BaseOf(const fs::path& adapter_config) {
   if (IsGgufName(path)) RequireGguf(path);
   const fs::path folder = fs::path(path).parent_path();
   if (IsListed(folder / "config.json")) {
-    Throw(ErrorKind::kInput, "{}: not a folder; the model is its folder, {}", path,
+    Throw(ErrorKind::kInput, "{}: expected the folder of the model, which is {}", path,
           folder.empty() ? "." : folder.native());
   }
   Throw(ErrorKind::kInput, "{}: neither a GGUF file nor a folder, {}", path, kExpected);
@@ -119,7 +119,7 @@ std::string BaseOf(const fs::path& adapter_config) {
 [[noreturn]] void RefuseAbsent(const std::string& path) {
   const char* const what = IsGgufName(path) ? "file" : "file or folder";
   if (IsListed(path)) {
-    Throw(ErrorKind::kIo, "{}: a link to a {} that is not there, {}", path, what, kExpected);
+    Throw(ErrorKind::kIo, "{}: a link to a missing {}, {}", path, what, kExpected);
   }
   Throw(ErrorKind::kIo, "{}: no such {}, {}", path, what, kExpected);
 }

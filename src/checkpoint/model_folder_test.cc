@@ -44,9 +44,8 @@ TEST(ModelFolder, ReadsWhatIsAskedFor) {
   const TempFolder config({{"config.json", "{}"}});
   const ModelFolder without(config.path());
   EXPECT_FALSE(without.has_tokenizer());
-  EXPECT_THAT(
-      ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
-      HasSubstr("no tokenizer, which text needs: expected tokenizer.json, tokenizer.model"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
+              HasSubstr("has no tokenizer: expected tokenizer.json, tokenizer.model"));
 }
 
 // An unknown family is compared by its config.json, and by its tensors if they can be read.
@@ -63,7 +62,7 @@ TEST(ModelFolder, AnUnknownFamilyIsComparedWithTheNearest) {
                                          "family is llama, "),
                                Not(HasSubstr("tensors"))));
   std::filesystem::copy(kTiny + "/model.safetensors", folder.path() / "model.safetensors");
-  EXPECT_THAT(refusal(), HasSubstr("; its tensors have the names of that family's; supported are"));
+  EXPECT_THAT(refusal(), HasSubstr("; its tensor names are those of that family; supported are"));
   folder.Write("model.safetensors", "no weights");
   EXPECT_THAT(refusal(), Not(HasSubstr("tensors")));
 }
@@ -120,12 +119,12 @@ TEST(ModelFolder, SaysWhatElseIsThere) {
   EXPECT_THAT(Refusal(ErrorKind::kIo, "/none/x.gguf"),
               HasSubstr("/none/x.gguf: no such file, expected a GGUF file"));
   EXPECT_THAT(Refusal(ErrorKind::kInput, kTiny + "/config.json"),
-              EndsWith("not a folder; the model is its folder, " + kTiny));
+              EndsWith("expected the folder of the model, which is " + kTiny));
   const TempFolder adapter({{"adapter_config.json", R"({"base_model_name_or_path": "org/base"})"}});
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, adapter.path()),
               HasSubstr("an adapter (LoRA) of \"org/base\""));
   EXPECT_THAT(Refusal(ErrorKind::kIo, GODWIT_SOURCE_DIR "/tests/golden/llama"),
-              AllOf(HasSubstr("no config.json there, but in a folder of it: "),
+              AllOf(HasSubstr("no config.json in this folder, but in one inside it: "),
                     HasSubstr("tests/golden/llama/")));
 }
 
@@ -165,8 +164,7 @@ TEST(ModelFolder, OpensGguf) {
   EXPECT_THAT(refusal(ErrorKind::kInput, "other.bin"),
               HasSubstr("neither a GGUF file nor a folder"));
   std::filesystem::create_symlink("never came", broken.path() / "link.gguf");
-  EXPECT_THAT(refusal(ErrorKind::kIo, "link.gguf"),
-              HasSubstr("a link to a file that is not there"));
+  EXPECT_THAT(refusal(ErrorKind::kIo, "link.gguf"), HasSubstr("a link to a missing file"));
 }
 
 // Parts are one model.

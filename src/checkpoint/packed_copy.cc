@@ -72,7 +72,7 @@ void Check(const PackedFile& file, const ModelFolder& model, ThreadPool& pool, b
            const LoadHooks& hooks, std::optional<DType> storage) {
   const PackedInfo& info = file.info();
   if (info.godwit != GODWIT_VERSION) {
-    Throw(ErrorKind::kUnsupported, "{}: packed by godwit {}, and this is " GODWIT_VERSION,
+    Throw(ErrorKind::kUnsupported, "{}: made by godwit {}, while this is " GODWIT_VERSION,
           NameOf(file.path()), QuoteUnlessPlain(info.godwit));
   }
   if (info.weights != WeightsName(storage)) {
@@ -89,10 +89,10 @@ void Check(const PackedFile& file, const ModelFolder& model, ThreadPool& pool, b
     Throw(ErrorKind::kFormat, "{}: out of date: {}", NameOf(file.path()), *change);
   }
   if (!read || read_all || !hooks.warn) return;
-  hooks.warn(fmt::format(
-      "{}: the files of the model have other times than when it was packed: all of them "
-      "were read, to see that they are the same",
-      NameOf(file.path())));
+  hooks.warn(
+      fmt::format("{}: the files of the model have new times since they were packed, so all of "
+                  "them were read; their content is the same",
+                  NameOf(file.path())));
 }
 
 std::unique_ptr<Decoder> Load(const fs::path& place, const ModelFolder& model, ThreadPool& pool,
@@ -127,7 +127,8 @@ fs::path PlaceForNew(const ModelFolder& model, std::optional<DType> storage,
 // Refuses to replace a file that is no packed copy: a mistyped name must not cost a model.
 void RefuseOther(const fs::path& place) {
   if (!IsListed(place) || BeginsAsPacked(MappedFile(place).Span())) return;
-  Throw(ErrorKind::kInput, "{}: exists already, and is no packed copy", NameOf(place));
+  Throw(ErrorKind::kInput, "{}: exists already and is no packed copy: choose another name",
+        NameOf(place));
 }
 
 void RequireRoom(const fs::path& place, int64_t bytes) {
@@ -139,7 +140,8 @@ void RequireRoom(const fs::path& place, int64_t bytes) {
 }
 
 [[noreturn]] void RefuseChange(const ModelFolder& model) {
-  Throw(ErrorKind::kInput, "{}: the model has changed while it was packed", NameOf(model.path()));
+  Throw(ErrorKind::kInput, "{}: the model changed while it was packed: run the command again",
+        NameOf(model.path()));
 }
 
 }  // namespace
@@ -204,7 +206,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
     }
   }
   if (options.make) {
-    if (!problem.empty()) warn(problem, "it is packed anew");
+    if (!problem.empty()) warn(problem, "packing it again");
     try {
       Begin(hooks, "packing the weights into a copy");
       const fs::path place = PackModel(model, pool, hooks, storage, options);
@@ -216,7 +218,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
       problem = error.what();
     }
   }
-  if (!problem.empty()) warn(problem, "the model is loaded without a packed copy");
+  if (!problem.empty()) warn(problem, "loading the model without a packed copy");
   Begin(hooks, "packing the weights");
   return LoadDecoder(model.spec(), model.weights(), pool, hooks, storage);
 }
@@ -227,7 +229,9 @@ fs::path VerifyPackedCopy(const ModelFolder& model, ThreadPool& pool, const Load
   const auto found =
       std::ranges::find_if(places, [](const fs::path& place) { return IsListed(place); });
   if (found == places.end()) {
-    Throw(ErrorKind::kIo, "{}: there is no packed copy of the model there", NameOf(places.front()));
+    Throw(ErrorKind::kIo,
+          "{}: there is no such packed copy of the model: make one with godwit pack",
+          NameOf(places.front()));
   }
   const PackedFile file(*found);
   Check(file, model, pool, /*read_all=*/true, hooks, storage);

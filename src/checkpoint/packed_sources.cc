@@ -113,7 +113,7 @@ std::optional<std::string> ChangeSince(const PackedInfo& info, const ModelFolder
   bool same_times = true;
   for (size_t i = 0; i < std::max(found.size(), info.sources.size()); ++i) {
     if (i >= found.size() || i >= info.sources.size() || found[i].name != info.sources[i].name) {
-      return "the model has other files of weights";
+      return "the model has other weight files";
     }
     const PackedSource& then = info.sources[i];
     if (found[i].bytes != then.bytes) {

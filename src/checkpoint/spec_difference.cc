@@ -61,10 +61,10 @@ class Comparison {
 
  private:
   void Differ(std::string_view what, std::string_view wanted, std::string_view found) {
-    if (!first_) first_ = fmt::format("{}: {}, and would be read as {}", what, wanted, found);
+    if (!first_) first_ = fmt::format("{}: {} would be read back as {}", what, wanted, found);
   }
   void Differ(std::string_view what) {
-    if (!first_) first_ = fmt::format("{}, and others would be read", what);
+    if (!first_) first_ = fmt::format("{}: another value would be read back", what);
   }
 
   std::optional<std::string> first_;
@@ -91,7 +91,7 @@ void CompareRotary(const RotarySpec& a, const RotarySpec& b, Comparison& c) {
   c.Number("the attention factor of rope scaling", s.attention_factor, t.attention_factor);
   c.List("short rope factors", s.short_factors, t.short_factors);
   c.List("long rope factors", s.long_factors, t.long_factors);
-  c.Number("the growth of queries", a.temperature.growth, b.temperature.growth);
+  c.Number("the growth of queries by position", a.temperature.growth, b.temperature.growth);
 }
 
 void CompareMlp(const MlpSpec& a, const MlpSpec& b, Comparison& c) {
@@ -119,7 +119,7 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c)
   c.Number("the size of a head", a.head_dim, b.head_dim);
   c.Kind("latent attention", a.latent.has_value(), b.latent.has_value());
   c.Kind("biases of q, k and v", a.qkv_bias, b.qkv_bias);
-  c.Kind("a bias behind attention", a.attention_out_bias, b.attention_out_bias);
+  c.Kind("a bias after attention", a.attention_out_bias, b.attention_out_bias);
   c.Number("the limit of q, k and v", a.clip_qkv, b.clip_qkv);
   c.Kind("norms of q and k", a.qk_norm, b.qk_norm);
   const auto scale = [](const DecoderSpec& spec) {
@@ -127,9 +127,9 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c)
   };
   c.Number("the scale of scores", scale(a), scale(b));
   c.Number("the cap of scores", a.score_cap, b.score_cap);
-  c.Kind("sinks of attention", a.attention_sink, b.attention_sink);
+  c.Kind("attention sinks", a.attention_sink, b.attention_sink);
   CompareRotary(a.rotary, b.rotary, c);
-  c.List("layers that turn otherwise", a.uses_other_rotary, b.uses_other_rotary);
+  c.List("layers with other rotations", a.uses_other_rotary, b.uses_other_rotary);
   if (!a.uses_other_rotary.empty()) CompareRotary(a.other_rotary, b.other_rotary, c);
   c.List("slopes of ALiBi", a.alibi.slopes, b.alibi.slopes);
   c.Number("the scale of ALiBi", a.alibi.scale, b.alibi.scale);
@@ -151,8 +151,8 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("weights of norms", a.norm_gain, b.norm_gain);
   c.Kind("biases of norms", a.norm_bias, b.norm_bias);
   c.Kind("how attention and MLP follow each other", a.topology, b.topology);
-  c.Kind("norms in front", a.input_norms, b.input_norms);
-  c.Kind("norms behind", a.output_norms, b.output_norms);
+  c.Kind("norms before blocks", a.input_norms, b.input_norms);
+  c.Kind("norms after blocks", a.output_norms, b.output_norms);
   c.Kind("a norm at the end", a.final_norm, b.final_norm);
   c.Number("the scale of layers", a.residual_scale, b.residual_scale);
   c.Number("the width of embeddings", a.embedding_size, b.embedding_size);

@@ -30,7 +30,7 @@ TEST(SpecDifference, NoneOfAModelAndItself) {
 
 TEST(SpecDifference, NamesTheFirst) {
   EXPECT_THAT(SpecDifference(Spec(R"(,"rope_theta":500000)"), Spec()),
-              Optional(HasSubstr("rope theta: 500000, and would be read as 10000")));
+              Optional(HasSubstr("rope theta: 500000 would be read back as 10000")));
   EXPECT_THAT(SpecDifference(Spec(R"(,"attention_bias":true)"), Spec()),
               Optional(HasSubstr("biases of q, k and v: yes")));
   EXPECT_THAT(SpecDifference(Spec(R"(,"tie_word_embeddings":true)"), Spec()),
@@ -41,7 +41,7 @@ TEST(SpecDifference, NamesTheFirst) {
   DecoderSpec capped = Spec();
   capped.logit_cap = 30;
   EXPECT_THAT(SpecDifference(capped, Spec()),
-              Optional(HasSubstr("the cap of logits: 30, and would be read as none")));
+              Optional(HasSubstr("the cap of logits: 30 would be read back as none")));
 }
 
 }  // namespace

@@ -55,10 +55,10 @@ std::string TensorDifferences(const DecoderSpec& spec, std::span<const std::stri
     if (!IsHarmless(spec, name)) found.insert(WithoutNumbers(name));
   }
   const std::string missing = Only(wanted, found), others = Only(found, wanted);
-  if (missing.empty() && others.empty()) return "its tensors have the names of that family's";
-  return fmt::format("of tensors it {}{}{}{}{}", missing.empty() ? "" : "lacks ", missing,
+  if (missing.empty() && others.empty()) return "its tensor names are those of that family";
+  return fmt::format("its tensors differ: it {}{}{}{}{}", missing.empty() ? "" : "lacks ", missing,
                      missing.empty() || others.empty() ? "" : " and ",
-                     others.empty() ? "" : "has others, ", others);
+                     others.empty() ? "" : "has others: ", others);
 }
 
 }  // namespace godwit

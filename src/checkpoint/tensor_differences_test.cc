@@ -28,25 +28,25 @@ TEST(TensorDifferencesTest, TheSameNames) {
   const DecoderSpec spec = Spec("llama");
   std::vector<std::string> names = NamesOf(spec);
   names.emplace_back("model.layers.1.self_attn.rotary_emb.inv_freq");
-  EXPECT_EQ(TensorDifferences(spec, names), "its tensors have the names of that family's");
+  EXPECT_EQ(TensorDifferences(spec, names), "its tensor names are those of that family");
   // Dense layers and layers with experts.
   const DecoderSpec moe = Spec("qwen3_moe", R"(,"mlp_only_layers":[1],"num_experts":9)");
-  EXPECT_EQ(TensorDifferences(moe, NamesOf(moe)), "its tensors have the names of that family's");
+  EXPECT_EQ(TensorDifferences(moe, NamesOf(moe)), "its tensor names are those of that family");
 }
 
 TEST(TensorDifferencesTest, OneOfEachKindIsNamed) {
   EXPECT_EQ(TensorDifferences(Spec("llama"), NamesOf(Spec("qwen3"))),
-            "of tensors it has others, model.layers.*.self_attn.k_norm.weight and "
+            "its tensors differ: it has others: model.layers.*.self_attn.k_norm.weight and "
             "model.layers.*.self_attn.q_norm.weight");
   EXPECT_EQ(TensorDifferences(Spec("qwen3"), NamesOf(Spec("llama"))),
-            "of tensors it lacks model.layers.*.self_attn.k_norm.weight and "
+            "its tensors differ: it lacks model.layers.*.self_attn.k_norm.weight and "
             "model.layers.*.self_attn.q_norm.weight");
   const std::string far =
       TensorDifferences(Spec("llama"), NamesOf(Spec("internlm2", R"(,"bias":false)")));
   EXPECT_EQ(far,
-            "of tensors it lacks lm_head.weight, model.embed_tokens.weight, "
+            "its tensors differ: it lacks lm_head.weight, model.embed_tokens.weight, "
             "model.layers.*.input_layernorm.weight, model.layers.*.mlp.down_proj.weight and 7 more "
-            "and has others, model.layers.*.attention.wo.weight, "
+            "and has others: model.layers.*.attention.wo.weight, "
             "model.layers.*.attention.wqkv.weight, model.layers.*.attention_norm.weight, "
             "model.layers.*.feed_forward.w1.weight and 5 more");
 }

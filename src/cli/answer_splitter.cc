@@ -49,9 +49,9 @@ void AnswerSplitter::EndThought() {
 void AddThoughtsFlag(console::CommandLine& line, ThoughtsFlag& flag) {
   line.Add({.names = "--thoughts",
             .value = "HOW",
-            .help = "what a model thinks before it answers goes to standard error, never to "
-                    "standard output: show, or hide all but its length",
-            .fallback = "show on a terminal, else nothing of it",
+            .help = "show or hide the reasoning that a model writes before its answer. It goes to "
+                    "standard error, never to standard output; hide prints its length only",
+            .fallback = "show on a terminal, else print nothing of it",
             .choices = {"show", "hide"}},
            [&flag](const std::string& value) {
              if (value != "show" && value != "hide") {

@@ -35,42 +35,43 @@ struct BatchOptions {
 void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
   console::CommandLine line(
       "batch", "[-m MODEL] -f FILE -o FILE [flags]",
-      "Answers requests in the shape of OpenAI's batch files: a line for each, chats "
-      "and texts to continue. Run again, it goes on where it was ended. What a "
-      "request says nothing of is as the flags say.");
+      "Answers a file of requests in the format of OpenAI's batch files: one request on each line, "
+      "a chat or a text to continue. The same command, run again, continues where it stopped. "
+      "Flags set the defaults of requests.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddRankFlags(line, options.model);
   line.Group("Requests");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the requests: on each line {\"custom_id\", \"body\": {\"messages\" or "
+            .help = "the file of requests, on each line {\"custom_id\", \"body\": {\"messages\" or "
                     "\"prompt\", ...}}"},
            options.requests);
   line.Add({.names = "-o,--output",
             .value = "FILE",
-            .help = "the results, a line for each as it is finished; those that are in it already "
-                    "are not computed again"},
+            .help = "the file of results, to which each result is added when it is finished; "
+                    "requests with a result in it are skipped"},
            options.results);
   line.Add({.names = "--retry-failed",
             .value = "",
-            .help = "those that failed, as the results say, are asked again, and their new results "
-                    "take the place of the old ones"},
+            .help = "run requests again whose result is a failure, and replace their results"},
            options.retry_failed);
-  line.AddInt({.names = "-np,--parallel",
-               .value = "N",
-               .help = "requests at a time; one for whose text there is no memory waits",
-               .fallback = "as many as memory holds texts of 4096 tokens, up to 32; under mpirun "
-                           "1, since ranks share one text at a time",
-               .is_verbs_own = true},
-              options.parallel, 1, 1024);
+  line.AddInt(
+      {.names = "-np,--parallel",
+       .value = "N",
+       .help = "the most requests that run at a time; a request waits while memory is short",
+       .fallback = "the number of texts of 4096 tokens that memory holds, up to 32; under mpirun "
+                   "1, because ranks share one text at a time",
+       .is_verbs_own = true},
+      options.parallel, 1, 1024);
   AddCompletionFlags(line, options.model, options.completion);
   line.Parse(arguments);
   if (options.requests.empty()) {
     Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");
   }
   if (options.requests == "-") {
-    Throw(ErrorKind::kInput, "-f: expected a file, since it is read twice, found standard input");
+    Throw(ErrorKind::kInput,
+          "-f: expected a file, because requests are read twice, found standard input");
   }
   if (options.results.empty()) {
     Throw(ErrorKind::kInput, "a file for the results is needed: name it with -o FILE");
@@ -80,7 +81,7 @@ void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
 void SayHowBatchEnded(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
   if (summary.cancelled) {
     console::WriteNotice(fmt::format(
-        "godwit: cancelled: {} of {} are answered; the same command goes on\n",
+        "godwit: cancelled: {} of {} are answered; the same command continues\n",
         plan.finished.count + summary.answered, console::Plural(plan.total, "request")));
   } else if (console::NoticesGoToTerminal()) {
     console::WriteNotice(fmt::format(
@@ -94,9 +95,10 @@ void SayHowBatchEnded(const BatchPlan& plan, const BatchSummary& summary, double
 
 // Tells the user how many requests failed.
 void SayFailed(int64_t failed, const std::string& results, const std::string& first) {
-  console::WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}; --retry-failed asks again\n",
-                                   console::Plural(failed, "request"), QuoteUnlessPlain(results),
-                                   first.empty() ? "" : "; the first: ", first));
+  console::WriteStatus(
+      fmt::format("godwit: {} failed, see {}{}{}; --retry-failed runs them again\n",
+                  console::Plural(failed, "request"), QuoteUnlessPlain(results),
+                  first.empty() ? "" : "; the first: ", first));
 }
 
 }  // namespace
@@ -129,8 +131,7 @@ int Batch(std::span<const std::string> arguments) {
     console::WriteNotice(fmt::format(
         "godwit: {}: {} of {} are answered already{}\n", QuoteUnlessPlain(options.results),
         plan.finished.count, console::Plural(plan.total, "request"),
-        retries ? fmt::format("; {} of them failed and will be asked again", failures.size())
-                : ""));
+        retries ? fmt::format("; {} of them failed and will run again", failures.size()) : ""));
   }
   const bool asks = plan.finished.count < plan.total || retries;
   BatchSummary summary;

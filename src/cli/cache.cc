@@ -105,7 +105,7 @@ int List(const CacheRequest& request) {
     return console::kExitOk;
   }
   console::Table table(
-      {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
+      {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<pinned as"}});
   int64_t texts = 0, listed_bytes = 0;
   std::set<std::string_view> led_on;  // snapshots that others continue
   std::map<std::string_view, const Entry*> by_name;
@@ -125,7 +125,7 @@ int List(const CacheRequest& request) {
   }
   if (texts > 0) console::WriteOutput(table.Take());
   // Each listed size is that of a whole text.
-  const std::string shared = listed_bytes > bytes ? fmt::format(", since texts share {}",
+  const std::string shared = listed_bytes > bytes ? fmt::format(", because texts share {}",
                                                                 FormatBytes(listed_bytes - bytes))
                                                   : "";
   console::WriteOutput(fmt::format("{}{} in {}, {} in {}{}\n", texts > 0 ? "\n" : "",
@@ -140,13 +140,13 @@ int Verify(const CacheRequest& request) {
   for (const auto& problem : problems) console::WriteOutput(problem.message + "\n");
   const auto count = std::ssize(request.folder.Entries());
   if (problems.empty())
-    console::WriteOutput(fmt::format("{}: nothing is wrong\n", console::Plural(count, "file")));
+    console::WriteOutput(fmt::format("{}: no damage found\n", console::Plural(count, "file")));
   return problems.empty() ? console::kExitOk : console::ExitCode(ErrorKind::kFormat);
 }
 
 int Remove(const CacheRequest& request) {
   if (request.words.empty()) {
-    Throw(ErrorKind::kInput, "rm: which? Name ids of godwit cache list, or all");
+    Throw(ErrorKind::kInput, "rm: expected ids from godwit cache list, or all, found nothing");
   }
   const auto entries = request.folder.Entries();
   std::vector<std::string> names;
@@ -164,15 +164,17 @@ int Remove(const CacheRequest& request) {
 }
 
 int Pin(const CacheRequest& request) {
-  if (request.words.size() != 2) Throw(ErrorKind::kInput, "pin: expected an id and a name for it");
+  if (request.words.size() != 2)
+    Throw(ErrorKind::kInput, "pin: expected the id of a text and a name for it");
   request.folder.Pin(request.words[1], FindEntry(request.folder.Entries(), request.words[0]).name);
   return console::kExitOk;
 }
 
 int Unpin(const CacheRequest& request) {
-  if (request.words.size() != 1) Throw(ErrorKind::kInput, "unpin: expected a name");
+  if (request.words.size() != 1)
+    Throw(ErrorKind::kInput, "unpin: expected the name of a pinned text, found nothing");
   if (!request.folder.Unpin(request.words[0])) {
-    Throw(ErrorKind::kInput, "nothing is kept as {}", Quote(request.words[0]));
+    Throw(ErrorKind::kInput, "no text is pinned as {}", Quote(request.words[0]));
   }
   return console::kExitOk;
 }
@@ -192,11 +194,11 @@ constexpr Action kActions[] = {
 
 int Do(const Action& action, const CacheRequest& request) {
   if (!action.takes_words && !request.words.empty()) {
-    Throw(ErrorKind::kInput, "{}: it is about all texts, found {}", action.name,
-          Quote(request.words.front()));
+    Throw(ErrorKind::kInput, "{}: expected no id, because it covers all texts, found {}",
+          action.name, Quote(request.words.front()));
   }
   if (!action.takes_json && request.json) {
-    Throw(ErrorKind::kInput, "{}: --json is for list alone", action.name);
+    Throw(ErrorKind::kInput, "{}: --json works with list only", action.name);
   }
   return action.run(request);
 }
@@ -209,21 +211,20 @@ int Cache(std::span<const std::string> arguments) {
   const Words words = arguments.first(count);
   CacheOptions options;
   bool json = false;
-  console::CommandLine line(
-      "cache", "list | verify | rm ID... | pin ID NAME | unpin NAME [flags]",
-      "What was saved of texts with --cache. list: the texts, of which the first "
-      "digits of an id are enough elsewhere; verify: reads all of it and names what "
-      "is wrong; rm: removes texts and what goes on from them, or all; pin: keeps a "
-      "text under a name, so that no other takes its place.");
+  console::CommandLine line("cache", "list | verify | rm ID... | pin ID NAME | unpin NAME [flags]",
+                            "Manages the texts that --cache saved. list: prints them; the first "
+                            "digits of an id name a text. verify: reads all files and reports "
+                            "damage. rm: removes texts and their continuations, or all. pin: keeps "
+                            "a text under a name, so that it is never removed to make space.");
   AddCacheFolderFlag(line, options);
-  line.Add({.names = "--json", .value = "", .help = "with list: as one JSON object"}, json);
+  line.Add({.names = "--json", .value = "", .help = "with list: print one JSON object"}, json);
   line.Parse(arguments.subspan(count));
   const std::string name = words.empty() ? "list" : words.front();
   for (const Action& action : kActions) {
     if (action.name != name) continue;
     if (options.folder.empty()) options.folder = UserCacheFolder();
     if (!IsListed(options.folder)) {
-      Throw(ErrorKind::kIo, "{}: there is no such folder: nothing was saved there",
+      Throw(ErrorKind::kIo, "{}: no such folder, so nothing is saved there",
             QuoteUnlessPlain(options.folder));
     }
     SnapshotFolder folder(options.folder, INT64_MAX);

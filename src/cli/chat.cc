@@ -45,28 +45,27 @@ struct ChatOptions {
 };
 
 void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
-  console::CommandLine line(
-      "chat", "[-m MODEL] [-f FILE ...] [flags]",
-      "Talks with a chat model. Answers go to standard output, everything else to "
-      "standard error, so that a script can talk through pipes: a line in, an answer "
-      "out. /help shows what can be typed besides.");
+  console::CommandLine line("chat", "[-m MODEL] [-f FILE ...] [flags]",
+                            "Talks with a chat model. Answers go to standard output, everything "
+                            "else to standard error, so that a script can talk through pipes: a "
+                            "line in, an answer out. /help lists the commands that can be typed.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   line.Group("Conversation");
   line.Add({.names = "-sys,--system",
             .value = "TEXT",
-            .help = "what the model is told before the conversation"},
+            .help = "the system message, which the model reads before the conversation"},
            options.system);
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "what the first question is about; several, a folder or a pattern: one behind "
-                    "the other. /read FILE does it later",
+            .help = "a file that the first question is about; several files, a folder or a pattern "
+                    "are read one after the other. /read FILE does so later",
             .takes_list = true},
            options.files);
   console::AddLossyFlag(line, options.lossy);
   line.Add({.names = "--history",
             .value = "FILE",
-            .help = "where typed lines are kept for the next time (/dev/null: nowhere)",
+            .help = "the file that keeps typed lines for the next run (/dev/null: keep none)",
             .fallback = "~/.local/state/godwit/history"},
            options.history);
   AddTemplateFlags(line, options.model, options.template_variables);
@@ -83,8 +82,8 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   }
   if (std::ranges::find(options.files, "-") != options.files.end()) {
     Throw(ErrorKind::kInput,
-          "-f -: standard input is the conversation; godwit run --chat -f - -p TEXT asks one "
-          "question about it");
+          "-f -: standard input is the conversation and cannot be a file, too; godwit run --chat "
+          "-f - -p TEXT asks one question about it");
   }
 }
 
@@ -142,9 +141,8 @@ int Chat(std::span<const std::string> arguments) {
   if (!has_template) {
     console::WriteStatus(
         console::WrapStatus(
-            "godwit: this model has no chat template: it is given a plain dialogue of "
-            "\"User:\" and \"Assistant:\" lines, and an answer ends at the next "
-            "\"User:\"; expect little") +
+            "godwit: this model has no chat template: it reads a plain dialogue of \"User:\" and "
+            "\"Assistant:\" lines, and an answer ends at the next \"User:\"; expect poor answers") +
         "\n");
   }
   if (!interactive) {
@@ -154,8 +152,8 @@ int Chat(std::span<const std::string> arguments) {
   }
   if (own_model) {
     console::WriteNotice(
-        console::WrapStatus("It tells children's stories and nothing else. Try: Tell me a story "
-                            "about a brave cat") +
+        console::WrapStatus(
+            "This model tells children's stories only. Try: Tell me a story about a brave cat") +
         "\n");
   }
   console::WriteNotice(console::WrapStatus(fmt::format(

@@ -29,23 +29,26 @@ struct Remedy {
   const char* text;
 };
 constexpr Remedy kRemedies[] = {
-    {ErrorCode::kWindowTooLong, Always, "take --window {fits}"},
-    {ErrorCode::kWindowTooLong, Extends, "go beyond the context knowingly with -c {found}"},
+    {ErrorCode::kWindowTooLong, Always, "use --window {fits}"},
+    {ErrorCode::kWindowTooLong, Extends,
+     "raise the context with -c {found}, even beyond the model's own"},
     {ErrorCode::kTextTooLong, Streams, "stream it with --kv sinks:4+{window}"},
     {ErrorCode::kTextTooLong, Always, "cut it into pieces with --window {fits}"},
-    {ErrorCode::kTextTooLong, Extends, "go beyond the context knowingly with -c {found}"},
+    {ErrorCode::kTextTooLong, Extends,
+     "raise the context with -c {found}, even beyond the model's own"},
     {ErrorCode::kPromptTooLong, Always, "shorten it"},
     {ErrorCode::kPromptTooLong, Fits, "raise the context with -c {found}"},
     {ErrorCode::kPromptTooLong, Streams,
-     "stream it with --kv sinks:4+{window}, which keeps the beginning and the last tokens only"},
+     "stream it with --kv sinks:4+{window}, which keeps only the first and the last tokens"},
     {ErrorCode::kStreamTooLong, Streams,
-     "keep its beginning and its end with --kv sinks:4+{window}"},
+     "keep only its first and last tokens with --kv sinks:4+{window}"},
     {ErrorCode::kStreamTooLong, Always, "make it shorter"},
-    {ErrorCode::kStreamTooLong, Extends, "go beyond the context knowingly with -c {found}"},
-    {ErrorCode::kNeedsInt8Kv, Always, "--kv-type int8 stores them so"},
-    {ErrorCode::kQuantizedOtherwise, Always, "--weights int8 does that"},
-    {ErrorCode::kNoDraftHeads, Always, "godwit train-heads makes them of a text"},
-    {ErrorCode::kNeverReached, Always, "--keep with its name does that"},
+    {ErrorCode::kStreamTooLong, Extends,
+     "raise the context with -c {found}, even beyond the model's own"},
+    {ErrorCode::kNeedsInt8Kv, Always, "use --kv-type int8"},
+    {ErrorCode::kQuantizedOtherwise, Always, "use --weights int8"},
+    {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
+    {ErrorCode::kNeverReached, Always, "use --keep with its name"},
 };
 
 }  // namespace

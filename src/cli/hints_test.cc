@@ -12,7 +12,7 @@ TEST(Hints, NameTheFlagsThatHelp) {
                        {ErrorCode::kTextTooLong, /*found=*/1001, /*limit=*/1000, /*fits=*/1001});
   EXPECT_EQ(WithHint(too_long),
             "the text has 1002 tokens: stream it with --kv sinks:4+996, cut it into pieces with "
-            "--window 1001, or go beyond the context knowingly with -c 1001");
+            "--window 1001, or raise the context with -c 1001, even beyond the model's own");
   const Error learned(ErrorKind::kInput, "the text has 102 tokens",
                       {.code = ErrorCode::kTextTooLong,
                        .found = 101,
@@ -34,7 +34,7 @@ TEST(Hints, NameTheFlagsThatHelp) {
       {.code = ErrorCode::kPromptTooLong, .found = 90, .limit = 50, .fits = 60, .ranks = 2});
   EXPECT_EQ(WithHint(shared), "the prompt has 90 tokens: shorten it") << "ranks forget nothing";
   const Error int8(ErrorKind::kInput, "not as f32", {ErrorCode::kNeedsInt8Kv});
-  EXPECT_EQ(WithHint(int8), "not as f32: --kv-type int8 stores them so");
+  EXPECT_EQ(WithHint(int8), "not as f32: use --kv-type int8");
 }
 
 TEST(Hints, OtherErrorsStandAsTheyAre) {

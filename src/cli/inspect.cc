@@ -120,7 +120,7 @@ std::string DescribeBeginning(const ModelFacts& facts) {
   const std::vector<int32_t> ids = BeginningOf(*facts.tokenizer);
   if (ids.empty()) {
     if (!facts.special.bos_id) return "";
-    return ", puts nothing in front (its bos is " + Spelling(facts, *facts.special.bos_id) + ")";
+    return ", adds no leading token (its BOS is " + Spelling(facts, *facts.special.bos_id) + ")";
   }
   return ", begins with " + NameList(
                                 ids, [&](int32_t id) { return Spelling(facts, id); }, " and ");
@@ -163,12 +163,12 @@ std::string DescribeSpec(const DecoderSpec& spec) {
     line += fmt::format(", no positions in {}", console::Plural(otherwise, "layer"));
   }
   if (spec.rotary.temperature.growth != 0 || spec.other_rotary.temperature.growth != 0) {
-    line += ", queries that grow with the text";
+    line += ", queries scaled by their position";
   }
   if (spec.latent) line += ", latent attention";
   if (spec.first_learned_position) line += ", learned positions";
-  if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";
-  if (spec.attention_sink == AttentionSink::kLearned) line += ", learned sinks in its attention";
+  if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";
+  if (spec.attention_sink == AttentionSink::kLearned) line += ", learned attention sinks";
   if (spec.sink_token) line += fmt::format(", token {} as a sink", *spec.sink_token);
   return line;
 }
@@ -196,10 +196,12 @@ std::string TensorTable(const WeightSource& source, bool all) {
 }
 
 std::string DescribeFiles(const ModelFacts& facts) {
-  return fmt::format("{} in {}, {} of files{}", console::FormatCount(facts.weights.parameters),
-                     console::Plural(std::ssize(facts.source.Names()), "tensor"),
-                     FormatBytes(facts.weights.file_bytes),
-                     facts.has_weights ? "" : "; none are here: figures from config.json");
+  return fmt::format(
+      "{} in {}, {} of files{}", console::FormatCount(facts.weights.parameters),
+      console::Plural(std::ssize(facts.source.Names()), "tensor"),
+      FormatBytes(facts.weights.file_bytes),
+      facts.has_weights ? ""
+                        : "; no file of weights is here, so these numbers follow from config.json");
 }
 
 // "llama "My model": Q4_K in 12 tensors, F32 in 5"

@@ -167,7 +167,7 @@ void ExplainKv(InspectOptions options) {
   facts.Add("model", served.name);
   facts.Add("weights", fmt::format("{} in {}, read by every step", FormatBytes(served.weight_bytes),
                                    StorageName(served.weights)));
-  facts.Add("cache", fmt::format("{} for a token that is kept, in {}",
+  facts.Add("cache", fmt::format("{} for each token kept, in {}",
                                  FormatBytes(served.layout.bytes_per_token()), kv_type));
   std::string text = facts.Take();
   const Explanation dense = Explain(served, "dense", contexts);

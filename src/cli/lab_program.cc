@@ -62,7 +62,7 @@ bool NeedsLab(std::span<const std::string> arguments) {
 void BecomeLab(std::span<const std::string> arguments) {
   const std::filesystem::path program = LabProgram();
   if (access(program.c_str(), F_OK) != 0) {
-    Throw(ErrorKind::kUnsupported, "this is done by godwit-lab, which is not there ({}): {}",
+    Throw(ErrorKind::kUnsupported, "this needs the program godwit-lab, which is missing ({}): {}",
           program.native(), console::kHowToBuildTheLab);
   }
   // The first word is godwit's path, by which the lab finds it. "help bench" becomes "bench

@@ -35,24 +35,23 @@ PackOptions ParsePack(std::span<const std::string> arguments) {
   PackOptions options;
   console::CommandLine line(
       "pack", "[-m MODEL] [--weights TYPE] [-o FILE] [flags]",
-      "Writes a packed copy of a model: its weights as they lie in memory. A start "
-      "then maps it instead of packing them again, with the same result. It is used "
-      "while the model's files are those of which it was made; a change of theirs is "
-      "noticed and said.");
+      "Writes a packed copy of a model: its weights as they lie in memory. Later starts map the "
+      "copy instead of packing the weights again, with the same result. If the model's files "
+      "change, the copy is out of date: godwit says so and does not use it.");
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
   AddWeightsFlag(line, options.model);
   line.Group("Result");
   line.Add({.names = "-o,--output",
             .value = "FILE",
-            .help = "the copy, for --packed FILE; it appears when it is complete",
-            .fallback = "beside the model, where others find it"},
+            .help = "the file to write, for --packed FILE; it appears when it is complete",
+            .fallback = "beside the model, where every verb finds it"},
            options.output);
-  line.Add({.names = "--verify",
-            .value = "",
-            .help = "write nothing: read all of a copy that is there, and of the model, and say "
-                    "what is wrong"},
-           options.verify);
+  line.Add(
+      {.names = "--verify",
+       .value = "",
+       .help = "write nothing: compare an existing copy with the model, and report what is wrong"},
+      options.verify);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
   line.Parse(arguments);
@@ -97,7 +96,8 @@ int Pack(std::span<const std::string> arguments) {
     return console::kExitOk;
   }
   if (options.verify) {
-    console::WriteOutput(QuoteUnlessPlain(file.native()) + ": nothing is wrong\n");
+    console::WriteOutput(QuoteUnlessPlain(file.native()) +
+                         ": the copy is complete and up to date\n");
     return console::kExitOk;
   }
   console::WriteOutput(console::Facts()

@@ -75,7 +75,9 @@ void RefuseUselessRanks(std::string_view verb) {
   for (const console::Verb& one : console::AllVerbs()) {
     if (one.over_ranks) others.push_back(one.name);
   }
-  Throw(ErrorKind::kUnsupported, "{} ranks were started, which godwit {} makes no use of; {} do",
+  Throw(ErrorKind::kUnsupported,
+        "{} ranks were started, and godwit {} uses one: run it without mpirun; several ranks are "
+        "for {}",
         MpiSize(), verb, fmt::join(others, ", "));
 }
 

@@ -31,17 +31,17 @@ PullOptions ParsePull(std::span<const std::string> arguments) {
   console::CommandLine line(
       "pull", "ORG/NAME[:QUANT] [flags]",
       "Downloads a model from the Hugging Face hub into the cache that other programs share, where "
-      "-m ORG/NAME[:QUANT] finds it. :Q4_K_M chooses one of several GGUF models. What was broken "
-      "off is gone on with. Variables of huggingface_hub count: HF_TOKEN, for models that are "
-      "private or gated; HF_ENDPOINT, another hub; HF_HUB_CACHE and HF_HOME, where the cache is; "
+      "-m ORG/NAME[:QUANT] finds it. :Q4_K_M chooses one of several GGUF models. An interrupted "
+      "download continues. The variables of huggingface_hub apply: HF_TOKEN, for private or gated "
+      "models; HF_ENDPOINT, another hub; HF_HUB_CACHE and HF_HOME, the place of the cache; "
       "HF_HUB_OFFLINE.");
   line.Operand(options.model);
   line.Group("Files");
   line.Add({.names = "--revision",
             .value = "NAME",
-            .help = "a branch, tag or commit; -m ORG/NAME alone finds what main is at"},
+            .help = "a branch, tag or commit; -m ORG/NAME finds main only"},
            options.request.revision);
-  line.Add({.names = "--dry-run", .value = "", .help = "download nothing: list the files"},
+  line.Add({.names = "--dry-run", .value = "", .help = "list the files and download nothing"},
            options.request.dry_run);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Parse(arguments);
@@ -49,7 +49,8 @@ PullOptions ParsePull(std::span<const std::string> arguments) {
   name = hub::SplitHubName(options.model);
   const bool lacks_quant = name.quant.empty() && options.model.ends_with(':');
   if (!hub::IsHubName(name.repository) || lacks_quant) {
-    Throw(ErrorKind::kInput, "{}: expected ORG/NAME or ORG/NAME:QUANT, as the hub names a model",
+    Throw(ErrorKind::kInput,
+          "{}: expected ORG/NAME or ORG/NAME:QUANT, the name of a model on the hub",
           Quote(options.model));
   }
   if (!hub::IsSafeFileName(options.request.revision)) {
@@ -80,8 +81,8 @@ void ListFiles(const hub::PullPlan& plan) {
   for (size_t i = 0; i < plan.files.size(); ++i) {
     const hub::RemoteFile& file = plan.files[i];
     table.Add(QuoteUnlessPlain(file.name), FormatBytes(file.bytes),
-              plan.present[i] == file.bytes ? "is there"
-              : plan.present[i] > 0         ? FormatBytes(plan.present[i]) + " are there"
+              plan.present[i] == file.bytes ? "complete"
+              : plan.present[i] > 0         ? FormatBytes(plan.present[i]) + " downloaded"
                                             : "");
   }
   console::WriteOutput(table.Take());
@@ -108,7 +109,7 @@ int Pull(std::span<const std::string> arguments) {
   }
   console::WriteOutput(model.path.native() + "\n");
   console::WriteNotice(fmt::format(
-      "godwit: {}: -m {}\n", model.plan.missing_bytes() == 0 ? "it was there" : "it is there",
+      "godwit: {}: -m {}\n", model.plan.missing_bytes() == 0 ? "already downloaded" : "downloaded",
       QuoteUnlessPlain(model.plan.revision == "main" ? model.name : model.path.native())));
   return console::kExitOk;
 }

@@ -54,10 +54,9 @@ struct RunOptions {
 };
 
 void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
-  console::CommandLine line(
-      "run", "[-m MODEL] [-f FILE ...] [-p TEXT] [flags]",
-      "Continues a text, or with --chat answers a question, about files if there are some. "
-      "Standard output carries the continuation and nothing else.");
+  console::CommandLine line("run", "[-m MODEL] [-f FILE ...] [-p TEXT] [flags]",
+                            "Continues a text, or with --chat answers a question, also about "
+                            "files. Only the new text goes to standard output.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddRankFlags(line, options.model);
@@ -65,13 +64,13 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   console::AddTextAndQuestionFlags(line, options.text, "the text to continue");
   line.Add({.names = "--chat",
             .value = "",
-            .help = "the text is a question to a chat model, in the words of its template; files "
-                    "and a pipe stand before it, each with its name (--chat=0: continue the text, "
-                    "and say nothing of a template)"},
+            .help = "ask a chat model in the format of its chat template: -p is the question, and "
+                    "files or piped text stand before it, each with its name (--chat=0: continue "
+                    "the text without a hint about the template)"},
            [&options](const std::string& value) { options.chat = console::ParseBool(value); });
   line.Add({.names = "-sys,--system",
             .value = "TEXT",
-            .help = "what the chat model is told before the question"},
+            .help = "the system message, which the chat model reads before the question"},
            options.system);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddThoughtsFlag(line, options.thoughts);
@@ -82,29 +81,27 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
            options.json);
   line.AddInt({.names = "--samples",
                .value = "K",
-               .help = "K answers to the one prompt, which is read once",
+               .help = "write K answers to the prompt, which is read once",
                .fallback = "1",
                .is_verbs_own = true},
               options.samples, 1, kMostSamples);
-  line.AddInt(
-      {.names = "--logprobs",
-       .value = "K",
-       .help = "with --json: how likely each token was under the model, before the sampler, "
-               "and the K likeliest in its place"},
-      options.logprobs, 0, kMostLogprobs);
+  line.AddInt({.names = "--logprobs",
+               .value = "K",
+               .help = "with --json: print each token's log-probability under the model, before "
+                       "sampling, and the K most likely tokens in its place"},
+              options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);
   line.Add({.names = "--keep-as",
             .value = "NAME",
-            .help = "with --cache: keep what is read of the text under this name, so that no other "
-                    "takes its place (godwit cache unpin NAME lets it go)"},
+            .help = "with --cache: pin the saved text under this name, so that it is never removed "
+                    "to make space (godwit cache unpin NAME ends that)"},
            options.keep_as);
-  AddPrefillFlags(
-      line, options.session, options.query_tokens,
-      fmt::format("-p where it stands behind files or a pipe, else the last token; with "
-                  "--chat the message, up to {} of them",
-                  chat::kQuestionTokens));
+  AddPrefillFlags(line, options.session, options.query_tokens,
+                  fmt::format("the tokens of -p if files or piped text stand before it, else 1; "
+                              "with --chat the message, up to {} tokens",
+                              chat::kQuestionTokens));
   line.Needs("--logprobs", {"--json"});
   line.Needs("--thoughts", {"--chat"});
   line.Exclusive({"--thoughts", "--json"});
@@ -113,7 +110,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   if (!options.keep_as.empty()) {
     CheckPinName(options.keep_as);
     if (options.model.cache.folder.empty()) {
-      Throw(ErrorKind::kInput, "--keep-as is about what is saved: it needs --cache");
+      Throw(ErrorKind::kInput, "--keep-as pins a saved text: it needs --cache");
     }
   }
   // Several answers as JSON have log-probabilities, because users compare them.
@@ -199,8 +196,8 @@ void SayThereIsATemplate(const Engine& engine, const RunOptions& options,
     return;  // a broken template is no reason to refuse a plain text
   }
   console::WriteNotice(
-      console::WrapStatus("godwit: the text is continued as it stands. This model has a chat "
-                          "template: with --chat it answers (--chat=0: do not say so)") +
+      console::WrapStatus("godwit: continuing the text as it stands. This model has a chat "
+                          "template: --chat makes it answer (--chat=0 hides this hint)") +
       "\n");
 }
 
@@ -327,7 +324,7 @@ int Run(std::span<const std::string> arguments) {
   // model's own template would get another one without noticing.
   if (options.chat.value_or(false)) {
     RequireChatTemplate(options.model, "--chat needs",
-                        "leave --chat out, or talk in plain words with godwit chat");
+                        "leave --chat out, or use godwit chat, which talks without a template");
   }
   const Engine engine = LoadEngine(options.model, options.session);
   if (!leads) {

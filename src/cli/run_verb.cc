@@ -24,7 +24,7 @@ std::string ProgramHelp() {
   const size_t columns = console::HelpColumns();
   std::string text =
       console::Wrap("godwit " GODWIT_VERSION
-                    ": long texts through language models, on a fixed budget of memory",
+                    ": language models over long texts, with a fixed budget of memory",
                     columns) +
       "\n\nUsage: godwit VERB [flags]\n\n";
   for (const console::Verb& verb : console::AllVerbs()) {
@@ -47,10 +47,10 @@ std::string ProgramHelp() {
   std::vector<std::string> names;
   for (const console::Verb& verb : console::AllVerbs()) names.emplace_back(verb.name);
   const auto nearest = Nearest(name, names);
-  Throw(
-      ErrorKind::kInput, "unknown {} {}; {}", name.starts_with('-') ? "flag" : "verb", Quote(name),
-      nearest ? fmt::format("did you mean {}?", *nearest)
-              : fmt::format("a verb comes first: {} (see godwit --help)", fmt::join(names, ", ")));
+  Throw(ErrorKind::kInput, "unknown {} {}; {}", name.starts_with('-') ? "flag" : "verb",
+        Quote(name),
+        nearest ? fmt::format("did you mean {}?", *nearest)
+                : fmt::format("a verb is missing: {} (see godwit --help)", fmt::join(names, ", ")));
 }
 
 }  // namespace

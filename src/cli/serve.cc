@@ -55,49 +55,48 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   options.model.prompt_slowdown = 2;
   console::CommandLine line(
       "serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
-      "Answers requests over HTTP in the shape of OpenAI's API: "
-      "/v1/chat/completions, /v1/completions, /v1/responses, /v1/models, of Anthropic's: "
-      "/v1/messages, and /infill, /tokenize, "
-      "/detokenize, /apply-template, /health and /ready, and a page to chat with a browser at "
-      "/. What a request says nothing of is as "
-      "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
-      "and it ends at once.");
+      "Answers HTTP requests. Paths of OpenAI's API: /v1/chat/completions, /v1/completions, "
+      "/v1/responses, /v1/models; of Anthropic's API: /v1/messages; others: /infill, /tokenize, "
+      "/detokenize, /apply-template, /health and /ready, and / is a page to chat in a browser. "
+      "Flags set the defaults of requests. Ctrl-C or SIGTERM ends the server after running "
+      "requests have finished; a second one ends it at once.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   line.Group("Requests");
   line.Add({.names = "--host",
             .value = "ADDRESS",
-            .help = "the address to listen on; others than this machine reach it at 0.0.0.0 or ::",
+            .help = "the address to listen on; 0.0.0.0 or :: also lets other machines connect",
             .fallback = options.http.host},
            [&options](const std::string& address) {
              server::CheckAddress(address);
              options.http.host = address;
            });
-  line.AddInt({.names = "--port", .value = "N", .help = "0: any that is free"}, options.http.port,
-              0, 65535);
-  line.Add({.names = "--api-key-file",
-            .value = "FILE",
-            .help = "keys, one on each line, of which a request must have one (Authorization: "
-                    "Bearer KEY); what is read of texts is shared by requests of one key alone",
-            .fallback = "anybody who reaches the address may ask"},
-           options.keys_file);
-  line.AddInt({.names = "-np,--parallel",
-               .value = "N",
-               .help = "requests at a time; one for whose text there is no memory waits",
-               .fallback = "as many as memory holds texts of 4096 tokens, up to 32",
-               .is_verbs_own = true},
-              options.parallel, 1, 1024);
+  line.AddInt({.names = "--port", .value = "N", .help = "the port to listen on (0: any free port)"},
+              options.http.port, 0, 65535);
+  line.Add(
+      {.names = "--api-key-file",
+       .value = "FILE",
+       .help = "a file of keys, one on each line; every request must send one of them "
+               "(Authorization: Bearer KEY). Only requests with the same key share cached text",
+       .fallback = "no key: everybody who reaches the address may send requests"},
+      options.keys_file);
+  line.AddInt(
+      {.names = "-np,--parallel",
+       .value = "N",
+       .help = "the most requests that run at a time; a request waits while memory is short",
+       .fallback = "the number of texts of 4096 tokens that memory holds, up to 32",
+       .is_verbs_own = true},
+      options.parallel, 1, 1024);
   line.AddInt({.names = "--queue",
                .value = "N",
-               .help = "requests that wait beyond these; others are told to come back (429)"},
+               .help = "the most requests that wait; further ones get status 429"},
               options.queue, 0, 1 << 20);
-  line.Add(
-      {.names = "--log-json", .value = "", .help = "what each request came to as a line of JSON"},
-      options.log_json);
+  line.Add({.names = "--log-json", .value = "", .help = "log each request as a line of JSON"},
+           options.log_json);
   line.Add({.names = "--allow-origin",
             .value = "ORIGIN",
-            .help = "a site, such as https://chat.example, whose pages may ask from a browser; "
-                    "again: one more",
+            .help = "a site, such as https://chat.example, whose pages may send requests from a "
+                    "browser; may be repeated",
             .repeats = true},
            [&options](const std::string& origin) {
              server::CheckOrigin(origin);
@@ -105,8 +104,8 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
            });
   line.Add({.names = "--prompt-slowdown",
             .value = "X",
-            .help = "while prompts are read, the tokens of other requests come on average at most "
-                    "X times as far apart as without: 1.1 to 100; 0: prompts come first",
+            .help = "while a prompt is processed, let the other requests write tokens at most X "
+                    "times slower on average, 1.1 to 100 (0: prompts come first)",
             .fallback = "2"},
            [&options](const std::string& value) {
              options.model.prompt_slowdown = console::ParseFloat(value);
@@ -147,7 +146,7 @@ std::vector<std::string> ReadKeys(const std::string& file) {
     if (!key.empty() && key.front() != '#') keys.push_back(std::move(key));
   }
   if (keys.empty()) {
-    Throw(ErrorKind::kInput, "{}: expected keys, one on each line, found none",
+    Throw(ErrorKind::kInput, "{}: expected keys, one on each line, found no key",
           QuoteUnlessPlain(file));
   }
   return keys;
@@ -184,7 +183,7 @@ void SayServed(const server::ServedRequest& served) {
   }
   console::WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path,
                                    served.status, served.ms / 1000, tokens,
-                                   served.gone ? ", nobody read it to its end" : ""));
+                                   served.gone ? ", the client left before the end" : ""));
   if (!served.error.empty()) console::WriteNotice("godwit: " + served.error + "\n");
 }
 
@@ -265,8 +264,8 @@ int Serve(std::span<const std::string> arguments) {
       MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());
   if (asked.keys.empty() && !server.is_local()) {
     console::WriteNotice(
-        "godwit: warning: anybody who reaches this address may ask; --api-key-file lets in whoever "
-        "has a key\n");
+        "godwit: warning: everybody who reaches this address may send requests; --api-key-file "
+        "FILE demands a key\n");
   }
   asked.local = server.is_local();
   api.emplace(*engine, std::move(asked));
@@ -277,7 +276,7 @@ int Serve(std::span<const std::string> arguments) {
                                    AddressOf(options.http, server.port())));
   while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
   LetSignalsEndIt(notes);
-  console::WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
+  console::WriteNotice("godwit: finishing the running requests; a second signal ends at once\n");
   server.StopListening();
   api->Drain();
   return console::kExitOk;

@@ -116,25 +116,25 @@ std::string DescribeKv(const KvReport& kv) {
 }
 
 std::string DescribeDrafts(const DraftReport& drafts) {
-  if (drafts.steps == 0) return "none were needed";
+  if (drafts.steps == 0) return "no draft tokens were needed";
   const auto steps = static_cast<double>(drafts.steps);
   std::string text = fmt::format("{:.2f} tokens a step; {} accepted of {}",
                                  1 + static_cast<double>(drafts.accepted) / steps, drafts.accepted,
-                                 console::Plural(drafts.draft_tokens, "guessed token"));
-  if (drafts.draft_tokens == 0) text += ": none would have paid";
+                                 console::Plural(drafts.draft_tokens, "draft token"));
+  if (drafts.draft_tokens == 0) text += ": none would have saved time";
   std::string sources, rested;
   for (const auto& [name, accepted, skipped_steps] : drafts.sources) {
     if (accepted > 0) {
       sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
     }
     if (skipped_steps == 0) continue;
-    rested += fmt::format("{}{} in {}",
-                          rested.empty() ? "; took more time than it saved and rested: " : ", ",
-                          name, console::Plural(skipped_steps, "step"));
+    rested += fmt::format(
+        "{}{} in {}", rested.empty() ? "; paused because it took more time than it saved: " : ", ",
+        name, console::Plural(skipped_steps, "step"));
   }
   std::string roomless;
   if (drafts.steps_short_of_memory > 0) {
-    roomless = fmt::format("; {} had no memory for guesses",
+    roomless = fmt::format("; {} had no memory for draft tokens",
                            console::Plural(drafts.steps_short_of_memory, "step"));
   }
   return text + sources + rested + roomless;
@@ -184,7 +184,7 @@ std::string DescribeSampler(const EffectiveSampler& sampler) {
     text += text.empty() ? "greedy" : ", greedy";
     if (sampler.from_model.contains("temperature")) text += " (the model's)";
   }
-  return text.empty() ? "the model's probabilities as they are" : text;
+  return text.empty() ? "the model's own probabilities" : text;
 }
 
 nlohmann::ordered_json SamplerJson(const EffectiveSampler& sampler) {

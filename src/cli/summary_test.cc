@@ -66,22 +66,22 @@ TEST(Summary, SaysWhatWasDroppedAndWhere) {
 }
 
 TEST(Summary, SaysWhatGuessesCameTo) {
-  EXPECT_EQ(DescribeDrafts({}), "none were needed");
+  EXPECT_EQ(DescribeDrafts({}), "no draft tokens were needed");
   EXPECT_EQ(DescribeDrafts({.steps = 4,
                             .draft_tokens = 9,
                             .accepted = 2,
                             .sources = {{"ngram", 0, 0}, {"recycled", 2, 0}}}),
-            "1.50 tokens a step; 2 accepted of 9 guessed tokens: 2 of recycled");
+            "1.50 tokens a step; 2 accepted of 9 draft tokens: 2 of recycled");
   EXPECT_EQ(DescribeDrafts({.steps = 100, .sources = {{"ngram", 0, 1}, {"heads", 0, 64}}}),
-            "1.00 tokens a step; 0 accepted of 0 guessed tokens: none would have paid; took more "
-            "time than it saved and rested: ngram in 1 step, heads in 64 steps");
+            "1.00 tokens a step; 0 accepted of 0 draft tokens: none would have saved time; paused "
+            "because it took more time than it saved: ngram in 1 step, heads in 64 steps");
   EXPECT_EQ(DescribeDrafts({.steps = 4,
                             .draft_tokens = 2,
                             .accepted = 2,
                             .steps_short_of_memory = 2,
                             .sources = {{"ngram", 2, 0}}}),
-            "1.50 tokens a step; 2 accepted of 2 guessed tokens: 2 of ngram; 2 steps had no memory "
-            "for guesses");
+            "1.50 tokens a step; 2 accepted of 2 draft tokens: 2 of ngram; 2 steps had no memory "
+            "for draft tokens");
 }
 
 TEST(SamplerSummaryTest, NamesTheStepsInTheirOrderAndWhatIsTheModels) {
@@ -96,7 +96,7 @@ TEST(SamplerSummaryTest, NamesTheStepsInTheirOrderAndWhatIsTheModels) {
   sampler.options.steps = ParseSteps("temperature;top_p");
   EXPECT_EQ(DescribeSampler(sampler), "temperature 0.8, top-p 0.9 (the model's)");
   sampler.options.steps = {};
-  EXPECT_EQ(DescribeSampler(sampler), "the model's probabilities as they are");
+  EXPECT_EQ(DescribeSampler(sampler), "the model's own probabilities");
 }
 
 TEST(SamplerSummaryTest, GreedyHasPenaltiesAlone) {

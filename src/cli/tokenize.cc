@@ -23,23 +23,22 @@ struct TokenizeOptions {
 };
 
 void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
-  console::CommandLine line(
-      "tokenize", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
-      "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
-      "spells it.");
+  console::CommandLine line("tokenize", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
+                            "Prints the tokens of a text, one on each line: the id, and the token "
+                            "as the vocabulary spells it.");
   AddModelFlag(line, options.model);
   line.Group("Text");
   console::AddTextFlags(line, options.text, "the text");
   line.Add({.names = "--decode",
             .value = "IDS",
-            .help = "the other way: print the text of these ids, as 1,2,3"},
+            .help = "print the text of these token ids instead, such as 1,2,3"},
            options.decode);
   line.Exclusive({"--decode", "--prompt", "--file"});
   line.Group("Form");
   line.Add({.names = "--ids", .value = "", .help = "print one JSON list of ids"}, options.ids);
   line.Add({.names = "--no-bos,--no-special",
             .value = "",
-            .help = "leave out the tokens that frame a prompt, such as the first"},
+            .help = "leave out tokens that the tokenizer adds to every text, such as BOS"},
            options.plain);
   for (const char* other : {"--ids", "--no-bos"}) line.Exclusive({"--decode", other});
   line.Parse(arguments);

@@ -32,8 +32,8 @@ constexpr int ExitCode(ErrorKind kind) {
 
 // The exit codes as the help explains them.
 constexpr std::string_view kExitCodes =
-    "Exit codes: 0 done, 1 internal error, 2 bad input or usage, 3 input/output (3 without a "
-    "message: the reader of a pipe has gone), 4 bad file format, 5 unsupported, 6 out of memory, "
+    "Exit codes: 0 done, 1 internal error, 2 bad input or usage, 3 input/output (without a "
+    "message: the reader of a pipe has ended), 4 bad file format, 5 unsupported, 6 out of memory, "
     "7 some requests of a batch failed or probe found a fault, 130 cancelled by Ctrl-C.";
 
 }  // namespace godwit::console

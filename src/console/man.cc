@@ -52,12 +52,11 @@ std::string ManSection(const CommandPage& page) {
 
 int Man(std::span<const std::string> arguments) {
   CommandLine line("man", "",
-                   "Prints the manual, all that the help of every verb says: godwit man "
-                   "| man -l -");
+                   "Prints the manual with the help of every verb: godwit man | man -l -");
   line.Parse(arguments);
   std::string text = ".TH GODWIT 1 \"\" \"godwit " GODWIT_VERSION "\" \"godwit\"\n";
   text += TextSection("NAME",
-                      "godwit - long texts through language models, on a fixed budget of memory");
+                      "godwit - language models over long texts, with a fixed budget of memory");
   text += ".SH SYNOPSIS\n.B godwit\n.I VERB\n[flags]\n.SH VERBS\n";
   for (const Verb& verb : AllVerbs()) {
     text += fmt::format(".TP\n.B {}\n{}\n", verb.name, Roff(verb.summary));

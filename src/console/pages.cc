@@ -161,8 +161,8 @@ std::vector<CommandPage> AllPagesOrWarn() {
   }
   if (!missing.empty()) {
     WriteNotice(
-        fmt::format("godwit: warning: the flags of {} are left out: they are verbs of "
-                    "godwit-lab, which is not there; {}\n",
+        fmt::format("godwit: warning: the flags of {} are left out, because their program "
+                    "godwit-lab is missing; {}\n",
                     fmt::join(missing, ", "), kHowToBuildTheLab));
   }
   return pages;

@@ -34,7 +34,7 @@ std::string OwnPagesJson();
 
 // Advice for getting the missing program.
 inline constexpr std::string_view kHowToBuildTheLab =
-    "in the sources of godwit, ./godwit builds it when it is needed first, as does cmake --build "
-    "FOLDER --target godwit_lab_main";
+    "build it in the sources of godwit with ./godwit VERB, or with cmake --build FOLDER --target "
+    "godwit_lab_main";
 
 }  // namespace godwit::console

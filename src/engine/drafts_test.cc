@@ -297,7 +297,7 @@ TEST(Drafts, ModelsWhoseInputsShareAScaleHaveNone) {
     if (std::string_view(name) == "tensor_static") {
       generate();
     } else {
-      EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, generate), HasSubstr("it has no drafts"));
+      EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, generate), HasSubstr("leave --draft out"));
     }
   }
 }
@@ -310,20 +310,21 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
                    [&] { session.Generate(Prompt(1, 3), With(Greedy(3), draft)); });
   };
   EXPECT_THAT(refused("eagle"),
-              HasSubstr("unknown source of drafts \"eagle\"; there are: ngram, heads, partial"));
-  EXPECT_THAT(refused("ngram:3"), HasSubstr("unknown source of drafts \"ngram:3\""));
+              HasSubstr("unknown draft source \"eagle\"; there are: ngram, heads, partial"));
+  EXPECT_THAT(refused("ngram:3"), HasSubstr("unknown draft source \"ngram:3\""));
   EXPECT_THAT(refused("partial,ngram,partial:budget=1K"), HasSubstr("\"partial\" is named twice"));
   for (const char* draft : {"partial:4096", "partial:budget=255", "partial:budget=4Kx"}) {
     EXPECT_THAT(refused(draft),
-                HasSubstr("takes budget=N, the tokens that it looks at, 256 or more"));
+                HasSubstr("takes budget=N, the number of tokens that it reads, 256 or more"));
   }
-  EXPECT_THAT(refused("ngram,"), HasSubstr("unknown source of drafts \"\""));
+  EXPECT_THAT(refused("ngram,"), HasSubstr("unknown draft source \"\""));
   EXPECT_THAT(refused("ngram,ngram"), HasSubstr("named twice"));
   for (const char* kv : {"sinks:4+124", "blocks"}) {
     Session sparse = engine.NewSession({.kv = kv});
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                         [&] { sparse.Generate(Prompt(1, 3), With(Greedy(3), kPartial)); }),
-                HasSubstr(std::string(kv) + " shows a part itself: leave it out, or take dense"));
+                HasSubstr(std::string(kv) +
+                          " shows a part of the text itself: leave it out, or use dense"));
   }
 }
 

@@ -29,7 +29,7 @@ namespace {
 
 int ThreadCount(int requested) {
   if (requested < 0 || requested > ThreadPool::kMaxThreads) {
-    Throw(ErrorKind::kInput, "{} threads, expected 1 to {}, or 0 for one per core", requested,
+    Throw(ErrorKind::kInput, "{} threads: expected 1 to {}, or 0 for one per core", requested,
           ThreadPool::kMaxThreads);
   }
   return ThreadsFor(requested);
@@ -45,8 +45,7 @@ std::vector<int> Cpus(const LoadOptions& options) {
 std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
   constexpr double kLeastMs = 1000, kMostMs = 3'600'000;
   if (!(options.mpi_silence_ms >= kLeastMs && options.mpi_silence_ms <= kMostMs)) {
-    Throw(ErrorKind::kInput,
-          "ranks that are lost after {} ms of silence, expected {:.0f} to {:.0f}",
+    Throw(ErrorKind::kInput, "mpi_silence_ms: found {}, expected {:.0f} to {:.0f}",
           options.mpi_silence_ms, kLeastMs, kMostMs);
   }
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
@@ -104,15 +103,14 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
       if (id < spec.vocab_size) continue;
       Throw(ErrorKind::kFormat,
-            "{}: {} puts token id {} around every text, but the model's vocab_size is "
-            "{}",
-            folder, *opened.tokenizer_file(), id, spec.vocab_size);
+            "{}: {} adds token id {} to every text, but the model's vocab_size is {}", folder,
+            *opened.tokenizer_file(), id, spec.vocab_size);
     }
-    warn(fmt::format(
-        "{} has token ids up to {}, but the model's vocab_size is {}: a text with one of the {} "
-        "beyond it is refused",
-        *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
-        tokenizer->VocabSize() - spec.vocab_size));
+    warn(
+        fmt::format("{} has token ids up to {}, but the model's vocab_size is {}: texts with one "
+                    "of the {} higher ids are refused",
+                    *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
+                    tokenizer->VocabSize() - spec.vocab_size));
   }
   const Stopwatch weights_watch;
   auto decoder = LoadModel(
@@ -158,7 +156,8 @@ void Engine::Impl::Start(const LoadOptions& options) {
                         special.eos_ids);
   for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
     if (bytes >= 0) continue;
-    Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
+    Throw(ErrorKind::kInput,
+          "KV memory of {} bytes, expected more than 0, or 0 for all free memory", bytes);
   }
   kv_budget_ = std::make_shared<KvBudget>(
       options.kv_memory_bytes > 0 ? options.kv_memory_bytes
@@ -171,14 +170,14 @@ void Engine::Impl::Start(const LoadOptions& options) {
   if (!options.cache_dir.empty()) {
     if (ranks != nullptr) {
       Throw(ErrorKind::kUnsupported,
-            "of a text that {} ranks share each has a part, and none is saved: leave the folder of "
-            "saved texts out, or take one rank",
+            "texts cannot be saved when {} ranks share them: leave the folder of saved texts out, "
+            "or run one rank",
             ranks->size());
     }
     if (options.cache_bytes < 0 || options.cache_every_tokens < 1) {
       Throw(ErrorKind::kInput,
             "texts saved in {} bytes every {} tokens, expected 1 token or more, and 0 bytes for "
-            "what is free",
+            "all free space",
             options.cache_bytes, options.cache_every_tokens);
     }
     facts_ = FactsOf(*this);
@@ -199,7 +198,7 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
                          : std::make_shared<KvPool>(layout, kv_budget_);
     const int64_t least = made->layout().BytesFor(1);
     if (least > kv_budget_->bytes()) {
-      Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest cache, {} tokens in {}, takes {}",
+      Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest KV cache, {} tokens in {}, takes {}",
             kv_file_ ? "file" : "memory", FormatBytes(kv_budget_->bytes()), kernels::kTileTokens,
             Name(kv_type), FormatBytes(least));
     }
@@ -215,8 +214,8 @@ void RefuseDraftsThatShow(const DecoderSpec& spec) {
   for (const LayerQuantization& layer : spec.quantization.Distinct()) {
     if (layer.input.kind != InputScale::kPerTensor) continue;
     Throw(ErrorKind::kUnsupported,
-          "the inputs of this model's int8 layers are quantized with one scale for all tokens that "
-          "are computed together, so that guesses would change the text: it has no drafts");
+          "draft tokens would change the text of this model, because its int8 layers share one "
+          "input scale among all tokens of a step: leave --draft out");
   }
 }
 
@@ -267,14 +266,14 @@ std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
 
 const Tokenizer& Engine::Impl::RequireTokenizer() const {
   if (tokenizer == nullptr) {
-    Throw(ErrorKind::kUnsupported, "{} has no tokenizer, which text needs", folder);
+    Throw(ErrorKind::kUnsupported, "{} has no tokenizer, so it takes token ids only", folder);
   }
   return *tokenizer;
 }
 
 SavedTexts& Engine::Impl::RequireSavedTexts() const {
   if (saved == nullptr)
-    Throw(ErrorKind::kUnsupported, "no folder was named in which texts are saved");
+    Throw(ErrorKind::kUnsupported, "no folder of saved texts is set (LoadOptions::cache_dir)");
   return *saved;
 }
 
@@ -304,7 +303,9 @@ Session Engine::NewSession(const SessionOptions& options) const {
 Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
                           const SessionOptions& session) const {
   if (options.on_text || options.on_progress || options.on_event) {
-    Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
+    Throw(ErrorKind::kInput,
+          "a submitted request has events, no callbacks: leave on_text, on_progress and on_event "
+          "out");
   }
   return SubmitTo(impl_, prompt, options, session);
 }
@@ -357,7 +358,7 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
   ChatInput input{.add_generation_prompt = open, .extra = ParseTemplateVariables(variables)};
   if (auto list = ParseOrderedJson(tools, "the tools"); !list.empty()) {
     if (!chat_template->knows_tools()) {
-      Throw(ErrorKind::kUnsupported, "this model's chat template has no place for tools");
+      Throw(ErrorKind::kUnsupported, "this model's chat template does not support tools");
     }
     input.tools = std::move(list);
   }

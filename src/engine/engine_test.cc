@@ -88,7 +88,7 @@ TEST_F(EngineTest, AMappedCopyOfItsWeightsChangesNothing) {
   LoadOptions both = none;
   both.pack = true;
   EXPECT_EQ(ErrorOf(ErrorKind::kInput, [&] { tokens(both); }),
-            "a packed copy is to be made, and none to be used");
+            "making a packed copy and using none exclude each other");
 }
 
 TEST_F(EngineTest, TwoSessionsInTwoThreadsGiveTheBitsOfOneAfterTheOther) {
@@ -384,8 +384,9 @@ TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
                              testing::Not(HasSubstr("sinks"))));
   EXPECT_EQ(ErrorOf([&] { last_row(engine.NewSession({}), tokens); }).data().learned_positions, 64);
   EXPECT_THAT(refusal(ErrorKind::kInput, {.context_tokens = 70}), HasSubstr("positions for 64"));
-  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}), HasSubstr("are learned"));
-  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("are learned"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}),
+              HasSubstr("learned positions"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("learned positions"));
 }
 
 TEST_F(EngineTest, RefusesWhatMakesNoSense) {
@@ -455,9 +456,9 @@ TEST_F(EngineTest, NoMessageIsLost) {
       "== 'system' and loop.first %}S{{ m.content }}{% endif %}{% endfor %}");
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector{user, robot, tool}), R"(UHelloRBeepT"\"7\"")");
   EXPECT_THAT(lost(engine, {user, {"assistant", "Yes"}, user}),
-              HasSubstr("message 2, of the role \"assistant\""));
+              HasSubstr("message 2 of the role \"assistant\""));
   EXPECT_THAT(lost(engine, {user, {"system", "Be brief."}}),
-              HasSubstr("message 2, of the role \"system\""));
+              HasSubstr("message 2 of the role \"system\""));
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector<Message>{{"developer", "a"}, user}), "SaUHello")
       << "of which it has never heard";
   EXPECT_EQ(engine_of(folders[1],

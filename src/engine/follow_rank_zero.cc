@@ -36,13 +36,13 @@ Engine::Impl::~Impl() {
 
 void Engine::Impl::RequireRankZero() const {
   if (ranks == nullptr || ranks->rank() == 0) return;
-  Throw(ErrorKind::kUnsupported, "{} follows rank 0, which makes the requests of all",
+  Throw(ErrorKind::kUnsupported, "{} cannot make requests: rank 0 makes them for all ranks",
         ranks->NameOf(ranks->rank()));
 }
 
 void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_result) const {
   if (ranks == nullptr || ranks->rank() == 0) {
-    Throw(ErrorKind::kUnsupported, "rank 0 makes the requests of all, and follows nobody");
+    Throw(ErrorKind::kUnsupported, "rank 0 makes the requests for all ranks and cannot follow");
   }
   OrLeave(ranks.get(), [&] {
     while (auto told = ReceiveRequest(*ranks)) {

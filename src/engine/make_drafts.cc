@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
     const std::string_view arguments = source.substr(std::min(source.size(), name.size() + 1));
     begin = end + 1;
     if (std::ranges::find(known, name) != known.end()) {
-      Throw(ErrorKind::kInput, "the source of drafts {} is named twice", Quote(name));
+      Throw(ErrorKind::kInput, "the draft source {} is named twice", Quote(name));
     }
     known.push_back(name);
     if (source == "ngram") {
@@ -53,7 +53,7 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
     } else if (name == "partial") {
       sources.push_back(parts.partial(arguments));
     } else {
-      Throw(ErrorKind::kInput, "unknown source of drafts {}; there are: ngram, heads, partial",
+      Throw(ErrorKind::kInput, "unknown draft source {}; there are: ngram, heads, partial",
             Quote(source));
     }
   }

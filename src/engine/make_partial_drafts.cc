@@ -21,7 +21,7 @@ int64_t BudgetOf(std::string_view arguments) {
   if (arguments.starts_with(kBudget)) budget = ParseTokenCount(arguments.substr(kBudget.size()));
   if (!budget || *budget < kLeastBudget) {
     Throw(ErrorKind::kInput,
-          "the source of drafts \"partial\" takes budget=N, the tokens that it looks at, {} or "
+          "the draft source \"partial\" takes budget=N, the number of tokens that it reads, {} or "
           "more (for example partial:budget=4096), not {}",
           kLeastBudget, Quote(arguments));
   }
@@ -45,14 +45,14 @@ std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments,
   const int64_t budget = BudgetOf(arguments);
   if (text.ranks != nullptr) {
     Throw(ErrorKind::kUnsupported,
-          "the source of drafts \"partial\" looks at a text that one rank has, and {} share it: "
-          "leave it out, or take one rank",
+          "the draft source \"partial\" needs the whole text on one rank, and {} ranks share it: "
+          "leave it out, or run one rank",
           text.ranks->size());
   }
   if (text.spec != "dense") {
     Throw(ErrorKind::kUnsupported,
-          "the source of drafts \"partial\" looks at a part of what the KV policy dense shows, and "
-          "{} shows a part itself: leave it out, or take dense",
+          "the draft source \"partial\" works with the KV policy dense only, and {} shows a part "
+          "of the text itself: leave it out, or use dense",
           text.spec);
   }
   PolicyOptions part = text;

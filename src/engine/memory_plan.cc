@@ -29,8 +29,8 @@ void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t 
   const int64_t bytes = KvBytes(layout, policy, tokens);
   if (bytes <= budget_bytes) return;
   Throw(ErrorKind::kMemory,
-        "the KV cache of {} tokens in {} takes {}, and {} are there for KV caches, enough for {} "
-        "tokens",
+        "the KV cache of {} tokens in {} takes {}, and {} are available for KV caches, enough for "
+        "{} tokens",
         tokens, Name(layout.dtype), FormatBytes(bytes), FormatBytes(budget_bytes),
         LargestContext(layout, policy, budget_bytes));
 }
@@ -40,7 +40,7 @@ void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64
   const int64_t bytes = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
   if (bytes <= budget_bytes) return;
   Throw(ErrorKind::kMemory,
-        "what {} remembers of {} tokens takes {} of memory, and {} are there for KV caches",
+        "the index of {} for {} tokens takes {} of memory, and {} are available for KV caches",
         policy.name(), tokens, FormatBytes(bytes), FormatBytes(budget_bytes));
 }
 

@@ -28,8 +28,8 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
       ErrorOf(ErrorKind::kMemory,
               [] { CheckKvFits(Llama8B(DType::kBF16), nullptr, 1025, int64_t{128} << 20); })
           .c_str(),
-      "the KV cache of 1025 tokens in BF16 takes 136.0 MiB, and 128.0 MiB are there for KV "
-      "caches, enough for 1024 tokens");
+      "the KV cache of 1025 tokens in BF16 takes 136.0 MiB, and 128.0 MiB are available for "
+      "KV caches, enough for 1024 tokens");
   ErrorOf(ErrorKind::kMemory,
           [] { CheckKvFits(Llama8B(DType::kF32), nullptr, INT64_MAX, INT64_MAX - 1); });
 }
@@ -44,7 +44,7 @@ TEST(MemoryPlan, OfACacheInAFileTheIndexIsToFit) {
   CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes);
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory,
                       [&] { CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes - 1); }),
-              testing::HasSubstr("what blocks remembers of 1048576 tokens takes"));
+              testing::HasSubstr("the index of blocks for 1048576 tokens takes"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace godwit {
 inline PackedOptions PackedOptionsOf(const LoadOptions& options) {
   const bool none = options.packed == "none";
   if (none && options.pack) {
-    Throw(ErrorKind::kInput, "a packed copy is to be made, and none to be used");
+    Throw(ErrorKind::kInput, "making a packed copy and using none exclude each other");
   }
   return {.use = !none,
           .make = options.pack,

@@ -186,7 +186,7 @@ TEST(Prefill, WhatMakesNoSenseIsRefused) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* spec : {"window:0", "dense", "window"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine.NewSession({.prefill = spec}); }),
-                HasSubstr(fmt::format("not by \"{}\"", spec)));
+                HasSubstr(fmt::format("found \"{}\"", spec)));
   }
   for (const int64_t query : {0, -1}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput,

@@ -28,7 +28,7 @@ double Average(double known, double next, double weight_of_longer) {
 
 void CheckPromptSlowdown(double slowdown) {
   if (slowdown == 0 || (slowdown >= 1.1 && slowdown <= 100)) return;
-  Throw(ErrorKind::kInput, "tokens {} times as far apart, expected 1.1 to 100, or 0 for any",
+  Throw(ErrorKind::kInput, "a prompt slowdown of {}: expected 1.1 to 100, or 0 for no limit",
         slowdown);
 }
 

@@ -121,7 +121,7 @@ TEST(Ranks, GuessByNoPartOfTheirs) {
   GenerateOptions options = Greedy(5, 30);
   options.draft = "partial";
   EXPECT_THAT(Generate(2, Prompt(1, 333), options)[0].error,
-              HasSubstr("and 2 share it: leave it out, or take one rank"));
+              HasSubstr("and 2 ranks share it: leave it out, or run one rank"));
 }
 
 // The context is read exactly, so the answers repeat those of dense attention.
@@ -206,7 +206,7 @@ TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   const auto lacking =
       Generate(4, prompt, options, star, [&](int rank) { return bytes(rank == 2 ? 5 : 6); });
   EXPECT_THAT(lacking[0].error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
-  EXPECT_THAT(lacking[0].error, HasSubstr(" for KV caches: let there be more ranks"));
+  EXPECT_THAT(lacking[0].error, HasSubstr(" for KV caches: use more ranks"));
   EXPECT_EQ(lacking[2].error, "");
 }
 

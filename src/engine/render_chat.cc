@@ -68,10 +68,10 @@ void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& inpu
     const std::string_view begin = BeginningOf(messages[i].content);
     if ((i != first && i != last) || begin.empty() || text.find(begin) != text.npos) continue;
     if (!IsLost(chat_template, input, i, text)) continue;
-    Throw(ErrorKind::kInput,
-          "message {}, of the role {}, is one that this model's chat template leaves out there: it "
-          "would be lost",
-          i + 1, Quote(messages[i].role));
+    Throw(
+        ErrorKind::kInput,
+        "message {} of the role {} would be lost, because this model's chat template leaves it out",
+        i + 1, Quote(messages[i].role));
   }
 }
 
@@ -85,7 +85,7 @@ std::string RenderChat(const ChatTemplate& chat_template, std::span<const Messag
     if (!is_named && std::ranges::find(kRoles, role) == kRoles.end()) {
       Throw(ErrorKind::kInput,
             "message {}: expected the role \"system\", \"developer\", \"user\", \"assistant\" or "
-            "\"tool\", or another one that the model's chat template names",
+            "\"tool\", or another role of the model's chat template",
             input.messages.size() + 1);
     }
     if (role == "developer" && !is_named) role = "system";

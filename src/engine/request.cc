@@ -32,7 +32,8 @@ void CheckOptions(const GenerateOptions& options) {
           options.top_logprobs);
   }
   if (!options.json_schema.empty() && options.ignore_eos) {
-    Throw(ErrorKind::kInput, "json_schema and ignore_eos exclude each other: JSON has an end");
+    Throw(ErrorKind::kInput,
+          "json_schema and ignore_eos exclude each other, because JSON has an end");
   }
   if (!options.keep_as.empty()) CheckPinName(options.keep_as);
   if (!(options.timeout_ms >= 0)) {
@@ -138,7 +139,7 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
   const Stopwatch waited;
   std::unique_lock lock(mutex_);
   while (!has_event_) {
-    if (done_) Throw(ErrorKind::kInput, "the request has ended, and its last event was read");
+    if (done_) Throw(ErrorKind::kInput, "the request has ended and has no further events");
     const double left_ms = wait_ms.value_or(std::numeric_limits<double>::infinity()) - waited.ms();
     if (!(left_ms > 0)) return std::nullopt;
     posted_.wait_until(lock, NextLook(left_ms));

@@ -121,7 +121,7 @@ void SavedTexts::SaveOne(const Text& text) {
   } catch (const DamagedSnapshot& damage) {
     Remove(damage);
   } catch (const std::exception& error) {
-    Say(kSaving, fmt::format("what is read of a text is not saved: {}", error.what()));
+    Say(kSaving, fmt::format("a text could not be saved: {}", error.what()));
   }
   SayProblems();
 }
@@ -145,8 +145,9 @@ void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tok
     if (FactNamed(mine, name).empty()) add(name);
   }
   Say("otherwise " + differ,
-      fmt::format("{} tokens of this text are saved, but with {}: they are read again",
-                  other.tokens, differ));
+      fmt::format(
+          "{} tokens of this text are saved with other settings ({}), so they are processed again",
+          other.tokens, differ));
 }
 
 void SavedTexts::Remove(const DamagedSnapshot& damage) {
@@ -157,8 +158,7 @@ void SavedTexts::Remove(const DamagedSnapshot& damage) {
 void SavedTexts::SayProblems() {
   for (const auto& problem : folder_.TakeProblems()) {
     Say(problem.file.native(),
-        fmt::format("what was saved of a text is of no use, and computed again: {}",
-                    problem.message));
+        fmt::format("a saved text is unusable and will be computed again: {}", problem.message));
   }
 }
 

@@ -220,8 +220,8 @@ TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
     EXPECT_EQ(Again(prompt, Telling(5), other).disk_tokens, 0) << other.kv << other.kv_type;
   }
   // Notices tell the owner why a text is read again.
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved, but with read by "
-                                              "dense, not sinks:4+600: they are read again"),
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved with other "
+                                              "settings (read by dense, not sinks:4+600), so"),
                                     HasSubstr("read by dense, not window:600"),
                                     HasSubstr("kv type BF16, not I8 (rotated), attention none, "
                                               "not int8")));
@@ -415,7 +415,7 @@ TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
     EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
   }
   ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_THAT(notices_[0], HasSubstr("what is read of a text is not saved: "));
+  EXPECT_THAT(notices_[0], HasSubstr("a text could not be saved: "));
   EXPECT_THAT(Files(), IsEmpty());
 }
 
@@ -486,7 +486,7 @@ TEST_F(SavedTextsTest, TextsAreKeptByName) {
   const auto no_text = [&](const SessionOptions& options, const char* name) {
     Session another = engine.NewSession(options);
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { another.Load(name); }),
-                HasSubstr("no text is kept as"));
+                HasSubstr("no saved text is pinned as"));
   };
   no_text({}, "a-film");
   no_text({.kv_type = "int8"}, "the-book");
@@ -502,7 +502,8 @@ TEST_F(SavedTextsTest, WithoutAFolderNothingIsSaved) {
   Session session = engine.NewSession({});
   for (const auto& call : {std::function<void()>([&] { session.Save(); }),
                            std::function<void()>([&] { session.Load("x"); })}) {
-    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, call), HasSubstr("no folder was named"));
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, call),
+                HasSubstr("no folder of saved texts is set"));
   }
   EXPECT_THAT(engine.ListSaved(), IsEmpty());
   EXPECT_FALSE(engine.RemoveSaved("x"));

@@ -202,7 +202,7 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
       ErrorOf(
           ErrorKind::kMemory,
           [&] { Engine(kTiny, {.threads = 1, .kv_memory_bytes = page_set - 1}).NewSession({}); }),
-      HasSubstr("the smallest cache"));
+      HasSubstr("the smallest KV cache"));
 }
 
 // A text fits only beside the index of its question.

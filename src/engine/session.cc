@@ -41,8 +41,8 @@ FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
   const auto& tokens = engine_->special.fill;
   if (!tokens) {
     Throw(ErrorKind::kUnsupported,
-          "this model cannot fill in a text before another: its vocabulary has no tokens for that, "
-          "as those of models for code have");
+          "this model cannot fill in the middle of a text: its vocabulary lacks the tokens for it, "
+          "which models for code have");
   }
   return {.tokens = WithinLimits(
               [&](int64_t max_ids) { return EncodeFillIn(fill, *tokens, tokenizer, max_ids); }),
@@ -109,14 +109,15 @@ int64_t Session::Impl::Load(const std::string& name) {
   SavedTexts& saved = engine_->RequireSavedTexts();
   auto tokens = saved.folder().TokensOf(plan_->facts(), name);
   if (!tokens) {
-    Throw(ErrorKind::kInput, "no text is kept as {} that this model has read in this way",
+    Throw(ErrorKind::kInput, "no saved text is pinned as {} for this model with these settings",
           Quote(name));
   }
   plan_->CheckPrompt(*tokens);
   // The question of a loaded text counts as if it began behind its end.
   const int64_t question_begin = plan_->SetQuestion(std::ssize(*tokens), 0);
   auto cache = saved.RestoreAll(*plan_, *tokens, question_begin);
-  if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
+  if (cache == nullptr)
+    Throw(ErrorKind::kFormat, "the saved text that is pinned as {} is damaged", Quote(name));
   cache_ = std::move(cache);
   text_ = std::move(*tokens);
   text_.resize(cache_->length());
@@ -212,7 +213,7 @@ namespace {
 
 // Refuses a session that was moved from.
 void RequireSession(const void* impl) {
-  if (impl == nullptr) Throw(ErrorKind::kInput, "the session was moved from: there is no text");
+  if (impl == nullptr) Throw(ErrorKind::kInput, "the session has been moved from and has no text");
 }
 
 }  // namespace
@@ -238,7 +239,7 @@ void Session::Logits(
     const std::function<void(const PromptProgress&)>& on_progress) {
   // Session::Impl refuses empty texts.
   if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
-    Throw(ErrorKind::kInput, "logits from position {} on, expected one of the text's {} positions",
+    Throw(ErrorKind::kInput, "logits from position {} on: expected one of the text's {} positions",
           first, tokens.size());
   }
   impl_->Logits(tokens, row, first, on_progress);

@@ -49,8 +49,7 @@ std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_
   const int64_t there = plan.pool().budget().bytes();
   if (wanted <= there) return "";
   return fmt::format(
-      "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there "
-      "be more ranks",
+      "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: use more ranks",
       tokens, ranks.NameOf(ranks.rank()), FormatBytes(wanted), FormatBytes(there));
 }
 

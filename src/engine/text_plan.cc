@@ -17,7 +17,8 @@ namespace {
 
 int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
   if (options.context_tokens < 0) {
-    Throw(ErrorKind::kInput, "a context of {} tokens, expected at least 1, or 0 for the model's",
+    Throw(ErrorKind::kInput,
+          "a context of {} tokens: expected at least 1, or 0 for the model's maximum",
           options.context_tokens);
   }
   return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
@@ -37,7 +38,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
       owner_(options.owner) {
   options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
-    Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", chunk_tokens_,
+    Throw(ErrorKind::kInput, "prompt chunks of {} tokens: expected 1 to {}", chunk_tokens_,
           1 << 20);
   }
   policy_ = MakePolicy(Geometry(engine.spec), options_);

@@ -15,8 +15,8 @@ EncodedPair EncodePair(const Encoder& encode, std::string_view context,
                    .context_tokens = static_cast<int64_t>(encode(kept).size())};
   if (pair.context_tokens == 0 || pair.context_tokens > pair.read_tokens()) {
     Throw(ErrorKind::kUnsupported,
-          "this tokenizer makes {} tokens of {} and {} of it with {} behind it: there is no token "
-          "to score",
+          "this tokenizer makes {} tokens of {} and {} when followed by {}: there is no token to "
+          "score",
           pair.context_tokens, Quote(kept), pair.tokens.size(), Quote(continuation));
   }
   return pair;

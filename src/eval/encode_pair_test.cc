@@ -37,7 +37,7 @@ TEST(EncodePairTest, RefusesWhenNothingIsLeftToScore) {
     return text == "ab" ? std::vector<int32_t>{1, 2} : std::vector<int32_t>{1, 3};
   };
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { EncodePair(encode, "ab", " c"); }),
-              HasSubstr(R"(2 tokens of "ab" and 2 of it with " c" behind it)"));
+              HasSubstr(R"(2 tokens of "ab" and 2 when followed by " c")"));
   // A blank context is no token without a BOS.
   const auto bytes = [](std::string_view text) { return FakeTokenizer().Encode(text, false); };
   ErrorOf(ErrorKind::kUnsupported, [&] { EncodePair(bytes, " ", "c"); });

@@ -73,7 +73,7 @@ PerplexityResult MeasurePerplexity(const Reader& reader,
                                    const PerplexityOptions& options) {
   const Stopwatch watch;
   if (options.bucket_tokens < 0) {
-    Throw(ErrorKind::kInput, "buckets of {} positions, expected at least 1, or 0 to double them",
+    Throw(ErrorKind::kInput, "buckets of {} positions: expected at least 1, or 0 to double them",
           options.bucket_tokens);
   }
   const ScoringPlan plan(texts, options.frame,

@@ -18,8 +18,7 @@ class Windows {
       : session_(session), options_(std::move(options)) {
     if (options_.sink_token && options_.window < 2) {
       Throw(ErrorKind::kInput,
-            "a window of 1 token has no room for the text behind this model's sink token: "
-            "recompute:2 is the least");
+            "a window of 1 token holds only this model's sink token: use recompute:2 at least");
     }
   }
 

@@ -216,7 +216,7 @@ TEST(RecomputeTest, AWindowBeginsWithTheModelsSinkToken) {
   Session windows = SessionOf(engine, WindowSession({}, 1));
   EXPECT_THAT(
       ErrorOf(ErrorKind::kInput, [&] { Recompute(windows, {.window = 1, .sink_token = kSink}); }),
-      HasSubstr("recompute:2 is the least"));
+      HasSubstr("use recompute:2 at least"));
 }
 
 // A window is a text of its own, so its positions begin at the table's first row.

@@ -22,8 +22,7 @@ ScoringPlan::ScoringPlan(Texts texts, std::span<const int32_t> frame, WindowOpti
   for (const auto& text : texts) lengths.push_back(std::ssize(text));
   windows_ = PlanWindows(lengths, options_);
   if (windows_.empty()) {
-    Throw(ErrorKind::kInput,
-          "there is nothing to score: no text has a token with another in front of it");
+    Throw(ErrorKind::kInput, "there is nothing to score: no text has two tokens");
   }
   for (const Window& window : windows_) tokens_ += window.end - window.score_begin;
 }

@@ -110,8 +110,8 @@ void CheckStreamFits(const Reader& reader, int64_t tokens) {
              .found = tokens,
              .limit = limit,
              .learned_positions = reader.learned_positions},
-            ErrorKind::kInput, "the stream grows to as many as {} tokens and the context holds {}",
-            tokens, limit);
+            ErrorKind::kInput, "the stream may grow to {} tokens and the context holds {}", tokens,
+            limit);
 }
 
 }  // namespace godwit::eval

@@ -33,7 +33,7 @@ StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
                                  const StreamArcOptions& options) {
   const Stopwatch watch;
   if (options.stream.max_new_tokens < 1) {
-    Throw(ErrorKind::kInput, "answers of {} tokens, expected at least 1",
+    Throw(ErrorKind::kInput, "answers of {} tokens: expected at least 1",
           options.stream.max_new_tokens);
   }
   std::vector<std::vector<int32_t>> prompts;

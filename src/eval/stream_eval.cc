@@ -21,14 +21,14 @@ void Check(const StreamEvalOptions& options) {
     }
   };
   check("the lines of a stream", options.lines);
-  check("the lines from query to query", options.every);
+  check("the lines from one query to the next", options.every);
   check("the samples", options.samples);
   check("the tokens of an answer", options.stream.max_new_tokens);
   if (options.distances.empty()) Throw(ErrorKind::kInput, "there is no distance to measure");
   for (const int64_t distance : options.distances) {
     if (distance < 0 || distance >= options.lines) {
       Throw(ErrorKind::kInput,
-            "a line {} lines back is never asked for in a stream of {} lines: expected 0 to {}",
+            "distance {}: a stream of {} lines has no query that far back, expected 0 to {}",
             distance, options.lines, options.lines - 1);
     }
   }

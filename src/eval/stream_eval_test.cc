@@ -217,9 +217,9 @@ TEST(StreamEvalTest, Refusals) {
   };
   EXPECT_THAT(refusal({.lines = 0}), HasSubstr("lines of a stream"));
   EXPECT_THAT(refusal({.lines = 20, .distances = {20}}), HasSubstr("expected 0 to 19"));
-  EXPECT_THAT(refusal({.distances = {-1}}), HasSubstr("-1 lines back"));
+  EXPECT_THAT(refusal({.distances = {-1}}), HasSubstr("distance -1: "));
   EXPECT_THAT(refusal({.distances = {}}), HasSubstr("no distance"));
-  EXPECT_THAT(refusal({.every = 0}), HasSubstr("query to query"));
+  EXPECT_THAT(refusal({.every = 0}), HasSubstr("from one query to the next"));
   EXPECT_THAT(refusal({.samples = 0}), HasSubstr("samples"));
   EXPECT_THAT(refusal({.stream = {.max_new_tokens = 0}}), HasSubstr("tokens of an answer"));
   EXPECT_THAT(refusal({.lines = 40}), HasSubstr("context holds 1000"));

@@ -43,7 +43,7 @@ Question AskArc(const JsonlRow& row) {
 Question AskBoolQ(const JsonlRow& row) {
   const std::string text = Inside(row, "Passage: ", "?");
   if (text.find("\nQuestion: ") == std::string::npos) {
-    row.Refuse("query", "a line \"Question: ...\" behind the passage", Quote(text));
+    row.Refuse("query", "a line \"Question: ...\" after the passage", Quote(text));
   }
   return ChooseAnswer(row, text + "?\nAnswer:");
 }
@@ -125,7 +125,8 @@ std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Tas
     }
     questions.push_back(task.ask(JsonlRow(line, where)));
   }
-  if (questions.empty()) Throw(ErrorKind::kFormat, "{}: there are no rows in it", file.native());
+  if (questions.empty())
+    Throw(ErrorKind::kFormat, "{}: expected at least one row, found none", file.native());
   return questions;
 }
 

@@ -9,20 +9,19 @@ namespace {
 
 void Check(const WindowOptions& options) {
   if (options.size < 0) {
-    Throw(ErrorKind::kInput, "a window of {} tokens, expected at least 1", options.size);
+    Throw(ErrorKind::kInput, "a window of {} tokens: expected at least 1", options.size);
   }
   if (options.stride < 0 || options.stride > options.size) {
     Throw(ErrorKind::kInput,
-          "a stride of {} with a window of {} tokens, expected 1 to the window, which leaves out "
-          "nothing of the text",
+          "a stride of {} with a window of {} tokens: expected 1 to the window's length",
           options.stride, options.size);
   }
   if (options.last < 0) {
-    Throw(ErrorKind::kInput, "the last {} tokens of each window, expected at least 1, or 0 for all",
+    Throw(ErrorKind::kInput, "the last {} tokens of each window: expected at least 1, or 0 for all",
           options.last);
   }
   if (options.max_tokens < -1 || options.max_tokens == 0) {
-    Throw(ErrorKind::kInput, "{} tokens to score, expected at least 1, or -1 for all",
+    Throw(ErrorKind::kInput, "{} tokens to score: expected at least 1, or -1 for all",
           options.max_tokens);
   }
 }

@@ -34,7 +34,8 @@ using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
 
 void Append(HeaderList& list, const std::string& line) {
   curl_slist* longer = Curl().slist_append(list.get(), line.c_str());
-  if (longer == nullptr) throw Error(ErrorKind::kMemory, "no memory for the headers of a request");
+  if (longer == nullptr)
+    throw Error(ErrorKind::kMemory, "not enough memory for the headers of a request");
   (void)list.release();
   list.reset(longer);
 }
@@ -190,7 +191,7 @@ class Exchange {
       return !response_.stopped;
     }
     if (bytes.size() > options_.most_body_bytes - response_.body.size()) {
-      Throw(ErrorKind::kFormat, "{}: the answer is longer than {} bytes, expected less",
+      Throw(ErrorKind::kFormat, "{}: the answer is longer than {} bytes, the most that is accepted",
             HostAndPort(OriginOf(response_.url)), options_.most_body_bytes);
     }
     response_.body += bytes;
@@ -236,7 +237,7 @@ class HttpClient::Impl {
     multi_.reset(Curl().multi_init());
     easy_.reset(Curl().easy_init());
     if (multi_ == nullptr || easy_ == nullptr) {
-      throw Error(ErrorKind::kMemory, "no memory for connections");
+      throw Error(ErrorKind::kMemory, "not enough memory for connections");
     }
   }
 
@@ -259,7 +260,7 @@ class HttpClient::Impl {
               request.most_redirects);
       }
       if (next == nullptr) {
-        Throw(ErrorKind::kFormat, "{}: a redirect to {}, expected a URL", HostAndPort(origin),
+        Throw(ErrorKind::kFormat, "{}: found a redirect to {}, expected a URL", HostAndPort(origin),
               Quote(*response.Header("Location")));
       }
       response.redirects.push_back(
@@ -267,7 +268,7 @@ class HttpClient::Impl {
       request.url = next;
       const HttpOrigin before = std::exchange(origin, OriginOf(request.url));
       if (before.scheme == "https" && origin.scheme != "https") {
-        Throw(ErrorKind::kFormat, "{}: a redirect from https to http, expected https",
+        Throw(ErrorKind::kFormat, "{}: found a redirect from https to http, expected https",
               HostAndPort(before));
       }
     }
@@ -320,7 +321,7 @@ class HttpClient::Impl {
       set(CURLOPT_POSTFIELDS, request.body.data());
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
     } else if (!request.body.empty()) {
-      Throw(ErrorKind::kInput, "a request of {} has a body, expected none", request.method);
+      Throw(ErrorKind::kInput, "a {} request has a body, expected none", request.method);
     }
   }
 
@@ -373,11 +374,11 @@ class HttpClient::Impl {
         message = fmt::format("cannot find the address of {}: no such host, or no network", host);
         break;
       case CURLE_COULDNT_CONNECT:
-        message = fmt::format("{} takes no connection: {}", host, SystemReason(reason));
+        message = fmt::format("{} accepts no connection: {}", host, SystemReason(reason));
         break;
       case CURLE_OPERATION_TIMEDOUT:
         message =
-            fmt::format("no connection to {} within {}", host, Seconds(options_.connect_time));
+            fmt::format("cannot connect to {} within {}", host, Seconds(options_.connect_time));
         break;
       case CURLE_PARTIAL_FILE:
       case CURLE_RECV_ERROR:
@@ -389,12 +390,12 @@ class HttpClient::Impl {
                               BytesOf(response), reason);
         break;
       case CURLE_SSL_CONNECT_ERROR:
-        message = fmt::format("no safe connection to {}: {}", host, reason);
+        message = fmt::format("cannot make a secure connection to {}: {}", host, reason);
         break;
       case CURLE_PEER_FAILED_VERIFICATION:
       case CURLE_SSL_CACERT_BADFILE:
       case CURLE_SSL_ISSUER_ERROR:
-        message = fmt::format("the certificate of {} is not to be trusted: {}", host, reason);
+        message = fmt::format("the certificate of {} cannot be trusted: {}", host, reason);
         may_pass = false;
         break;
       case CURLE_UNSUPPORTED_PROTOCOL:

@@ -197,7 +197,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
   EXPECT_TRUE(Has(lost(server.Url("/nothing")), "cut the connection after 0 bytes"));
   // RFC 6761: no such host exists.
   EXPECT_TRUE(Has(lost("http://godwit.invalid/"), "cannot find the address of godwit.invalid"));
-  EXPECT_TRUE(Has(lost("http://127.0.0.1:1/"), "127.0.0.1:1 takes no connection"));
+  EXPECT_TRUE(Has(lost("http://127.0.0.1:1/"), "127.0.0.1:1 accepts no connection"));
 }
 
 TEST(HttpClientTest, WhatIsNoHttpAndWhatIsTooLongIsRefused) {

@@ -15,7 +15,7 @@ class Loader {
   Loader() : library_(dlopen(kFile, RTLD_NOW | RTLD_LOCAL)) {
     if (library_ == nullptr) {
       const char* why = dlerror();
-      Throw(ErrorKind::kIo, "downloads need {}, of Debian's package libcurl4: {}", kFile,
+      Throw(ErrorKind::kIo, "downloads need {}, which is in Debian's package libcurl4: {}", kFile,
             why == nullptr ? "it does not load" : why);
     }
   }
@@ -59,7 +59,7 @@ CurlLibrary Load() {
   decltype(&curl_global_init) global_init;
   loader.Find(global_init, "curl_global_init");
   if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    Throw(ErrorKind::kIo, "{} does not start", kFile);
+    Throw(ErrorKind::kIo, "{} fails to start", kFile);
   }
   return curl;
 }

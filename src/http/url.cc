@@ -30,7 +30,7 @@ std::optional<std::string> Part(CURLU* url, CURLUPart part, unsigned flags = 0) 
 HttpOrigin OriginOf(const std::string& url) {
   const std::string shown = Quote(url);
   const std::unique_ptr<CURLU, UrlDeleter> parts(Curl().url());
-  if (parts == nullptr) throw Error(ErrorKind::kMemory, "no memory to read a URL");
+  if (parts == nullptr) throw Error(ErrorKind::kMemory, "not enough memory to read a URL");
   // libcurl reads a C string.
   if (url.find('\0') != url.npos || Curl().url_set(parts.get(), CURLUPART_URL, url.c_str(),
                                                    CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
@@ -44,7 +44,7 @@ HttpOrigin OriginOf(const std::string& url) {
     Throw(ErrorKind::kInput, "{}: expected https://HOST/... or http://HOST/...", shown);
   }
   if (Part(parts.get(), CURLUPART_USER) || Part(parts.get(), CURLUPART_PASSWORD)) {
-    throw Error(ErrorKind::kInput, "a URL names a user before its host, expected none there");
+    throw Error(ErrorKind::kInput, "a URL has a user name before its host, expected none");
   }
   return origin;
 }

@@ -100,7 +100,7 @@ class Models {
     for (const fs::path& part : GgufParts(file)) {
       const auto found = by_name_.find(part.native());
       if (found == by_name_.end()) {
-        Throw(ErrorKind::kFormat, "{} has a part of {} and not {}", repository_,
+        Throw(ErrorKind::kFormat, "{} has {}, but its part {} is missing", repository_,
               Quote(file.native()), Quote(part.native()));
       }
       chosen.files.push_back(*found->second);
@@ -170,9 +170,8 @@ ChosenFiles ChooseFiles(const Listing& listing, const std::string& quant) {
   if (quant.empty()) {
     if (Has(listing, kWhole) || Has(listing, kIndex)) return Checkpoint(listing);
     if (models.files().empty()) {
-      Throw(ErrorKind::kUnsupported,
-            "{} has neither {} nor a GGUF file, one of which is expected; it has {}",
-            listing.repository, kWhole,
+      Throw(ErrorKind::kUnsupported, "{}: expected {} or a GGUF file, found {}", listing.repository,
+            kWhole,
             listing.files.empty()
                 ? "no files"
                 : FirstNames(
@@ -185,7 +184,7 @@ ChosenFiles ChooseFiles(const Listing& listing, const std::string& quant) {
   if (found.empty()) RefuseQuant(models, listing.repository, quant);
   if (found.size() > 1) {
     Throw(ErrorKind::kInput, "{} {} {} GGUF models, expected one: choose one of{}",
-          Spelling(listing.repository, quant), quant.empty() ? "has" : "may be", found.size(),
+          Spelling(listing.repository, quant), quant.empty() ? "has" : "matches", found.size(),
           models.Lines(found));
   }
   return models.Choose(found.front());

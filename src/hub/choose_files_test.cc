@@ -56,7 +56,7 @@ TEST(ChooseFiles, AQuantIsAllPartsOfItsModel) {
   EXPECT_EQ(ChooseFiles(listing, "").word, "");
   EXPECT_THAT(
       ErrorOf(ErrorKind::kFormat, [] { Chosen(Of({"n-Q8_0-00001-of-00002.gguf"}), "Q8_0"); }),
-      HasSubstr("not \"n-Q8_0-00002-of-00002.gguf\""));
+      HasSubstr("its part \"n-Q8_0-00002-of-00002.gguf\" is missing"));
 }
 
 TEST(ChooseFiles, TheOnlyGgufModelNeedsNoWord) {
@@ -83,7 +83,7 @@ TEST(ChooseFiles, OfSeveralTheListHasNamesAndSizes) {
               [] {
                 Chosen(Of({"a-Q4_0.gguf", "b-Q4_0.gguf"}), "Q4_0");
               }),
-      HasSubstr("o/n:Q4_0 may be 2 GGUF models, expected one: choose one of\n  o/n:a-Q4_0"));
+      HasSubstr("o/n:Q4_0 matches 2 GGUF models, expected one: choose one of\n  o/n:a-Q4_0"));
 }
 
 TEST(ChooseFiles, ThereIsALimitToHowManyAreCompared) {
@@ -96,13 +96,12 @@ TEST(ChooseFiles, ThereIsALimitToHowManyAreCompared) {
 }
 
 TEST(ChooseFiles, WhatCannotBeLoadedIsNoModel) {
-  EXPECT_THAT(
-      ErrorOf(ErrorKind::kUnsupported,
-              [] {
-                Chosen(Of({"config.json", "pytorch_model.bin"}));
-              }),
-      HasSubstr("neither model.safetensors nor a GGUF file, one of which is expected; it has "
-                "\"config.json\" and \"pytorch_model.bin\""));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [] {
+                        Chosen(Of({"config.json", "pytorch_model.bin"}));
+                      }),
+              HasSubstr("expected model.safetensors or a GGUF file, found "
+                        "\"config.json\" and \"pytorch_model.bin\""));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Chosen(Of({})); }), HasSubstr("no files"));
   EXPECT_THAT(ErrorOf(ErrorKind::kIo, [] { Chosen(Of({"model.safetensors"}), "Q4_0"); }),
               HasSubstr("there is no GGUF model in o/n"));

@@ -73,7 +73,7 @@ std::string StatusOf(const HttpResponse& response) {
 
 HubOptions HubOptions::FromEnvironment() {
   if (IsSet("HF_HUB_OFFLINE")) {
-    Throw(ErrorKind::kUnsupported, "HF_HUB_OFFLINE is set, so nothing is downloaded");
+    Throw(ErrorKind::kUnsupported, "HF_HUB_OFFLINE is set: unset it to download");
   }
   HubOptions options{.endpoint = Variable("HF_ENDPOINT")};
   if (options.endpoint.empty()) options.endpoint = "https://huggingface.co";
@@ -136,7 +136,7 @@ void HubClient::Ask(const Listing& listing, RemoteFile& file) {
     if (file.blob.empty() && tag != nullptr) file.blob = BlobOfTag(*tag);
     if (file.bytes < 0 && bytes) file.bytes = *bytes;
     if (file.blob.empty() || file.bytes < 0) {
-      Throw(ErrorKind::kFormat, "{}: {} says no ETag and size of it, expected both",
+      Throw(ErrorKind::kFormat, "{}: expected its ETag and size from {}, found neither or one",
             Quote(file.name), HostAndPort(OriginOf(options_.endpoint)));
     }
     if (IsSha256(file.blob)) file.sha256 = file.blob;
@@ -182,8 +182,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
   };
   const auto on_body = [&](std::string_view bytes) {
     if (static_cast<int64_t>(bytes.size()) > file.bytes - partial.size()) {
-      Throw(ErrorKind::kFormat, "{}: more bytes come than the {} that it has", Quote(file.name),
-            file.bytes);
+      Throw(ErrorKind::kFormat, "{}: expected {} bytes, found more", Quote(file.name), file.bytes);
     }
     partial.Append(bytes);
     on_change();
@@ -199,7 +198,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
   if (partial.size() < file.bytes) {
     throw HttpError(
         ErrorKind::kIo,
-        fmt::format("{}: {} of {} bytes came", Quote(file.name), partial.size(), file.bytes),
+        fmt::format("{}: received {} of {} bytes", Quote(file.name), partial.size(), file.bytes),
         /*may_pass=*/true);
   }
 }
@@ -254,21 +253,21 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
     Throw(ErrorKind::kIo, "{}: there is no such model ({}); see {}", repository, status, page);
   }
   if (is("GatedRepo") || response.status == 403) {
-    Throw(ErrorKind::kIo, "{} is for those who have accepted its terms ({}): accept them at {}, {}",
+    Throw(ErrorKind::kIo, "{} requires that you accept its terms ({}): accept them at {}, {}",
           repository, status, page,
           options_.token.empty()
-              ? "and set HF_TOKEN to a token of that account"
-              : "with the account that the token is of, which has to allow to read such models");
+              ? "and set HF_TOKEN to a token of your account"
+              : "with the account of your token, which needs permission to read gated models");
   }
   if (response.status == 401) {
     Throw(ErrorKind::kIo, "{}: {} ({}): {}", repository,
-          options_.token.empty() ? "there is no such model, or it is private or gated"
-                                 : "the token is not taken, or there is no such model",
+          options_.token.empty() ? "the model does not exist, or it is private or gated"
+                                 : "the token is not accepted, or the model does not exist",
           status,
           options_.token.empty()
-              ? "if it is there, set HF_TOKEN to a token of an account that may read " + page
-              : "HF_TOKEN, or the file that huggingface_hub keeps it in, has to be of an account "
-                "that may read " +
+              ? "if it exists, set HF_TOKEN to a token of an account that may read " + page
+              : "HF_TOKEN, or the token file of huggingface_hub, must belong to an account that "
+                "may read " +
                     page);
   }
   const std::string message = fmt::format("{}: {}", repository, status);

@@ -34,12 +34,13 @@ RemoteFile ParseFile(const std::string& repository, const json& entry) {
   if (!entry.is_object() || TextAt(entry, "rfilename").empty()) refuse("a file without a name");
   RemoteFile file{.name = TextAt(entry, "rfilename")};
   if (!IsSafeFileName(file.name)) {
-    refuse(fmt::format("a file is called {}, expected a name inside of the model's folder",
+    refuse(fmt::format("a file is called {}, expected a name inside the model's folder",
                        Quote(file.name)));
   }
   if (const auto size = entry.find("size"); size != entry.end() && !size->is_null()) {
     if (!size->is_number_unsigned() || size->get<uint64_t>() > kMostBytes) {
-      refuse(fmt::format("{} is of {} bytes, expected a size", Quote(file.name), size->dump()));
+      refuse(fmt::format("{} has the size {}, expected a number of bytes", Quote(file.name),
+                         size->dump()));
     }
     file.bytes = size->get<int64_t>();
   }
@@ -51,8 +52,8 @@ RemoteFile ParseFile(const std::string& repository, const json& entry) {
   }
   file.blob = file.sha256.empty() ? TextAt(entry, "blobId") : file.sha256;
   if (!file.blob.empty() && BlobOfTag(file.blob) != file.blob) {
-    refuse(fmt::format("{} is named {} by its content, expected letters and digits",
-                       Quote(file.name), Quote(file.blob)));
+    refuse(fmt::format("{} has the content name {}, expected letters and digits", Quote(file.name),
+                       Quote(file.blob)));
   }
   return file;
 }
@@ -81,7 +82,7 @@ Listing ParseListing(const std::string& repository, std::string_view text) {
       listing.commit.size() >= 7 && listing.commit.size() <= 64 && IsHex(listing.commit);
   if (!is_commit || !root.contains("siblings") || !root["siblings"].is_array()) {
     Throw(ErrorKind::kFormat,
-          "the list of files of {}: expected what the hub's API answers, with sha and siblings",
+          "the list of files of {}: expected an answer of the hub's API with sha and siblings",
           repository);
   }
   for (const json& entry : root["siblings"]) {

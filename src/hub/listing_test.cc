@@ -45,10 +45,10 @@ TEST(Listing, WhatCannotBeIsRefused) {
   };
   EXPECT_THAT(refusal("<html>"), HasSubstr("the list of files of o/n"));
   for (const char* text : {"[]", "{}", R"({"sha":"0123456789"})", R"({"siblings":[]})"}) {
-    EXPECT_THAT(refusal(text), HasSubstr("expected what the hub's API answers"));
+    EXPECT_THAT(refusal(text), HasSubstr("expected an answer of the hub's API"));
   }
   for (const char* commit : {"", "../../x", "0123/45678", "ABCDEF0123"}) {
-    EXPECT_THAT(refusal(Json("", commit)), HasSubstr("expected what the hub's API answers"));
+    EXPECT_THAT(refusal(Json("", commit)), HasSubstr("expected an answer of the hub's API"));
   }
   for (const char* name : {"../x", "/etc/passwd", "a/../../x", "a//b", "a/", ".", R"(a\u0000b)",
                            R"(a\nb)", R"(a\\b)"}) {

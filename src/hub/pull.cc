@@ -93,7 +93,7 @@ void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file,
       locks / (file.blob + ".lock"),
       [&] {
         if (progress.hooks.say) {
-          progress.hooks.say("waiting for another process, which downloads " + Quote(file.name));
+          progress.hooks.say("waiting for another process that downloads " + Quote(file.name));
         }
       },
       progress.hooks.cancel);
@@ -103,8 +103,8 @@ void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file,
   if (!file.sha256.empty() && partial.sha256() != file.sha256) {
     partial.Remove();
     Throw(ErrorKind::kFormat,
-          "{}: the SHA-256 of what came is {}, expected {}; it was removed, and the same command "
-          "downloads it again",
+          "{}: the SHA-256 of the downloaded file is {}, expected {}; the file was removed, and "
+          "the same command downloads it again",
           Quote(file.name), partial.sha256(), file.sha256);
   }
   partial.Finish(BlobOf(plan.folder, file));
@@ -143,7 +143,8 @@ PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& 
   for (RemoteFile& file : plan.files) {
     if (file.bytes < 0 || file.blob.empty()) client.Ask(listing, file);
     const auto all = CheckedAdd(sum, file.bytes);
-    if (!all) Throw(ErrorKind::kFormat, "{}: its files have too many bytes", listing.repository);
+    if (!all)
+      Throw(ErrorKind::kFormat, "{}: the sizes of its files are too large", listing.repository);
     sum = *all;
     plan.present.push_back(IsPresent(plan.folder, file)
                                ? file.bytes
@@ -163,8 +164,7 @@ void RequireRoom(const PullPlan& plan) {
       CheckedMul(static_cast<int64_t>(disk.f_bavail), static_cast<int64_t>(disk.f_frsize));
   if (!available || plan.missing_bytes() <= *available) return;
   Throw(ErrorKind::kIo,
-        "{} to download, and the disk of {} has room for {}: HF_HUB_CACHE names "
-        "another folder",
+        "{} to download, and the disk of {} has {} free: choose another folder with HF_HUB_CACHE",
         FormatBytes(plan.missing_bytes()), QuoteUnlessPlain(plan.folder.parent_path().native()),
         FormatBytes(*available));
 }

@@ -224,7 +224,7 @@ TEST_F(PullTest, AnotherContentIsRemoved) {
 TEST_F(PullTest, MoreBytesThanAFileHasAreRefused) {
   answer_ = [this](const std::string&) { return TestAnswer{Answer(200, content_ + "x")}; };
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { PullIt(); }),
-              HasSubstr("more bytes come than the 5000 that it has"));
+              HasSubstr("expected 5000 bytes, found more"));
   EXPECT_FALSE(fs::exists(blob()));
 }
 
@@ -292,7 +292,7 @@ TEST_F(PullTest, OfTwoAtOnceOneWaits) {
   PullIt();
   other.join();
   ExpectThere();
-  EXPECT_THAT(said_[0], HasSubstr("waiting for another process, which downloads \"q/n.gguf\""));
+  EXPECT_THAT(said_[0], HasSubstr("waiting for another process that downloads \"q/n.gguf\""));
 }
 
 TEST_F(PullTest, CancellingLeavesWhatCame) {
@@ -323,11 +323,11 @@ TEST_F(PullTest, RefusalsSayWhatToDo) {
   EXPECT_THAT(refusal(404, "RepoNotFound"), HasSubstr("o/n: there is no such model"));
   EXPECT_THAT(refusal(404, "RevisionNotFound"), HasSubstr("o/n has no revision \"dev\""));
   EXPECT_THAT(refusal(403, "GatedRepo"), HasSubstr("accept them at " + server_.Url("/o/n")));
-  EXPECT_THAT(refusal(401, ""), HasSubstr("the token is not taken"));
+  EXPECT_THAT(refusal(401, ""), HasSubstr("the token is not accepted"));
   EXPECT_FALSE(Has(refusal(401, ""), "secret"));
   token = "";
   EXPECT_THAT(refusal(401, "GatedRepo"), HasSubstr("set HF_TOKEN"));
-  EXPECT_THAT(refusal(401, ""), HasSubstr("there is no such model, or it is private or gated"));
+  EXPECT_THAT(refusal(401, ""), HasSubstr("the model does not exist, or it is private or gated"));
   EXPECT_THAT(refusal(400, ""), HasSubstr("answers 400"));
 }
 

@@ -403,7 +403,7 @@ TEST(SnapshotFolderTest, OthersFilesAreNotBelieved) {
   EXPECT_EQ(Found(later, Text(0, 128)), 0);
   ASSERT_EQ(chown((temp.path() / "cache").c_str(), 12345, 12345), 0);
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { SnapshotFolder(temp.path() / "cache", kRoom); }),
-              HasSubstr("the folder is another user's"));
+              HasSubstr("the folder belongs to another user"));
 }
 
 TEST(SnapshotFolderTest, BadFoldersAreRefused) {

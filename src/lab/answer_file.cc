@@ -43,7 +43,7 @@ void AnswerFile::Read() {
     if (!reader.has_newline()) {
       file_->Truncate(reader.offset_bytes());
       console::WriteNotice(
-          fmt::format("godwit: {}: an answer that was not finished is taken away\n",
+          fmt::format("godwit: {}: removing the last answer, which was not finished\n",
                       QuoteUnlessPlain(file_->path())));
       return;
     }
@@ -70,7 +70,7 @@ void AnswerFile::Take(std::string_view line, const std::string& where, int64_t n
     is_answer = false;
   }
   if (!is_answer) {
-    Throw(ErrorKind::kFormat, "{}: expected an answer of this godwit eval", where);
+    Throw(ErrorKind::kFormat, "{}: expected an answer of this evaluation", where);
   }
   const std::string key = KeyOf(sample, kv);
   if (!answers_.emplace(key, std::move(taken)).second) {

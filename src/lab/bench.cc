@@ -80,50 +80,52 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
   AddList(line,
           {.names = "-p,--n-prompt",
            .value = "N,...",
-           .help = "tokens of a prompt; 0: no such test. A list, or a range: 128-1024*2",
+           .help = "test prompt processing with prompts of N tokens (0: no such test); a list, or "
+                   "a range such as 128-1024*2",
            .fallback = fmt::format("{}", kPrompt)},
           options.prompt, 0, kMostTokens);
   AddList(line,
           {.names = "-n,--n-gen",
            .value = "N,...",
-           .help = "tokens read one by one, as when a text is generated; 0: no such test",
+           .help = "test decoding of N tokens, one by one (0: no such test)",
            .fallback = fmt::format("{}", kPredict)},
           options.predict, 0, kMostTokens);
-  AddList(
-      line,
-      {.names = "-np,--parallel",
-       .value = "N,...",
-       .help = "texts that are continued at once: each has a cache of its own, and a step reads "
-               "the weights once for all",
-       .fallback = "1",
-       .is_verbs_own = true},
-      options.texts, 1, kMostTexts);
+  AddList(line,
+          {.names = "-np,--parallel",
+           .value = "N,...",
+           .help = "decode N texts in one batch: each has its own KV cache, and a step reads the "
+                   "weights once for all",
+           .fallback = "1",
+           .is_verbs_own = true},
+          options.texts, 1, kMostTexts);
   AddList(line,
           {.names = "-d,--n-depth",
            .value = "N,...",
-           .help = "tokens that are in the cache before the test begins",
+           .help = "the tokens in the KV cache before a test begins",
            .fallback = "0"},
           options.depth, 0, kMostTokens);
   line.AddInt({.names = "-r,--repetitions",
                .value = "N",
-               .help = "rounds, each of which runs every test once; medians are reported"},
+               .help = "run N rounds of all tests and report medians"},
               options.rounds, 1, 10000);
   line.Add({.names = "--fill-kv",
             .value = "",
-            .help = "fill the cache to its depth with keys and values of a short prompt, over and "
-                    "over, instead of reading a prompt of that length"},
+            .help = "fill the KV cache to its depth by repeating the keys and values of a short "
+                    "prompt, instead of processing a prompt of that length"},
            options.fill_kv);
   line.Add({.names = "--cache",
             .value = "FOLDER",
-            .help = "instead of these tests: save texts of the depths of -d in a folder there, and "
-                    "go on from them, beside what the disk can do",
+            .help = "test saved texts instead: save texts of the depths of -d in a new folder "
+                    "inside FOLDER, restore them, and compare with the speed of the disk",
             .is_verbs_own = true},
            options.cache);
-  line.Add({.names = "--no-warmup", .value = "", .help = "measure the first run of a test, too"},
+  line.Add({.names = "--no-warmup",
+            .value = "",
+            .help = "do not run each test once before measuring it"},
            options.no_warm_up);
   line.Add({.names = "--no-limits",
             .value = "",
-            .help = "do not measure what the machine could do: only speeds, sooner"},
+            .help = "do not measure the limits of the machine, which takes less time"},
            options.no_limits);
 }
 
@@ -133,23 +135,23 @@ void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
   AddList(line,
           {.names = "--ranks",
            .value = "N,...",
-           .help = "tell how long so many hosts like this one would take over a context, by a "
-                   "model fitted to the tests; they need prompts at two depths",
+           .help = "estimate the time of N hosts like this one for a long context, by a model "
+                   "fitted to the tests, which need prompts at two depths",
            .fallback = "none"},
           options.ranks, 1, bench::kMostHosts);
   AddList(line,
           {.names = "--contexts",
            .value = "N,...",
-           .help = "with --ranks: of so many tokens",
+           .help = "with --ranks: the tokens of the contexts",
            .fallback = "131072,1048576"},
           options.contexts, 2, kMostTokens);
   line.Add({.names = "--network-gbit",
             .value = "X",
-            .help = "with --ranks: what a link between hosts carries in a second, in gigabits"},
+            .help = "with --ranks: the bandwidth of a link between hosts in Gbit/s"},
            options.network_gbit);
   line.Add({.names = "--network-us",
             .value = "X",
-            .help = "with --ranks: until a message has arrived, in microseconds"},
+            .help = "with --ranks: the latency of a message in microseconds"},
            options.network_us);
   for (const char* flag : {"--contexts", "--network-gbit", "--network-us"}) {
     line.Needs(flag, {"--ranks"});
@@ -174,22 +176,21 @@ void AddComputing(console::CommandLine& line, BenchOptions& options) {
 void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
   console::CommandLine line(
       "bench", "[-m MODEL | --shape NAME] [flags]",
-      "Measures the speed of a model, in the tests that llama-bench knows, and what "
-      "the machine could do at best: its read bandwidth and its multiply peak, anew "
-      "before every test.");
+      "Measures the speed of a model with the tests of llama-bench, and the limits of the machine "
+      "before every test: its read bandwidth and its peak of multiplications.");
   cli::AddModelFlag(line, options.model);
   line.Add({.names = "--shape",
             .value = "NAME",
-            .help = fmt::format("synthetic weights of this shape instead of a checkpoint: {}, or "
-                                "the path of a config.json",
+            .help = fmt::format("take synthetic weights of this shape instead of a checkpoint: {}, "
+                                "or the path of a config.json",
                                 ShapeNames()),
             .choices = Names(AllShapes(), &ModelShape::name)},
            options.shape);
   line.Add({.names = "--weights",
             .value = "TYPE",
-            .help = fmt::format("type of the weights: {} (auto: as the checkpoint has them, bf16 "
-                                "for a shape)",
-                                NameList(WeightTypeNames(), std::identity(), " or ")),
+            .help = fmt::format(
+                "the type of weights: {} (auto: the type of the checkpoint, or bf16 for a shape)",
+                NameList(WeightTypeNames(), std::identity(), " or ")),
             .fallback = options.weights,
             .choices = WeightTypeNames()},
            options.weights);
@@ -201,15 +202,16 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
   AddComputing(line, options);
   AddRankTimeFlags(line, options);
   line.Group("Output");
-  line.Add({.names = "--json", .value = "", .help = "print a JSON array, an object for each test"},
-           options.json);
+  line.Add(
+      {.names = "--json", .value = "", .help = "print a JSON array with an object for each test"},
+      options.json);
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
   line.Exclusive({"--json", "--csv", "--ranks"});
   line.RefusePlot();
   line.Parse(arguments);
   if (!(options.network_gbit > 0 && options.network_us >= 0)) {
     Throw(ErrorKind::kInput,
-          "a network of {} Gbit/s whose messages take {} us: expected more than 0, and 0 or more",
+          "--network-gbit {} and --network-us {}: expected more than 0, and 0 or more",
           options.network_gbit, options.network_us);
   }
 }
@@ -218,16 +220,17 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
 void CheckForRankTime(const BenchOptions& options, std::span<const bench::TestCase> cases) {
   if (MpiSize() > 1) {
     Throw(ErrorKind::kInput,
-          "--ranks tells the time of several hosts from that of one: run it without mpirun");
+          "--ranks estimates the time of several hosts from tests on one: run it without mpirun");
   }
   if (options.session.kv != "dense") {
-    Throw(ErrorKind::kUnsupported, "--ranks knows answers by --kv dense only, not by {}",
+    Throw(ErrorKind::kUnsupported, "--ranks works with --kv dense only, not with {}",
           options.session.kv);
   }
   std::set<int64_t> depths;
   for (const bench::TestCase& test : cases) {
     if (test.threads != cases.front().threads) {
-      Throw(ErrorKind::kInput, "--ranks is about hosts that all have as many threads: give one -t");
+      Throw(ErrorKind::kInput,
+            "--ranks assumes the same number of threads on all hosts: give one value of -t");
     }
     if (test.prompt_tokens > 0) depths.insert(test.depth_tokens);
   }
@@ -260,9 +263,9 @@ std::vector<bench::TestCase> Cases(const BenchOptions& options) {
     }
   }
   if (cases.empty() && MpiSize() > 1) {
-    Throw(
-        ErrorKind::kInput,
-        "nothing to measure: ranks share a context, which -p 65536 reads and -n 32 -d 65536 asks");
+    Throw(ErrorKind::kInput,
+          "nothing to measure: ranks share a long context, so test reading it with -p 65536, or "
+          "answers with -n 32 -d 65536");
   }
   if (cases.empty()) Throw(ErrorKind::kInput, "nothing to measure: both -p and -n are 0");
   if (!options.ranks.empty()) CheckForRankTime(options, cases);
@@ -377,7 +380,8 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
 
 int BenchRestore(const BenchOptions& options, const bench::SuiteOptions& suite,
                  const Decoder& model) {
-  if (MpiSize() > 1) Throw(ErrorKind::kUnsupported, "--cache is of one process, without mpirun");
+  if (MpiSize() > 1)
+    Throw(ErrorKind::kUnsupported, "--cache works in one process: run it without mpirun");
   console::ProgressLine progress("measuring", console::ProgressUnit::kTests);
   const auto results =
       bench::MeasureRestore(model, suite, options.cache,
@@ -385,7 +389,9 @@ int BenchRestore(const BenchOptions& options, const bench::SuiteOptions& suite,
   progress.Finish();
   console::WriteOutput(options.json ? RestoreJson(results) : RestoreText(results));
   const bool agree = std::ranges::all_of(results, &bench::RestoreResult::logits_agree);
-  if (!agree) console::WriteStatus("godwit: the logits differ with where the text came from\n");
+  if (!agree)
+    console::WriteStatus(
+        "godwit: the logits of a restored text differ from those of a text that was read\n");
   return agree ? console::kExitOk : console::kExitInternalError;
 }
 
@@ -425,9 +431,9 @@ int Bench(std::span<const std::string> arguments) {
     console::WriteOutput(RankTime(options, subject, suite, report.result));
   for (const bench::TestResult& result : report.result.tests) {
     if (result.logits_agree) continue;
-    console::WriteStatus(fmt::format(
-        "godwit: {}: the logits differ from one round to the next{}\n", result.test.Label(),
-        result.test.texts > 1 ? ", or from those of a text alone" : ""));
+    console::WriteStatus(
+        fmt::format("godwit: {}: the logits differ between rounds{}\n", result.test.Label(),
+                    result.test.texts > 1 ? ", or from those of a single text" : ""));
     return console::kExitInternalError;
   }
   return console::kExitOk;

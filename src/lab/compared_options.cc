@@ -42,15 +42,15 @@ void AddSeedFlag(console::CommandLine& line, ComparedOptions& options, const std
 void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
                       const std::string& shown, bool takes_recompute) {
   line.Group("Output");
-  line.AddInt(
-      {.names = "--show", .value = "N", .help = fmt::format("print {}, and ask nothing", shown)},
-      options.show, 0);
-  line.Add(
-      {.names = "-o,--output",
-       .value = "FILE",
-       .help = "also write every answer, one JSON object on a line as soon as it is there; what "
-               "is in it already is not asked again"},
-      options.output);
+  line.AddInt({.names = "--show",
+               .value = "N",
+               .help = fmt::format("print {} and end, without asking the model", shown)},
+              options.show, 0);
+  line.Add({.names = "-o,--output",
+            .value = "FILE",
+            .help = "also write every answer to a file at once, one JSON object on each line; "
+                    "questions with an answer in the file are not asked again"},
+           options.output);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
   cli::AddComparedKvFlags(line, options.session, options.model.kv_memory, options.kvs,

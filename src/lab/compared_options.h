@@ -29,8 +29,8 @@ struct ComparedOptions {
 
 // The text behind an evaluation's own help.
 inline constexpr const char* kComparesPolicies =
-    " Several --kv are compared on the same samples, with the intervals in which their scores and "
-    "differences lie with 95 % probability.";
+    " Several --kv are compared on the same samples; scores and differences have 95 % confidence "
+    "intervals.";
 
 void AddSeedFlag(console::CommandLine& line, ComparedOptions& options, const std::string& help);
 

@@ -22,7 +22,10 @@ namespace {
 std::string EvalHelp() {
   const size_t columns = console::HelpColumns();
   std::string text =
-      "Usage: godwit eval WHAT [flags]\n\nMeasures how good a model is. WHAT is one of:\n\n";
+      "Usage: godwit eval WHAT [flags]\n"
+      "\n"
+      "Measures the quality of a model. WHAT is one of:\n"
+      "\n";
   for (const console::Verb& evaluation : console::AllEvaluations()) {
     text += console::HelpEntry(evaluation.name, evaluation.summary, columns, console::kVerbColumn);
   }

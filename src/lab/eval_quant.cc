@@ -53,13 +53,13 @@ struct Model {
 void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& options) {
   console::CommandLine line(
       "eval quant", "-m FLOAT -m INT8 [-m ...] -f FILE | -d FOLDER [flags]",
-      "Says what quantization costs. The first model is the float reference; each of "
-      "the others predicts the same text beside it, and answers the same tasks.");
+      "Measures the loss by quantization. The first model is the float reference; the others "
+      "predict the same text and answer the same tasks.");
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL[:TYPE]",
-            .help = "as for other verbs; TYPE is what its weights are loaded as, where that "
-                    "is not --weights. Given twice or more"},
+            .help = "a model as for other verbs, given twice or more; TYPE is its weight type, "
+                    "instead of --weights"},
            options.models);
   cli::AddComputeFlags(line, options.compute);
   AddScoredFilesFlags(line, options.text);
@@ -67,17 +67,18 @@ void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& op
               options.scored_tokens, 1);
   line.AddInt({.names = "--window",
                .value = "N",
-               .help = "tokens of a window, which is read from nothing; memory holds the "
-                       "reference's logits of one"},
+               .help = "score the text in windows of N tokens without earlier context; memory "
+                       "holds the reference's logits of one window"},
               options.window_tokens, 1, 1 << 20);
   AddTaskFlags(line, options.tasks);
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  line.Add({.names = "--jsonl",
-            .value = "FILE",
-            .help = "also write every token of every comparison, one JSON object on a line, when "
-                    "all are done"},
-           options.jsonl);
+  line.Add(
+      {.names = "--jsonl",
+       .value = "FILE",
+       .help =
+           "also write every token of every comparison at the end, one JSON object on each line"},
+      options.jsonl);
   cli::AddKvFlags(line, options.session, options.compute.kv_memory);
   line.Parse(arguments);
 }

@@ -45,17 +45,17 @@ RecallOptions ParseRecall(std::span<const std::string> arguments) {
   RecallOptions options;
   console::CommandLine line(
       "eval recall", "[-m MODEL] -f FILE [--kv SPEC ...] [flags]",
-      "Says what each --kv shows of the tokens that matter: a text is read by dense "
-      "attention, and for its last tokens, in every layer and head, the heaviest 10, "
-      "64 and 1,024 tokens are looked for among those that the policy would show. The heads that "
-      "miss most of the 64 are named by layer and KV head, both counted from 0.");
+      "Measures the recall of each --kv. A text is read by full attention. For its last tokens, in "
+      "every layer and head, the recall is the share of the heaviest 10, 64 and 1,024 tokens that "
+      "the policy would show. The heads that see least of the heaviest 64 are listed by layer and "
+      "KV head, both counted from 0.");
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the text; - is standard input; several, a folder or a pattern: one behind the "
-                    "other",
+            .help = "the text (-: standard input); several files, a folder or a pattern are read "
+                    "one after the other",
             .takes_list = true},
            options.files);
   console::AddLossyFlag(line, options.lossy);
@@ -66,8 +66,7 @@ RecallOptions ParseRecall(std::span<const std::string> arguments) {
               options.max_tokens, 2);
   line.AddInt({.names = "--query-tokens",
                .value = "N",
-               .help = "measure the last N tokens, to which policies show what they show a "
-                       "question"},
+               .help = "measure for the last N tokens, which policies treat as a question"},
               options.query_tokens, 1);
   line.Group("Context");
   cli::AddKvMemoryFlags(line, options.model.kv_memory);
@@ -91,12 +90,15 @@ std::vector<int32_t> ReadTokens(const ModelFolder& model, const RecallOptions& o
   const std::string text = console::NamesOf(options.files);
   const int64_t context = DefaultContext(model.spec());
   if (std::ssize(tokens) <= options.query_tokens) {
-    Throw(ErrorKind::kInput, "{} has {} tokens: --query-tokens {} leaves none before them", text,
-          tokens.size(), options.query_tokens);
+    Throw(ErrorKind::kInput,
+          "{} has {} tokens, and --query-tokens {} leaves none before the question: give a longer "
+          "text",
+          text, tokens.size(), options.query_tokens);
   }
   if (std::ssize(tokens) > context) {
-    Throw(ErrorKind::kInput, "{} has {} tokens, and the model reads up to {}: see --max-tokens",
-          text, tokens.size(), context);
+    Throw(ErrorKind::kInput,
+          "{} has {} tokens, and the model reads up to {}: shorten it with --max-tokens", text,
+          tokens.size(), context);
   }
   return tokens;
 }

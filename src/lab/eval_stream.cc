@@ -83,10 +83,9 @@ void AddOptionalInt(console::CommandLine& line, console::Flag flag,
 void ParseStreamEval(std::span<const std::string> arguments, StreamEvalOptions& options) {
   console::CommandLine line(
       "eval stream", "[-m MODEL] [flags]",
-      std::string("Asks a model about an endless text while it goes on, in one session "
-                  "that reads every token once. Without --arc, the text is "
-                  "StreamEval's: lines that each hold a number, and every so often a "
-                  "query for the line that stands a fixed distance back.") +
+      std::string("Asks a model questions within an endless text, in one session that reads every "
+                  "token once. Without --arc, the text is that of StreamEval: every line holds a "
+                  "number, and at intervals a query asks for the line at a fixed distance back.") +
           kComparesPolicies);
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
@@ -95,54 +94,57 @@ void ParseStreamEval(std::span<const std::string> arguments, StreamEvalOptions& 
   AddOptionalInt(line,
                  {.names = "--lines",
                   .value = "N",
-                  .help = "lines of a stream",
+                  .help = "the lines of a stream",
                   .fallback = fmt::format("{}", defaults.lines)},
                  options.lines);
   line.Add({.names = "--distance",
             .value = "A,B,...",
-            .help = "how many lines back the line stands that is asked for; each distance has "
-                    "streams of its own; may be repeated",
+            .help = "the distance in lines from a query back to the line that it asks for; each "
+                    "distance has its own streams; may be repeated",
             .fallback = fmt::format("{}", defaults.distances.front()),
             .repeats = true},
            [&](const std::string& value) { ParseDistances(value, options.distances); });
   AddOptionalInt(line,
                  {.names = "--every",
                   .value = "N",
-                  .help = "lines from a query to the next",
+                  .help = "the lines from one query to the next",
                   .fallback = fmt::format("{}", defaults.every)},
                  options.every);
   AddOptionalInt(line,
                  {.names = "-n,--samples",
                   .value = "N",
-                  .help = "streams for each distance",
+                  .help = "the streams for each distance",
                   .fallback = fmt::format("{}", defaults.samples),
                   .is_verbs_own = true},
                  options.samples);
-  AddSeedFlag(line, options, "of the numbers in the lines, and of the intervals");
+  AddSeedFlag(line, options, "the seed of the numbers in lines, and of confidence intervals");
   line.Group("Questions");
-  line.Add({.names = "--arc",
-            .value = "FOLDER",
-            .help = "ask the questions of ARC instead, one after the other: arc_easy.jsonl and "
-                    "arc_challenge.jsonl, each a stream. An answer is right if it is the right "
-                    "choice to the letter"},
-           options.arc);
-  line.AddInt(
-      {.names = "--limit", .value = "N", .help = "only the first N rows of each file (0: all)"},
-      options.limit, 0);
+  line.Add(
+      {.names = "--arc",
+       .value = "FOLDER",
+       .help =
+           "ask the questions of arc_easy.jsonl and arc_challenge.jsonl in FOLDER instead, each "
+           "file as one stream. An answer is right if it equals the right choice to the letter"},
+      options.arc);
+  line.AddInt({.names = "--limit",
+               .value = "N",
+               .help = "take only the first N rows of each file (0: all)"},
+              options.limit, 0);
   line.Group("Answers");
   line.Add({.names = "--feed",
             .value = "WHAT",
-            .help = "what follows a question in the text: answer (the model's), gold (the right "
-                    "one) or nothing. A newline follows in any case",
+            .help = "the text after a question: answer (the model's), gold (the right one) or "
+                    "nothing. A newline always follows",
             .fallback = std::string(FeedName(options.feed)),
             .choices = Names(kFeeds, &std::pair<std::string_view, eval::Feed>::first)},
            [&](const std::string& value) { options.feed = ParseFeed(value); });
-  line.AddInt({.names = "--max-new",
-               .value = "N",
-               .help = "tokens of an answer, which ends at a newline (0: 16 for a line, 64 for "
-                       "ARC)"},
-              options.max_new_tokens, 0, 1 << 20);
-  AddComparedFlags(line, options, "the text up to the Nth question, rightly answered",
+  line.AddInt(
+      {.names = "--max-new",
+       .value = "N",
+       .help =
+           "the most tokens of an answer, which ends at a newline (0: 16 for a line, 64 for ARC)"},
+      options.max_new_tokens, 0, 1 << 20);
+  AddComparedFlags(line, options, "the text up to the Nth question, with right answers,",
                    /*takes_recompute=*/true);
   line.Parse(arguments);
 }
@@ -152,11 +154,11 @@ void CheckStreamEval(StreamEvalOptions& options) {
   if (options.arc) {
     if (options.lines || options.every || options.samples || !options.distances.empty()) {
       Throw(ErrorKind::kInput,
-            "--lines, --distance, --every and --samples are for lines: they cannot be used with "
-            "--arc");
+            "--lines, --distance, --every and --samples are for StreamEval's lines: they cannot be "
+            "used with --arc");
     }
   } else if (options.limit > 0) {
-    Throw(ErrorKind::kInput, "--limit is for --arc; lines have --lines");
+    Throw(ErrorKind::kInput, "--limit needs --arc; for lines use --lines");
   }
   std::vector<console::NamedFile> inputs;
   for (const char* name : kArcTasks) {
@@ -167,7 +169,9 @@ void CheckStreamEval(StreamEvalOptions& options) {
   FinishCompared(options, std::move(inputs));
   for (const std::string& kv : options.kvs) {
     if (cli::RecomputeWindow(kv) && !options.session.prefill.empty()) {
-      Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
+      Throw(ErrorKind::kInput,
+            "--prefill cannot be used with {}, which processes all of a text again in its own way",
+            kv);
     }
   }
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;

@@ -256,46 +256,43 @@ int EvalSuite(std::string_view verb, const std::string& summary,
 
 int EvalPasskey(std::span<const std::string> arguments) {
   return EvalSuite("passkey",
-                   "Hides a pass key, or a string of digits, on one line of a long text that says "
-                   "nothing, and asks for it, as InfiniteBench does.",
+                   "Hides a pass key, or a string of digits, on one line of a long text of filler "
+                   "sentences and asks for it, as in InfiniteBench.",
                    arguments);
 }
 
 int EvalNeedle(std::span<const std::string> arguments) {
   return EvalSuite("needle",
-                   "Hides one fact in a long text, lines that repeat or a text of yours, and asks "
-                   "for it at every length and depth.",
+                   "Hides one fact in a long text of repeated sentences, or in a given text, and "
+                   "asks for it at every length and depth.",
                    arguments);
 }
 
 int EvalKvRetrieval(std::span<const std::string> arguments) {
-  return EvalSuite("kv-retrieval",
-                   "Asks for the value of one key of a JSON object of random pairs, as "
-                   "InfiniteBench does.",
-                   arguments);
+  return EvalSuite(
+      "kv-retrieval",
+      "Asks for the value of one key in a JSON object of random pairs, as in InfiniteBench.",
+      arguments);
 }
 
 int EvalLines(std::span<const std::string> arguments) {
-  return EvalSuite("lines",
-                   "Asks for the number on one of many lines that have names, as LongEval does.",
+  return EvalSuite("lines", "Asks for the number on one of many named lines, as in LongEval.",
                    arguments);
 }
 
 int EvalBabilong(std::span<const std::string> arguments) {
-  return EvalSuite(
-      "babilong",
-      "Tells a story of bAbI among the sentences of a long text, and asks what follows "
-      "from it, as BABILong does: where somebody is, or a thing, or was.",
-      arguments);
+  return EvalSuite("babilong",
+                   "Hides the sentences of a bAbI story in a long text and asks a question about "
+                   "it, as in BABILong: where a person or a thing is or was.",
+                   arguments);
 }
 
 int EvalRuler(std::span<const std::string> arguments) {
-  return EvalSuite(
-      "ruler",
-      "Asks for facts that are hidden in a long text among others that look like them, for "
-      "variables that got a value from each other, for the words that stand there most often, "
-      "and for what documents say, as RULER does.",
-      arguments);
+  return EvalSuite("ruler",
+                   "Runs the tasks of RULER: find facts in a long text among similar ones, follow "
+                   "variables that take values from each other, name the most frequent words, and "
+                   "answer questions about documents.",
+                   arguments);
 }
 
 }  // namespace godwit::lab

@@ -34,15 +34,15 @@ struct TasksEvalOptions : ComparedOptions {
 void ParseTasksEval(std::span<const std::string> arguments, TasksEvalOptions& options) {
   console::CommandLine line(
       "eval tasks", "[-m MODEL] -d FOLDER [flags]",
-      std::string("Scores a model on zero-shot tasks with the prompts and in the "
-                  "convention of lm-evaluation-harness: of several continuations, the "
-                  "most probable one is the model's answer.") +
+      std::string("Scores a model on zero-shot tasks with the prompts and the convention of "
+                  "lm-evaluation-harness: the most probable of several continuations is the "
+                  "model's answer.") +
           kComparesPolicies);
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   AddTaskFlags(line, options.tasks);
-  AddSeedFlag(line, options, "of the intervals");
-  AddComparedFlags(line, options, "the first N questions");
+  AddSeedFlag(line, options, "the seed of confidence intervals");
+  AddComparedFlags(line, options, "the prompts of the first N questions");
   line.Parse(arguments);
   if (options.tasks.folder.empty()) {
     Throw(ErrorKind::kInput, "a folder of task files is needed: name it with -d FOLDER");

@@ -34,9 +34,8 @@ TextEvalOptions ParseTextEval(std::span<const std::string> arguments) {
   TextEvalOptions options;
   console::CommandLine line(
       "eval text", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
-      "Says how much a text repeats itself: Distinct-n, the different runs of n "
-      "tokens as a share of all. Of the model only the tokenizer is read, but with "
-      "--draft.");
+      "Measures the repetition of a text as Distinct-n: the share of its runs of n tokens that are "
+      "different. Loads only the tokenizer, or with --draft the whole model.");
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   line.Group("Text");
@@ -45,7 +44,7 @@ TextEvalOptions ParseTextEval(std::span<const std::string> arguments) {
   AddReplayFlags(line, options.replay);
   line.AddInt({.names = "--prompt-tokens",
                .value = "N",
-               .help = "the first N tokens are the prompt, and were not written",
+               .help = "take the first N tokens as the prompt, which is not measured",
                .fallback = "1"},
               options.prompt_tokens, 1);
   line.Group("Output");
@@ -103,7 +102,8 @@ int EvalText(std::span<const std::string> arguments) {
   const auto tokens =
       folder.tokenizer()->Encode(console::RequireText(options.text), /*add_special_tokens=*/false);
   if (std::ssize(tokens) <= options.prompt_tokens) {
-    Throw(ErrorKind::kInput, "the text has {} tokens, and nothing behind a prompt of {}",
+    Throw(ErrorKind::kInput,
+          "the text has {} tokens, so nothing follows a prompt of {}: lower --prompt-tokens",
           tokens.size(), options.prompt_tokens);
   }
   const auto written = std::span<const int32_t>(tokens).subspan(options.prompt_tokens);

@@ -26,21 +26,21 @@ struct LogitsOptions {
 };
 
 void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options) {
-  console::CommandLine line(
-      "logits", "[-m MODEL] [-p TEXT | -f FILE] -o FILE.npy [flags]",
-      "Writes the logits of every position, float32 [tokens, vocabulary], as NumPy's "
-      ".npy. Row i is the model's forecast of the token after token i.");
+  console::CommandLine line("logits", "[-m MODEL] [-p TEXT | -f FILE] -o FILE.npy [flags]",
+                            "Writes the logits of every position, float32 [tokens, vocabulary], as "
+                            "NumPy's .npy. Row i predicts the token after token i.");
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   line.Group("Text");
   console::AddTextFlags(line, options.text, "the text");
-  line.Add({.names = "--tokens", .value = "IDS", .help = "or its token ids, as 1,2,3"},
-           options.tokens);
+  line.Add(
+      {.names = "--tokens", .value = "IDS", .help = "the token ids of the text, such as 1,2,3"},
+      options.tokens);
   line.Exclusive({"--tokens", "--prompt", "--file"});
   line.Group("Output");
   line.Add({.names = "-o,--output",
             .value = "FILE",
-            .help = "the .npy file; it appears when it is complete (-: standard output)"},
+            .help = "the .npy file to write; it appears when it is complete (-: standard output)"},
            options.output);
   cli::AddKvFlags(line, options.session, options.model.kv_memory);
   line.Parse(arguments);
@@ -53,7 +53,9 @@ void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
     for (const std::string& file : options.text.files) inputs.push_back({"-f", file});
     console::CheckResultFiles({{"-o", options.output}}, inputs);
   } else if (console::OutputIsTerminal()) {
-    Throw(ErrorKind::kInput, "-o -: the logits are binary, and standard output is a terminal");
+    Throw(
+        ErrorKind::kInput,
+        "-o -: logits are binary, and standard output is a terminal: redirect it, or name a file");
   }
 }
 

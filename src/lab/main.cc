@@ -45,7 +45,8 @@ int RunVerb(std::span<const std::string> arguments) {
   const Command eval = {"eval", godwit::lab::Eval};
   const Command* command = name == eval.name ? &eval : godwit::console::FindCommand(name);
   if (command == nullptr) {
-    godwit::Throw(godwit::ErrorKind::kInput, "{} is no verb of godwit-lab, which godwit starts",
+    godwit::Throw(godwit::ErrorKind::kInput,
+                  "{} is no verb of godwit-lab; start godwit, which finds the verbs of both",
                   godwit::Quote(name));
   }
   godwit::cli::RefuseUselessRanks(name);

@@ -65,7 +65,7 @@ quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                         {.samples = flags.samples, .seq_len = flags.seq_len});
   if (text.short_text) {
     console::WriteNotice(fmt::format(
-        "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
+        "godwit: warning: {} has text for only {} of {} tokens, not for {}: using all of it\n",
         QuoteUnlessPlain(*flags.file), console::Plural(std::ssize(text.pieces), "piece"),
         flags.seq_len, flags.samples));
   }

@@ -54,11 +54,10 @@ std::vector<std::string> SplitSpecs(const std::string& list) {
 }
 
 void ParsePerplexity(std::span<const std::string> arguments, PerplexityOptions& options) {
-  console::CommandLine line(
-      "perplexity", "[-m MODEL] -f FILE [flags]",
-      "Says how well a model predicts a text of any length: the mean negative log "
-      "likelihood of its tokens, each given what --kv keeps of those before it, and "
-      "the perplexity, its exponential.");
+  console::CommandLine line("perplexity", "[-m MODEL] -f FILE [flags]",
+                            "Measures how well a model predicts a text of any length: the mean "
+                            "negative log likelihood of its tokens, each given the tokens before "
+                            "it that --kv keeps, and the perplexity, which is e to that power.");
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   cli::AddRankFlags(line, options.model);
@@ -67,36 +66,36 @@ void ParsePerplexity(std::span<const std::string> arguments, PerplexityOptions& 
               options.eval.max_tokens, 1);
   line.AddInt({.names = "--window",
                .value = "N",
-               .help = "cut the text into windows of N tokens, each read from nothing; what frames "
-                       "a text (a BOS) comes in front of each, besides the N"},
+               .help = "cut the text into windows of N tokens without earlier context; BOS or "
+                       "other leading tokens of the tokenizer are added to each"},
               options.eval.window_tokens, 1);
-  line.AddInt({.names = "--stride",
-               .value = "N",
-               .help = "a window begins N tokens after the last; a token is scored in the first "
-                       "window that has it",
-               .fallback = "as many as --window"},
-              options.eval.stride_tokens, 1);
+  line.AddInt(
+      {.names = "--stride",
+       .value = "N",
+       .help = "begin a window every N tokens; a token is scored in the first window that has it",
+       .fallback = "the tokens of --window"},
+      options.eval.stride_tokens, 1);
   line.AddInt({.names = "--query-tokens",
                .value = "N",
-               .help = "score only the last N tokens of each window, or of a text: they are the "
-                       "question of --prefill and --kv blocks, and all before them its context",
-               .fallback = "all are scored, and none is context",
+               .help = "score only the last N tokens of each window, or of the text; for --prefill "
+                       "and --kv blocks they are the question, and all before them the context",
+               .fallback = "score all tokens, without a context",
                .is_verbs_own = true},
               options.eval.query_tokens, 1);
   line.Group("Output");
   line.AddInt({.names = "--bucket",
                .value = "N",
-               .help = "positions in each line of the table (0: 128, then doubling)"},
+               .help = "the positions in each line of the table (0: 128, then doubling)"},
               options.eval.bucket_tokens, 0);
   line.Add({.names = "--compare",
             .value = "SPECS",
-            .help = "run each of several --kv and print them side by side, such as "
+            .help = "run several values of --kv and print their results side by side, such as "
                     "dense,window:1024,sinks:4+1020,recompute:1024"},
            [&options](const std::string& value) { options.compare = SplitSpecs(value); });
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Add({.names = "--jsonl",
             .value = "FILE",
-            .help = "also write every scored token, one JSON object on a line; the file appears "
+            .help = "also write every scored token, one JSON object on each line; the file appears "
                     "when it is complete"},
            options.jsonl);
   line.RefusePlot();
@@ -116,18 +115,20 @@ void CheckPerplexity(const PerplexityOptions& options, bool compare) {
   }
   if (options.eval.stride_tokens > options.eval.window_tokens) {
     Throw(ErrorKind::kInput,
-          "--stride: {} is more than the --window of {}: a part of the text would not be scored",
+          "--stride {} is more than the --window of {}: a part of the text would not be scored",
           options.eval.stride_tokens, options.eval.window_tokens);
   }
   if (!options.session.prefill.empty()) {
     if (options.eval.query_tokens == 0) {
       Throw(ErrorKind::kInput,
-            "--prefill says how a context is read, and without --query-tokens all of the text is "
-            "scored and none of it context");
+            "--prefill reads a context, and without --query-tokens there is none: add "
+            "--query-tokens N to score the last N tokens only");
     }
     for (const std::string& kv : options.compare) {
       if (!cli::RecomputeWindow(kv)) continue;
-      Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
+      Throw(ErrorKind::kInput,
+            "--prefill cannot be used with {}, which processes all of a text again in its own way",
+            kv);
     }
   }
   if (options.jsonl && compare) {

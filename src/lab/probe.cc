@@ -53,32 +53,31 @@ ProbeOptions ParseProbe(std::span<const std::string> arguments) {
     checks += fmt::format(" {}: {}.", check.name, check.asks);
   }
   console::CommandLine line("probe", "URL [flags]",
-                            "Asks a server with OpenAI's API what shows the faults that servers "
-                            "have had, and prints what it sees. It needs no model of its own. The "
-                            "checks are:" +
+                            "Tests a server with OpenAI's API for faults that real servers had, "
+                            "and prints its findings. It needs no model. The checks are:" +
                                 checks);
   line.Add({.names = "--model",
             .value = "NAME",
-            .help = "ask this model",
-            .fallback = "the first one that the server names",
+            .help = "the model to ask",
+            .fallback = "the first one in the server's list",
             .is_verbs_own = true},
            options.model);
   line.Add({.names = "--api-key",
             .value = "KEY",
-            .help = "the key that the server asks for",
-            .fallback = "OPENAI_API_KEY of the environment"},
+            .help = "the key for the server",
+            .fallback = "the variable OPENAI_API_KEY"},
            options.key);
   line.Add({.names = "--only",
             .value = "NAMES",
-            .help = "these checks alone, such as batch,cache",
+            .help = "run these checks only, such as batch,cache",
             .choices = Names(probe::AllChecks(), &probe::Check::name),
             .repeats = true},
            [&options](const std::string& list) { TakeChecks(list, options.only); });
-  line.AddInt({.names = "--clients", .value = "N", .help = "so many ask at once"}, options.clients,
-              1, 64);
+  line.AddInt({.names = "--clients", .value = "N", .help = "send requests from N clients at once"},
+              options.clients, 1, 64);
   line.AddInt({.names = "--timeout",
                .value = "SECONDS",
-               .help = "wait so long for the next byte of an answer",
+               .help = "the longest wait for the next byte of an answer",
                .is_verbs_own = true},
               options.timeout_s, 1, 86'400);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
@@ -137,8 +136,8 @@ void GetToKnow(probe::Target& target) {
     const probe::Json id = models.contains(first) ? models.at(first) : probe::Json();
     if (!id.is_string()) {
       Throw(ErrorKind::kFormat,
-            "{}/v1/models: expected a list of models, as OpenAI's API has it, found status {}; is "
-            "this the server's address? A model may also be named by --model",
+            "{}/v1/models: expected a list of models in the format of OpenAI's API, found status "
+            "{}: check the address, or name a model with --model",
             target.root, listed.status);
     }
     target.model = id.get<std::string>();
@@ -156,7 +155,7 @@ void GetToKnow(probe::Target& target) {
   const probe::Answer chat = client.Ask("Hello", probe::Greedily(1));
   if (chat.status == 200) return;
   Throw(ErrorKind::kFormat,
-        "{}: neither /v1/completions nor /v1/chat/completions answers for the model {}: {} and {}",
+        "{}: neither /v1/completions nor /v1/chat/completions answers with the model {}: {} and {}",
         target.root, Quote(target.model), probe::RefusalOf(text), probe::RefusalOf(chat));
 }
 

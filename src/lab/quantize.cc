@@ -67,15 +67,16 @@ bool ParseRounding(const std::string& value) {
 // Flags for GGUF. All other flags are for a folder.
 void AddGgufFlags(console::CommandLine& line, QuantizeOptions& options) {
   line.Group("GGUF");
-  line.Add({.names = "--to",
-            .value = "FORMAT",
-            .help = "gguf: a file that llama.cpp reads, too, of a model as it is: without "
-                    "smoothing, and without a text",
-            .choices = {"gguf"}},
-           [&](const std::string& value) {
-             if (value != "gguf") Throw(ErrorKind::kInput, "expected gguf, found {}", Quote(value));
-             options.to = value;
-           });
+  line.Add(
+      {.names = "--to",
+       .value = "FORMAT",
+       .help =
+           "gguf: write a GGUF file, which llama.cpp also reads, without smoothing and calibration",
+       .choices = {"gguf"}},
+      [&](const std::string& value) {
+        if (value != "gguf") Throw(ErrorKind::kInput, "expected gguf, found {}", Quote(value));
+        options.to = value;
+      });
   line.Add({.names = "--type",
             .value = "NAME",
             .help = "with --to gguf: q8_0, q4_k (embedding and output head in Q8_0), f16, bf16 or "
@@ -92,10 +93,10 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
   line.Group("Result");
   line.Add({.names = "-o,--output",
             .value = "FOLDER",
-            .help = "the quantized model, a new folder, or with --to gguf a new file; it appears "
-                    "when it is complete"},
+            .help = "the new folder of the quantized model, or with --to gguf the new file; it "
+                    "appears when it is complete"},
            options.output);
-  line.Add({.names = "--dry-run", .value = "", .help = "only say what would be done"},
+  line.Add({.names = "--dry-run", .value = "", .help = "print the plan and write nothing"},
            options.dry_run);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Exclusive({"--dry-run", "--json"});
@@ -105,31 +106,32 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
   line.Add({.names = "--scheme",
             .value = "NAME",
             .help = quant::SchemeNames() +
-                    ". w8a8: a scale for each output of a weight and each token; o1: "
-                    "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
-                    "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
-                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float; w4a8: "
-                    "weights of 4 bits, a scale for some inputs of an output; w4a16: the same for "
-                    "readers that leave activations in float; w4a16-asym: and a zero point",
+                    ". w8a8: a scale for each output of a weight and for each token; o1: a scale "
+                    "for each weight and for each token; o2: a scale for each weight and one for "
+                    "all tokens; o3: o2 with a fixed scale of tokens; naive: o2 without smoothing; "
+                    "zeroquant: w8a8 without smoothing, with a scale for 16 outputs; llm-int8: "
+                    "w8a8 without smoothing, with inputs of 6 or more in float; w4a8: 4-bit "
+                    "weights with a scale for each group of inputs; w4a16: w4a8 for programs that "
+                    "keep activations in float; w4a16-asym: w4a16 with zero points",
             .fallback = std::string(options.quantize.scheme.name),
             .choices = Names(quant::kSchemes, &quant::Scheme::name)},
            [&](const std::string& value) { options.quantize.scheme = quant::FindScheme(value); });
   line.Add({.names = "--group-size",
             .value = "N",
-            .help = "with 4 bits: inputs that share a scale, 32, 64 or 128. Fewer cost memory and "
-                    "are more accurate",
+            .help = "with 4 bits: the inputs that share a scale, 32, 64 or 128. Fewer are more "
+                    "accurate and take more memory",
             .fallback = std::to_string(quant::kDefaultGroup)},
            [&](const std::string& value) { options.group = ParseGroup(value); });
   line.Add({.names = "--rounding",
             .value = "HOW",
-            .help = "with 4 bits: gptq, where weights make up for what others of their output lost "
-                    "on the text, or nearest",
+            .help = "with 4 bits: gptq, where later weights of an output correct the rounding "
+                    "errors of earlier ones on the calibration text, or nearest",
             .fallback = "gptq",
             .choices = {"gptq", "nearest"}},
            [&](const std::string& value) { options.rounding = ParseRounding(value); });
   line.Add({.names = "--int8",
             .value = "PATTERN",
-            .help = "with 4 bits: layers that have 8, such as *.down_proj; may be repeated"},
+            .help = "with 4 bits: layers that get 8 bits, such as *.down_proj; may be repeated"},
            options.quantize.int8);
   line.Add({.names = "--keep",
             .value = "PATTERN",
@@ -139,7 +141,7 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
   cli::AddCalibrationFlags(line, options.calibration);
   line.Add({.names = "--clip-top",
             .value = "P%",
-            .help = "with o3: the share of the tokens that may go beyond the fixed scales",
+            .help = "with o3: the share of tokens that may exceed the fixed scales",
             .fallback = "0%"},
            [&](const std::string& value) { options.quantize.clip_share = ParseShare(value); });
   for (const char* other :
@@ -159,11 +161,11 @@ void CheckQuantize(const QuantizeOptions& options) {
                              : "--int8");
   }
   if (!options.quantize.scheme.smooth && options.quantize.smooths()) {
-    Throw(ErrorKind::kInput, "--scheme {} is what smoothing is measured against: it has none",
+    Throw(ErrorKind::kInput, "--scheme {} is a baseline without smoothing: leave --smooth out",
           options.quantize.scheme.name);
   }
   if (options.smoothing.alpha && !options.quantize.smooths()) {
-    Throw(ErrorKind::kInput, "--alpha is for smoothing, and there is none with {}",
+    Throw(ErrorKind::kInput, "--alpha needs smoothing, and {} has none",
           options.quantize.scheme.smooth
               ? "--smooth none"
               : fmt::format("--scheme {}", options.quantize.scheme.name));
@@ -188,12 +190,11 @@ int Quantize(std::span<const std::string> arguments) {
   QuantizeOptions options;
   console::CommandLine line(
       "quantize", "[-m MODEL] -o FOLDER (--calib FILE | --to gguf) [flags]",
-      "Makes a model of 8 or 4 bits of a model in float, with --to gguf by rounding alone, else "
-      "by SmoothQuant, or AWQ and "
-      "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
-      "into the weights, and the weights are quantized. The result is in the format "
-      "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
-      "bitsandbytes. Of a GGUF file it has the numbers that are stored there.");
+      "Quantizes a float model to 8 or 4 bits. --to gguf rounds the weights. Otherwise "
+      "SmoothQuant, or AWQ and GPTQ: the inputs of layers are measured on a text, their outliers "
+      "move into the weights, and the weights are quantized. The result is in the format of "
+      "compressed-tensors, which vLLM also reads, or for llm-int8 in that of bitsandbytes. From a "
+      "GGUF file, the numbers stored there are taken.");
   AddFlags(line, options);
   line.Parse(arguments);
   options.quantize.smooth = SmoothKindOf(options.smoothing);
@@ -217,7 +218,7 @@ int Quantize(std::span<const std::string> arguments) {
   }
   for (const auto& folder : AbandonedFolders(options.output)) {
     console::WriteNotice("godwit: warning: " + QuoteUnlessPlain(folder.native()) +
-                         " was left by a run that did not end; it can be removed\n");
+                         " was left by an interrupted run; it can be removed\n");
   }
   quant::CalibrationText text;
   if (options.quantize.calibrates()) text = ReadCalibrationText(model, options.calibration);

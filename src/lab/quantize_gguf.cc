@@ -26,7 +26,8 @@ void CheckOutput(const cli::ModelOptions& options, const GgufOutput& output) {
     Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.gguf");
   }
   if (!output.file.ends_with(".gguf")) {
-    Throw(ErrorKind::kInput, "{}: expected a name that ends with .gguf, as other programs do",
+    Throw(ErrorKind::kInput,
+          "{}: expected a name that ends with .gguf, which other programs require",
           Quote(output.file));
   }
   RefuseExisting(output.file);
@@ -53,7 +54,7 @@ std::string Report(const quant::GgufPlan& plan, const quant::GgufScheme& scheme)
   facts.Add("type", fmt::format("{}: {}", scheme.name, scheme.description));
   facts.Add("tensors", List(CountTypes(plan)));
   if (!plan.fallbacks.empty()) {
-    facts.Add("fallbacks", fmt::format("{}, as their rows are no multiple of {}'s blocks",
+    facts.Add("fallbacks", fmt::format("{}, because their rows are not whole blocks of {}",
                                        List(plan.fallbacks), scheme.type));
   }
   facts.Add("weights",

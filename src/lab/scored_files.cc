@@ -14,10 +14,10 @@ void AddScoredFilesFlags(console::CommandLine& line, ScoredFiles& options) {
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the text (-: standard input); may be repeated: files are one text, in order",
+            .help = "the text (-: standard input); may be repeated: the files are joined in order",
             .takes_list = true},
            options.files);
-  line.Add({.names = "--reset", .value = "", .help = "each file is a text of its own"},
+  line.Add({.names = "--reset", .value = "", .help = "take each file as its own text"},
            options.reset);
   console::AddLossyFlag(line, options.lossy);
 }

@@ -50,7 +50,7 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
     const auto name = [](const Suite* suite) { return suite->name; };
     line.Add({.names = "--tasks",
               .value = "A,B,...",
-              .help = "which ones. There are: " + NameList(options.suites, name),
+              .help = "the tasks to run: " + NameList(options.suites, name),
               .fallback = "all",
               .choices = Names(options.suites, name),
               .is_verbs_own = true},
@@ -61,8 +61,8 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
   }
   line.Add({.names = "--lengths",
             .value = "A,B,...",
-            .help = "of prompt and answer together, in tokens of the model: as much text as fits, "
-                    "never more",
+            .help = "the lengths to test, in tokens of the model, prompt and answer together; each "
+                    "sample holds as much text as fits",
             .fallback = fmt::format("{}", fmt::join(options.lengths, ","))},
            [&options](const std::string& value) {
              options.lengths = ParseDifferent(value, 1, kMostTokens);
@@ -71,17 +71,17 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
     line.Add(
         {.names = "--depths",
          .value = "A,B,...",
-         .help = "where in the text the answer stands, in %",
+         .help = "the place of the answer in the text, in %",
          .fallback = fmt::format("{}", fmt::join(options.depths, ","))},
         [&options](const std::string& value) { options.depths = ParseDifferent(value, 0, 100); });
   }
-  line.AddInt(
-      {.names = "-n,--samples",
-       .value = "N",
-       .help = options.suites.front()->has_depth ? "for each length and depth" : "for each length",
-       .is_verbs_own = true},
-      options.samples, 1, 1'000'000);
-  AddSeedFlag(line, options, "of all that is drawn");
+  line.AddInt({.names = "-n,--samples",
+               .value = "N",
+               .help = options.suites.front()->has_depth ? "the samples for each length and depth"
+                                                         : "the samples for each length",
+               .is_verbs_own = true},
+              options.samples, 1, 1'000'000);
+  AddSeedFlag(line, options, "the seed of all random choices");
   std::vector<std::string_view> data;
   for (const Suite* suite : options.suites) {
     if (suite->data != nullptr && (data.empty() || data.back() != suite->data)) {
@@ -91,15 +91,15 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
   if (!data.empty()) {
     line.Add({.names = "-d,--data",
               .value = "FOLDER",
-              .help = fmt::format("has {}", fmt::join(data, "; "))},
+              .help = fmt::format("a folder with {}", fmt::join(data, "; "))},
              options.folder);
   }
   if (verb == "ruler") {
     line.Add({.names = "--generated",
               .value = "FOLDER",
-              .help = "ask what RULER's own generator has written: TASK/validation.jsonl or "
-                      "TASK.jsonl in the folder, without --tasks all that are there. A sample that "
-                      "takes more than the one of --lengths is refused, never cut"},
+              .help = "ask samples that RULER's own generator wrote: TASK/validation.jsonl or "
+                      "TASK.jsonl in the folder, by default all of them. A sample longer than the "
+                      "value of --lengths is refused, never cut"},
              options.generated);
   }
   const HayText text = (*std::ranges::max_element(options.suites, {}, &Suite::text))->text;
@@ -116,12 +116,12 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
   }
   line.AddInt({.names = "--max-new",
                .value = "N",
-               .help = "tokens of an answer (0: as many as the original lets it have)"},
+               .help = "the most tokens of an answer (0: the limit of the original suite)"},
               options.max_new_tokens, 0, 1 << 20);
   line.Add({.names = "--chat",
             .value = "",
-            .help = "ask a chat model, in the words of its template; where a prompt ends in the "
-                    "beginning of an answer, that stands behind them"},
+            .help = "ask a chat model in the format of its chat template; the beginning of an "
+                    "answer in the prompt becomes the beginning of the model's turn"},
            options.chat);
   cli::AddTemplateFlags(line, options.model, options.template_variables);
 }
@@ -170,10 +170,12 @@ void ChooseMade(SuiteOptions& options) {
 void ChooseGenerated(SuiteOptions& options) {
   for (const auto& [given, flag] :
        {std::pair(!options.files.empty(), "-f"), std::pair(!options.folder.empty(), "-d")}) {
-    if (given) Throw(ErrorKind::kInput, "{}: the samples of --generated are made already", flag);
+    if (given)
+      Throw(ErrorKind::kInput, "{}: the samples of --generated are complete: leave this flag out",
+            flag);
   }
   if (options.lengths.size() > 1) {
-    Throw(ErrorKind::kInput, "--generated: expected one of --lengths, found {}",
+    Throw(ErrorKind::kInput, "--generated: expected one value of --lengths, found {}",
           options.lengths.size());
   }
   if (options.tasks_named) return;

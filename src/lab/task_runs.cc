@@ -47,19 +47,20 @@ void AddTaskFlags(console::CommandLine& line, TaskOptions& options) {
   line.Group("Tasks");
   line.Add({.names = "-d,--data",
             .value = "FOLDER",
-            .help = "where the rows are: a file TASK.jsonl for each task"},
+            .help = "the folder of task files, TASK.jsonl for each task"},
            options.folder);
   std::vector<std::string> names = Names(eval::AllTasks(), &eval::Task::name);
   names.emplace_back("all");
   line.Add({.names = "--tasks",
             .value = "A,B,...",
-            .help = "which ones. There are: " + NameList(eval::AllTasks(), &eval::Task::name),
-            .fallback = "all whose files are there",
+            .help = "the tasks to run: " + NameList(eval::AllTasks(), &eval::Task::name),
+            .fallback = "all that have a file",
             .choices = std::move(names)},
            [&](const std::string& value) { ParseTasks(value, options.tasks); });
-  line.AddInt(
-      {.names = "--limit", .value = "N", .help = "only the first N rows of each task (0: all)"},
-      options.limit, 0);
+  line.AddInt({.names = "--limit",
+               .value = "N",
+               .help = "take only the first N rows of each task (0: all)"},
+              options.limit, 0);
 }
 
 std::vector<console::NamedFile> TaskFiles(const std::string& folder) {
@@ -85,7 +86,7 @@ std::vector<TaskRows> ReadTasks(const TaskOptions& options) {
 
 std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
                                            std::span<const TaskRows> tasks) {
-  console::ProgressLine progress("making tokens of the questions", console::ProgressUnit::kTokens);
+  console::ProgressLine progress("tokenizing the questions", console::ProgressUnit::kTokens);
   std::vector<eval::EncodedTask> encoded;
   for (const TaskRows& rows : tasks) {
     encoded.push_back(eval::EncodeTask(

@@ -22,7 +22,7 @@ namespace {
 double ParseMs(std::string_view text) {
   const double ms = console::ParseFloat(text);
   if (!(ms > 0 && ms < 1e9)) {
-    Throw(ErrorKind::kInput, "{} are no milliseconds of a step", Quote(text));
+    Throw(ErrorKind::kInput, "expected milliseconds above 0, found {}", Quote(text));
   }
   return ms;
 }
@@ -46,7 +46,7 @@ StepCosts ParseStepMs(std::string_view list) {
     ms_of_rows[console::ParseInt(rows, 1, StepCosts::kMostRows)] = ParseMs(ms);
   });
   if (!ms_of_rows.contains(1)) {
-    Throw(ErrorKind::kInput, "{} says nothing of a step of one row: add 1:MS", Quote(list));
+    Throw(ErrorKind::kInput, "{} has no time for a step of one row: add 1:MS", Quote(list));
   }
   return StepCosts::AlongLines(ms_of_rows);
 }
@@ -55,7 +55,9 @@ StepCosts ParseStepMs(std::string_view list) {
 void ParseDraftMs(std::string_view list, ReplayTimes& times) {
   ForEachPair(list, ':', "heads:MS or partial:MS", [&](auto source, auto ms) {
     if (source != "heads" && source != "partial") {
-      Throw(ErrorKind::kInput, "{} are no drafts that take a time of their own: heads, partial do",
+      Throw(ErrorKind::kInput,
+            "expected heads or partial, which are the draft sources with a time of their own, "
+            "found {}",
             Quote(source));
     }
     (source == "heads" ? times.heads_ms : times.partial_ms) = ParseMs(ms);
@@ -78,7 +80,7 @@ DraftShape ParseShape(std::string_view text) {
                            : key == "children" ? &shape.children
                                                : nullptr;
     if (limit == nullptr) {
-      Throw(ErrorKind::kInput, "a tree has rows, depth and children, and no {}", Quote(key));
+      Throw(ErrorKind::kInput, "expected rows, depth or children, found {}", Quote(key));
     }
     *limit = console::ParseInt(value, 1, StepCosts::kMostRows);
   });
@@ -103,38 +105,42 @@ std::vector<NamedReplay> ReplayWithoutModel(const ReplayOptions& options,
 void AddReplayFlags(console::CommandLine& line, ReplayOptions& options) {
   line.Add({.names = "--step-ms",
             .value = "ROWS:MS,...",
-            .help = "also count what --draft ngram would save if a model had written the text, in "
-                    "steps that take so long, as 1:22.2,8:24.2 (godwit bench -p 1,8 says)"},
+            .help = "also estimate the gain by --draft ngram if a model had written the text, in "
+                    "steps that take these times for so many rows, such as 1:22.2,8:24.2 (measure "
+                    "them with godwit bench -p 1,8)"},
            [&](const std::string& value) { TimesOf(options).step = ParseStepMs(value); });
   line.Add({.names = "--draft",
             .value = "SOURCES",
-            .help = "then by these sources, as run has them: the model takes every step (may be "
-                    "repeated, to compare them)",
+            .help = "estimate the gain by these draft sources, as in godwit run; the model reads "
+                    "the text (may be repeated to compare sources)",
             .is_verbs_own = true},
            options.drafts);
   line.Add({.names = "--draft-ms",
             .value = "SOURCE:MS,...",
-            .help = "what sources take: heads for each step, partial for each token that it "
-                    "guesses, as heads:2.1,partial:24",
+            .help = "the times of draft sources: heads for each step, partial for each draft "
+                    "token, such as heads:2.1,partial:24",
             .fallback = "heads: nothing"},
            [&](const std::string& value) { ParseDraftMs(value, TimesOf(options)); });
   line.Add({.names = "--draft-tree",
             .value = "SHAPE",
-            .help = "with trees of at most rows=N,depth=N,children=N, each of which may be left "
-                    "out; or always of 3x3x3: three guesses, three behind each, ...",
-            .fallback = "as large as pays"},
+            .help = "limit trees of draft tokens by rows=N,depth=N,children=N, each optional, or "
+                    "fix them, such as 3x3x3: three tokens, three after each of these, and so on",
+            .fallback = "as large as saves time"},
            [&](const std::string& value) {
              TimesOf(options);
              options.shape = ParseShape(value);
            });
-  line.Add({.names = "--kv", .value = "SPEC", .help = "as it sees the text by this policy"},
+  line.Add({.names = "--kv",
+            .value = "SPEC",
+            .help = "the cache policy of the model that reads the text"},
            options.kv);
 }
 
 void CheckReplay(const ReplayOptions& options) {
   if (options.times && options.times->step.Ms(1) > 0) return;
   if (options.times || !options.drafts.empty()) {
-    Throw(ErrorKind::kInput, "what guesses save is counted in steps of known times: add --step-ms");
+    Throw(ErrorKind::kInput,
+          "the gain by draft tokens is estimated from the times of steps: add --step-ms");
   }
 }
 
@@ -162,8 +168,8 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
       .partial = [&](std::string_view arguments) -> std::unique_ptr<DraftSource> {
         if (options.times->partial_ms == 0) {
           Throw(ErrorKind::kInput,
-                "what --draft partial saves depends on what its guesses take: add --draft-ms "
-                "partial:MS for one of them");
+                "the gain by --draft partial depends on the time of a draft token: add --draft-ms "
+                "partial:MS");
         }
         return MakePartialDrafts(arguments, geometry, text, ReplayedMs);
       }};

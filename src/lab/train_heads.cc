@@ -67,61 +67,64 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
   train::HeadTraining& training = options.training;
   console::CommandLine line(
       "train-heads", "[-m MODEL] -f FILE [flags]",
-      "Trains heads that guess the tokens behind the next one, for --draft heads "
-      "(TokenSwift): the model reads a text once and stays as it is, and the heads "
-      "learn from its states. Where it is stopped, the same command goes on.");
+      "Trains draft heads, which propose the tokens after the next one, for --draft heads "
+      "(TokenSwift). The model reads a text once and stays unchanged; the heads learn from its "
+      "hidden states. An interrupted training continues with the same command.");
   cli::AddModelFlag(line, options.model);
   cli::AddThreadFlags(line, options.model);
   cli::AddWeightsFlag(line, options.model);
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "a text like those that the model will write (-: standard input); several, a "
-                    "folder or a pattern: one behind the other",
+            .help = "a text like those that the model will write (-: standard input); several "
+                    "files, a folder or a pattern are read one after the other",
             .takes_list = true},
            options.texts);
   console::AddLossyFlag(line, options.lossy);
-  line.AddInt({.names = "--tokens", .value = "N", .help = "of it, spread over all, so many tokens"},
+  line.AddInt({.names = "--tokens",
+               .value = "N",
+               .help = "learn from N tokens, spread over the whole text"},
               options.tokens, quant::kFewestTokens);
   line.AddInt({.names = "--seq-len",
                .value = "N",
-               .help = "in pieces of N tokens, which the model reads each on its own",
+               .help = "cut the text into pieces of N tokens, which the model reads separately",
                .is_verbs_own = true},
               options.piece, 16);
   line.Group("Heads");
-  line.AddInt({.names = "--heads",
-               .value = "N",
-               .help = "how many: the first guesses the second token behind what was read"},
-              options.heads, 1, HeadParameters::kMostHeads);
+  line.AddInt(
+      {.names = "--heads",
+       .value = "N",
+       .help = "the number of heads; the first one proposes the second token after the text"},
+      options.heads, 1, HeadParameters::kMostHeads);
   line.Add(
       {.names = "--vocab",
        .value = "N",
-       .help = "guess the first N tokens of the vocabulary alone, a multiple of 64",
-       .fallback = "as many as make up 99% of the text"},
+       .help = "propose only the first N tokens of the vocabulary, a multiple of 64",
+       .fallback = "those that make up 99% of the text"},
       [&](const std::string& value) { options.vocab = console::ParseInt(value, 64, INT32_MAX); });
   line.Group("Training");
-  line.AddInt({.names = "--steps", .value = "N", .help = "how often the heads are corrected"},
+  line.AddInt({.names = "--steps", .value = "N", .help = "the number of training steps"},
               training.steps, 1);
-  line.AddInt({.names = "--batch", .value = "N", .help = "tokens from which a step learns"},
+  line.AddInt({.names = "--batch", .value = "N", .help = "the tokens of a training step"},
               training.batch, 1);
   line.Add({.names = "--rate",
             .value = "R",
-            .help = "the largest learning rate, after a tenth of the steps; then it falls along a "
-                    "cosine",
-            .fallback = "0.3 by the square root of the model's width"},
+            .help = "the highest learning rate, reached after a tenth of the steps; then it falls "
+                    "along a cosine",
+            .fallback = "0.3 divided by the square root of the hidden size"},
            [&](const std::string& value) { options.rate = ParseRate(value); });
-  line.AddInt({.names = "-s,--seed", .value = "N", .help = "of the order of the text"},
+  line.AddInt({.names = "-s,--seed", .value = "N", .help = "the seed of the order of the text"},
               training.seed, 0);
   line.Group("Result");
   line.Add({.names = "-o,--output",
             .value = "FILE",
-            .help = "the heads",
+            .help = "the file of the heads",
             .fallback = fmt::format("{0} in the model's folder, NAME.{0} beside NAME.gguf",
                                     DraftHeads::kFileName)},
            options.output);
   line.Add({.names = "--log",
             .value = "FILE",
-            .help = "the loss of every step, a line of JSON each, which tools/plot draws"},
+            .help = "write the loss of every step as a line of JSON, for tools/plot"},
            options.log);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
@@ -164,8 +167,8 @@ Pieces ReadPiecesOf(const ModelFolder& model, const TrainHeadsOptions& options) 
   }
   if (pieces.kept_back.empty()) {
     Throw(ErrorKind::kInput,
-          "{} makes one piece of {} tokens, and one more is needed to try the heads on: shorten "
-          "them with --seq-len",
+          "{} gives one piece of {} tokens, and testing the heads takes another: shorten pieces "
+          "with --seq-len, or give a longer text",
           console::NamesOf(options.texts), options.piece);
   }
   return pieces;
@@ -185,7 +188,7 @@ void RequireMemoryFor(const TrainHeadsOptions& options, const DecoderSpec& spec,
   const int64_t heads = options.heads * spec.hidden_size * (spec.hidden_size + 2);
   RequireMemory(train::HiddenStates::BytesOf(options.tokens, spec.hidden_size, options.heads) +
                     4 * (5 * heads + 2 * vocab * spec.hidden_size),
-                "the states of {} tokens and {} heads in training take", options.tokens,
+                "the hidden states of {} tokens and {} heads in training take", options.tokens,
                 options.heads);
 }
 
@@ -281,7 +284,7 @@ void HeadRun::Learn(train::HeadGradient& gradient, const train::HiddenStates& st
     if (error.kind() == ErrorKind::kCancelled && progress.optimizer.steps > 0) {
       save();
       console::WriteNotice(
-          fmt::format("godwit: stopped after {} of {} steps; the same command goes on\n",
+          fmt::format("godwit: stopped after {} of {} steps; the same command continues\n",
                       progress.optimizer.steps, steps));
     }
     throw;
@@ -302,7 +305,7 @@ HeadRun::Result HeadRun::Train(const ModelFolder& model, const Pieces& pieces, i
   if (IsListed(unfinished_)) {
     result.progress = train::ReadHeadProgress(unfinished_, std::move(result.progress), run,
                                               options_.training.steps);
-    console::WriteNotice(fmt::format("godwit: going on after {} of {} steps\n",
+    console::WriteNotice(fmt::format("godwit: continuing after {} of {} steps\n",
                                      result.progress.optimizer.steps, options_.training.steps));
   }
   Learn(gradient, learned, run, result.progress);
@@ -357,7 +360,7 @@ std::string TrainHeadsText(const DecoderSpec& spec, const std::string& output, i
   facts.Add("guessed", fmt::format("{} of {} tokens of the vocabulary", vocab, spec.vocab_size));
   facts.Add("heads", output);
   facts.Add("time", fmt::format("{:.1f} s", ms / 1000));
-  return "On text that was kept back:\n" + table.Take() + "\n" + facts.Take();
+  return "On text that was not trained on:\n" + table.Take() + "\n" + facts.Take();
 }
 
 }  // namespace
@@ -373,7 +376,7 @@ int TrainHeads(std::span<const std::string> arguments) {
   const std::string output =
       options.output.empty() ? model.draft_heads_file().native() : options.output;
   if (IsListed(output)) {
-    Throw(ErrorKind::kInput, "{} is there already: remove it, or name another file with -o",
+    Throw(ErrorKind::kInput, "{} exists already: remove it, or name another file with -o",
           QuoteUnlessPlain(output));
   }
   console::OutputFile::CheckWritable(output);
@@ -386,7 +389,7 @@ int TrainHeads(std::span<const std::string> arguments) {
   cli::WarnAboutSpec(model.spec());
   if (model.spec().logit_cap) {
     Throw(ErrorKind::kUnsupported,
-          "a {} model caps its logits, and heads learn from logits as the output head makes them",
+          "draft heads cannot be trained for a {} model, because it caps its logits",
           model.spec().family);
   }
   model.RequireTokenizer();

@@ -84,12 +84,13 @@ HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden,
   std::from_chars(digits.data(), digits.data() + digits.size(), guessed);
   if (heads == 0 || heads > HeadParameters::kMostHeads ||
       std::ssize(source->Names()) != 3 * heads || guessed < 1) {
-    Throw(ErrorKind::kFormat, "{} holds no draft heads as godwit train-heads writes them", path);
+    Throw(ErrorKind::kFormat, "{}: expected draft heads of godwit train-heads, found other content",
+          path);
   }
   if (MetadataOf(*source, kDigestKey) != DigestText(digest) || guessed > vocab ||
       (guessed != vocab && guessed % 64 != 0)) {
     Throw(ErrorKind::kInput,
-          "{} holds draft heads of another model: godwit train-heads makes some for this one",
+          "{} holds draft heads of another model: train heads for this one with godwit train-heads",
           path);
   }
   HeadParameters parameters(heads, hidden, guessed);

@@ -57,7 +57,7 @@ TEST_F(DraftHeadsTest, RefusesThoseOfAnotherModel) {
   EXPECT_THAT(refused(Random(3, kHidden, 64), 5).what(), HasSubstr("of another model"));
   EXPECT_THAT(refused(Random(3, kHidden, 10), 5).what(), HasSubstr("of another model"));
   EXPECT_THAT(refused(Random(3, 32), 5).what(), HasSubstr("expected floats [16], found"));
-  EXPECT_THAT(refused(Random(9), 5).what(), HasSubstr("no draft heads as"));
+  EXPECT_THAT(refused(Random(9), 5).what(), HasSubstr("expected draft heads of"));
   HeadParameters broken = Random(2);
   broken.Matrix(1)[7] = NAN;
   EXPECT_THAT(refused(broken, 5).what(), HasSubstr("heads.1.linear.weight holds NaN"));

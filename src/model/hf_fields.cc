@@ -131,7 +131,7 @@ void ReadTheta(const HfConfig& config, const HfConfig& fields, RotarySpec& rotar
 void RefuseWindowedLayers(const HfConfig& config, std::string_view why) {
   for (const std::string& type : config.Strings("layer_types")) {
     if (type != "full_attention") {
-      config.Refuse("layer_types", fmt::format("full_attention for every layer, as {}", why));
+      config.Refuse("layer_types", fmt::format("full_attention for every layer, because {}", why));
     }
   }
 }
@@ -184,7 +184,7 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
   if (windowed) ReadTheta(config, *windowed, spec.other_rotary, counted);
   if (windowed && DependsOnContext(spec.other_rotary)) {
     windowed->Refuse(windowed->Has("rope_type") ? "rope_type" : "type",
-                     "frequencies that do not depend on the context, behind a window",
+                     "frequencies that do not depend on the context, for layers with a window",
                      ErrorKind::kUnsupported);
   }
   for (const int64_t window : spec.windows) spec.uses_other_rotary.push_back(window != 0);

@@ -191,11 +191,11 @@ TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
   for (const char* none : {"0", "null"}) {
     EXPECT_THAT(
         Refusal(fmt::format(R"("model_type":"mistral","sliding_window":{}{})", none, windowed)),
-        HasSubstr("layer_types: expected full_attention for every layer, as there is no "
+        HasSubstr("layer_types: expected full_attention for every layer, because there is no "
                   "sliding_window"));
   }
   EXPECT_THAT(Refusal(R"("model_type":"qwen2","sliding_window":9)" + windowed),
-              HasSubstr("layer_types: expected full_attention for every layer, as "
+              HasSubstr("layer_types: expected full_attention for every layer, because "
                         "use_sliding_window is not true"));
   EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":9,)"
                       R"("layer_types":["full_attention"])"),

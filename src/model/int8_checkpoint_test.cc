@@ -167,7 +167,7 @@ TEST(Int8CheckpointTest, FusedLayersShareTheLargestInputScale) {
   const LoadHooks hooks{.warn = [&](const std::string& text) { warnings.push_back(text); }};
   const auto logits = LogitsOf(*Load(spec, source, hooks), kTokens);
   EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("model.layers.1.self_attn.q_proj.input_scale"),
-                                          HasSubstr("by the scale 0.05,"))));
+                                          HasSubstr("with the scale 0.05,"))));
   for (const char* module : {"q_proj", "v_proj"}) {
     source.Set(fmt::format("model.layers.1.self_attn.{}.input_scale", module), 0, 0.05f);
   }
@@ -185,7 +185,7 @@ TEST(Int8CheckpointTest, FusedLayersShareTheRangeOfAllZeroPoints) {
   std::vector<std::string> warnings;
   Load(spec, source, {.warn = [&](const std::string& text) { warnings.push_back(text); }});
   EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("model.layers.0.mlp.gate_proj.input_scale"),
-                                          HasSubstr("by the scale 0.03003"))));
+                                          HasSubstr("with the scale 0.03003"))));
 }
 
 TEST(Int8CheckpointTest, TheConfigSaysWhatIsQuantized) {
@@ -209,10 +209,10 @@ TEST(Int8CheckpointTest, TheConfigSaysWhatIsQuantized) {
             HasSubstr("model.layers.0.self_attn.o_proj.weight_scale has shape [3, 1], expected "
                       "[16, 1]"),
             HasSubstr("unexpected tensor \"model.layers.0.self_attn.o_proj.weight_zero_point\""),
-            HasSubstr("tensor model.layers.0.mlp.up_proj.weight has type BF16, expected I8, as "
-                      "config.json quantizes it"),
-            HasSubstr("tensor lm_head.weight has type I8, expected F32, F16 or BF16, as "
-                      "config.json does not quantize it"),
+            HasSubstr("tensor model.layers.0.mlp.up_proj.weight has type BF16, expected I8, "
+                      "because config.json quantizes it"),
+            HasSubstr("tensor lm_head.weight has type I8, expected F32, F16 or BF16, "
+                      "because config.json does not quantize it"),
             HasSubstr("unexpected tensor \"lm_head.weight_scale\"")));
 }
 
@@ -223,7 +223,7 @@ TEST(Int8CheckpointTest, FusedLayersAreQuantizedAlike) {
   source.Remove("model.layers.1.self_attn.k_proj.weight_scale");
   source.Add("model.layers.1.self_attn.k_proj.weight", DType::kF32, {8, 16});
   EXPECT_THAT(Refusal(spec, source),
-              HasSubstr("config.json quantizes model.layers.1.self_attn.k_proj otherwise than "
+              HasSubstr("config.json quantizes model.layers.1.self_attn.k_proj differently from "
                         "model.layers.1.self_attn.q_proj, with which it is fused"));
 }
 
@@ -296,7 +296,7 @@ TEST(Int8CheckpointTest, LlmInt8Refusals) {
   };
   EXPECT_THAT(
       refusal([&](LlmInt8& m) { m.weights.Bytes(module + ".weight_format")[0] = std::byte{2}; }),
-      HasSubstr(module + ".weight_format: element 0 is 2, expected 0, which is row after"));
+      HasSubstr(module + ".weight_format: element 0 is 2, expected 0, which means row after"));
   EXPECT_THAT(
       refusal([&](LlmInt8& m) { m.weights.Add(module + ".weight_format", DType::kI8, {}); }),
       HasSubstr(module + ".weight_format has type I8, expected U8"));
@@ -309,8 +309,8 @@ TEST(Int8CheckpointTest, LlmInt8Refusals) {
   }
   const LlmInt8 skips(6, R"(["up_proj"])");
   EXPECT_THAT(Refusal(skips.spec, skips.weights),
-              AllOf(HasSubstr("config.json quantizes model.layers.0.mlp.up_proj otherwise than"),
-                    HasSubstr("lm_head.weight has type F32, expected I8, as config.json")));
+              AllOf(HasSubstr("config.json quantizes model.layers.0.mlp.up_proj differently from"),
+                    HasSubstr("lm_head.weight has type F32, expected I8, because config.json")));
 }
 
 // A tied head is an embedding, not a linear layer. An untied head is linear unless it is ignored.

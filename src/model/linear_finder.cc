@@ -80,7 +80,7 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
   if (!GroupsDivide(module, inputs, format)) return nullptr;
   if (format.layout == PackedFormat::Layout::kMxfp4) {
     tensors_.problems().Add(
-        "config.json packs {} as MXFP4, which is read of gpt-oss's experts alone",
+        "config.json packs {} as MXFP4, which is supported for the experts of gpt-oss only",
         tensors_.Name(module));
     return nullptr;
   }
@@ -173,8 +173,9 @@ LinearTensors LinearFinder::Find(const std::vector<std::pair<std::string, int64_
     if (linear.parts.empty()) linear.quantization = quantization;
     const bool like_first = linear.quantization == quantization;
     if (!like_first) {
-      tensors_.problems().Add("config.json quantizes {} otherwise than {}, with which it is fused",
-                              tensors_.Name(module), tensors_.Name(parts.front().first));
+      tensors_.problems().Add(
+          "config.json quantizes {} differently from {}, with which it is fused",
+          tensors_.Name(module), tensors_.Name(parts.front().first));
     }
     if (bias) linear.biases.push_back(tensors_.Want(module + ".bias", {outputs}));
     if (quantization && quantization->packed) {
@@ -226,7 +227,7 @@ LinearTensors LinearFinder::FindStacked(const std::string& module, int64_t outpu
   } else {
     if (linear.quantization && expert == 0) {
       tensors_.problems().Add(
-          "config.json quantizes {}, whose experts lie in one tensor: of these MXFP4 is read",
+          "config.json quantizes {}, whose experts lie in one tensor: expected MXFP4 there",
           tensors_.Name(module));
     }
     linear.transposed = mlp.transposed;

@@ -315,8 +315,8 @@ InputQuantization Packer::Input(const LinearTensors& tensors) {
   const InputQuantization joint = JoinInputs(parts);
   if (hooks_.warn && std::ranges::count(parts, joint) != std::ssize(parts)) {
     hooks_.warn(
-        fmt::format("tensor {} and those of the layers with which it is fused differ: the "
-                    "input of all is quantized by the scale {}, which covers them",
+        fmt::format("tensor {} differs from those of the layers that it is fused with: all of "
+                    "their inputs are quantized with the scale {}, which covers them",
                     tensors.input_scales.front()->name, joint.scale));
   }
   return joint;
@@ -435,7 +435,7 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
   if (!spec_.tied_head || head == nullptr || !hooks_.warn) return;
   if (!std::ranges::equal(head->bytes, embedding.bytes)) {
     hooks_.warn(
-        fmt::format("tensor {} differs from {}, but {} ties them: the latter is used for both",
+        fmt::format("tensor {} differs from {}, but {} ties them: using the latter for both",
                     head->name, embedding.name, spec_.described_by));
   }
   source_.Release(*head);

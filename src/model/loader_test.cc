@@ -104,7 +104,7 @@ TEST(LoaderTest, ReportsEverythingThatIsWrongAtOnce) {
   source.Add("visual.patch", DType::kBF16, {3});
   EXPECT_THAT(
       Refusal(spec, source),
-      AllOf(HasSubstr("not a llama model"), HasSubstr("10 problems"),
+      AllOf(HasSubstr("not the llama model"), HasSubstr("10 problems"),
             HasSubstr("missing tensor model.layers.1.self_attn.q_proj.weight, expected [16, 16]"),
             HasSubstr("missing tensor model.layers.0.self_attn.v_proj.bias, expected [8]"),
             HasSubstr("missing tensor model.norm.weight, expected [16]"),
@@ -142,7 +142,7 @@ TEST(LoaderTest, AConfigThatDescribesMillionsOfTensorsIsRefusedByTheirNumber) {
   const std::string message = Refusal(spec, source);
   // Each layer has 3 tensors for 512 experts, the router, q, k, v, o and two norms. Embedding, norm
   // and head follow.
-  EXPECT_THAT(message, HasSubstr("of 4096 layers of 512 experts, which takes 6320131 tensors, and "
+  EXPECT_THAT(message, HasSubstr("of 4096 layers of 512 experts, which has 6320131 tensors, but "
                                  "the checkpoint has 1"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
 }
@@ -253,7 +253,7 @@ TEST(LoaderTest, AHeadThatDiffersFromTheEmbeddingThatItIsTiedToIsToldOf) {
   source.Add("lm_head.weight", DType::kF32, {11, 16});
   EXPECT_THAT(warnings(source),
               testing::ElementsAre("tensor lm_head.weight differs from model.embed_tokens.weight, "
-                                   "but config.json ties them: the latter is used for both"));
+                                   "but config.json ties them: using the latter for both"));
 }
 
 TEST(LoaderTest, ProgressReachesTheTotal) {

@@ -108,8 +108,8 @@ void Resolver::LatentHeads(const std::string& module, LatentTensors& latent) {
   if (whole == nullptr || whole->shape != whole_shape) return;
   if (!whole->dtype || spec_.quantization.Find(tensors_.Name(module)) != nullptr) {
     tensors_.problems().Add(
-        "tensor {} has type {}, expected F32, F16 or BF16, as its heads are split", whole->name,
-        whole->dtype_name);
+        "tensor {} has type {}, expected F32, F16 or BF16, because its heads are split",
+        whole->name, whole->dtype_name);
     return;
   }
   for (int64_t head = 0; head < spec_.heads; ++head) {
@@ -296,7 +296,7 @@ void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
   const std::string experts =
       spec.mlp.experts > 0 ? fmt::format(" of {} experts", spec.mlp.experts) : "";
   Throw(ErrorKind::kFormat,
-        "{} describes a {} model of {} layers{}, which takes {} tensors, and the checkpoint has {}",
+        "{} describes a {} model of {} layers{}, which has {} tensors, but the checkpoint has {}",
         spec.described_by, spec.family, spec.layers, experts, wanted, found);
 }
 
@@ -304,10 +304,9 @@ ModelTensors Resolver::Resolve() {
   RefuseOtherSize(spec_, source_);
   ModelTensors tensors = FindAll();
   ReportUnexpected();
-  tensors_.problems().ThrowIfAny(ErrorKind::kFormat,
-                                 fmt::format("this checkpoint is not a {} model as its {} "
-                                             "describes it",
-                                             spec_.family, spec_.described_by));
+  tensors_.problems().ThrowIfAny(
+      ErrorKind::kFormat, fmt::format("this checkpoint is not the {} model that its {} describes",
+                                      spec_.family, spec_.described_by));
   tensors.int8 = linears_.int8();
   tensors.packed = linears_.packed();
   tensors.slices = std::move(tensors_.slices());

@@ -421,7 +421,7 @@ TEST(PackedCheckpoint, SymmetricZeroPointsAreWhatTheyAre) {
   EXPECT_THAT(
       Refusal(ErrorKind::kFormat, model),
       HasSubstr("tensor model.layers.1.mlp.up_proj.qzeros: group 0 of output 19 has the zero "
-                "point 1, expected 8, as config.json says that weights are symmetric"));
+                "point 1, expected 8, because config.json says that weights are symmetric"));
 }
 
 TEST(PackedCheckpoint, GroupsDivideTheInputs) {
@@ -461,7 +461,7 @@ TEST(PackedCheckpoint, ScalesOfAnOutputAreNotTooFarApart) {
   }
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { load(1.0f, 1e-11f); }),
               HasSubstr("tensor " + scales +
-                        ": the scales of output 3, 1.0004442e-11 and others, are too far apart"));
+                        ": the scales of output 3, such as 1.0004442e-11, are too far apart"));
 }
 
 }  // namespace

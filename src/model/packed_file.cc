@@ -113,7 +113,8 @@ Buffer PackedReader::Take(std::string_view name, int64_t bytes) {
   const PackedPart* const next = next_ < file_.parts().size() ? &file_.parts()[next_] : nullptr;
   if (next == nullptr || next->name != name || next->bytes != bytes) {
     Throw(
-        ErrorKind::kFormat, "{}: of another model: expected {} of {} bytes, found {}",
+        ErrorKind::kFormat,
+        "{}: the packed copy of another model: expected {} of {} bytes, found {}",
         QuoteUnlessPlain(file_.path()), Quote(name), bytes,
         next == nullptr ? "nothing more" : fmt::format("{} of {}", Quote(next->name), next->bytes));
   }
@@ -130,7 +131,7 @@ Weight PackedReader::Read(Weight weight, bool has_bias) {
     const std::vector<float> numbers = Read(InputOf(name), 2);
     input.scale = numbers[0];
     if (!(std::abs(numbers[1]) <= 128)) {
-      Throw(ErrorKind::kFormat, "{}: {} is quantized with the zero point {}",
+      Throw(ErrorKind::kFormat, "{}: {} has the zero point {}, expected -128 to 128",
             QuoteUnlessPlain(file_.path()), Quote(name), numbers[1]);
     }
     input.zero_point = static_cast<int32_t>(numbers[1]);
@@ -154,7 +155,8 @@ std::vector<float> PackedReader::Read(std::string_view name, int64_t count) {
 
 void PackedReader::Finish() const {
   if (next_ == file_.parts().size()) return;
-  Throw(ErrorKind::kFormat, "{}: of another model: expected no more, found {}",
+  Throw(ErrorKind::kFormat,
+        "{}: the packed copy of another model: expected no further part, found {}",
         QuoteUnlessPlain(file_.path()), Quote(file_.parts()[next_].name));
 }
 

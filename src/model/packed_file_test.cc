@@ -86,8 +86,9 @@ TEST(PackedWeights, EveryNumberOfAWeightComesBack) {
   weight = reader.Read(std::move(asked), /*has_bias=*/false);
   EXPECT_THAT(weight.row_sums, ElementsAre(8, 9));
   EXPECT_TRUE(weight.bias.empty());
-  EXPECT_EQ(ErrorOf(ErrorKind::kFormat, [&] { reader.Finish(); }),
-            file.path() + ": of another model: expected no more, found \"norm\"");
+  EXPECT_EQ(
+      ErrorOf(ErrorKind::kFormat, [&] { reader.Finish(); }),
+      file.path() + ": the packed copy of another model: expected no further part, found \"norm\"");
   EXPECT_THAT(reader.Read("norm", 2), ElementsAre(5, 6));
   reader.Finish();
 }
@@ -102,10 +103,10 @@ TEST(PackedWeights, RefuseAZeroPointThatIsNone) {
       writer.Write("w input", std::vector<float>{0.5f, zero_point});
     });
     PackedReader reader(file);
-    EXPECT_EQ(
-        ErrorOf(ErrorKind::kFormat,
-                [&] { reader.Read(Int8Weight({.kind = InputScale::kStatic}), false); }),
-        fmt::format("{}: \"w\" is quantized with the zero point {}", file.path(), zero_point));
+    EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
+                      [&] { reader.Read(Int8Weight({.kind = InputScale::kStatic}), false); }),
+              fmt::format("{}: \"w\" has the zero point {}, expected -128 to 128", file.path(),
+                          zero_point));
   }
 }
 
@@ -120,20 +121,22 @@ TEST(PackedWeights, AreOfTheModelOrRefused) {
         R"("num_key_value_heads":2,"attention_bias":true,"tie_word_embeddings":true)"}) {
     const DecoderSpec described = SmallSpecOf("llama", other);
     EXPECT_THAT(Refusal(path, described, FakeWeights(described)),
-                HasSubstr("packed: of another model: expected "))
+                HasSubstr("packed: the packed copy of another model: expected "))
         << other;
   }
   for (const int64_t layers : {1, 3}) {
     DecoderSpec described = spec;
     described.layers = layers;
     EXPECT_THAT(Refusal(path, described, FakeWeights(described)),
-                HasSubstr("packed: of another model: expected "))
+                HasSubstr("packed: the packed copy of another model: expected "))
         << layers;
   }
   EXPECT_THAT(Refusal(path, spec, source, DType::kI8), HasSubstr("of another model: expected"));
-  EXPECT_THAT(Refusal(path, spec, FakeWeights(spec, DType::kBF16)),
-              HasSubstr("packed: of another model: expected \"model.embed_tokens.weight\" of 352 "
-                        "bytes, found \"model.embed_tokens.weight\" of 704"));
+  EXPECT_THAT(
+      Refusal(path, spec, FakeWeights(spec, DType::kBF16)),
+      HasSubstr(
+          "packed: the packed copy of another model: expected \"model.embed_tokens.weight\" of 352 "
+          "bytes, found \"model.embed_tokens.weight\" of 704"));
 }
 
 // A read beyond an end is refused before it happens.

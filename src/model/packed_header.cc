@@ -131,8 +131,7 @@ class Reader {
     return value.get<T>();
   }
   [[noreturn]] void Refuse(std::string_view name) const {
-    Throw(ErrorKind::kFormat, "{}: what it says of itself: \"{}\" makes no sense", file_name_,
-          name);
+    Throw(ErrorKind::kFormat, "{}: header: the value of \"{}\" is invalid", file_name_, name);
   }
 
   const std::string& file_name_;
@@ -176,24 +175,22 @@ PackedHeader ParsePackedHeader(std::span<const std::byte> file, const std::strin
   }
   std::memcpy(&version, file.data() + kMagic.size(), sizeof(version));
   if (version != PackedHeader::kVersion) {
-    Throw(ErrorKind::kUnsupported,
-          "{}: packed in version {} of the layout, and this program has {}", file_name, version,
-          PackedHeader::kVersion);
+    Throw(ErrorKind::kUnsupported, "{}: packed in version {} of the layout, expected version {}",
+          file_name, version, PackedHeader::kVersion);
   }
   End end;
   std::memcpy(&end, file.data() + file.size() - sizeof(end), sizeof(end));
   const uint64_t room = file.size() - PackedHeader::kAlignment - sizeof(end);
   if (std::string_view(end.magic, sizeof(end.magic)) != kMagic || end.json_bytes > room ||
       end.json_bytes > kMaxJsonBytes) {
-    Throw(ErrorKind::kFormat, "{}: cut short, or its end is damaged", file_name);
+    Throw(ErrorKind::kFormat, "{}: cut short or damaged at its end", file_name);
   }
   const size_t parts_end = file.size() - sizeof(end) - end.json_bytes;
   const std::string_view json = text.substr(parts_end, end.json_bytes);
   if (Checksum(Bytes(json)) != end.checksum) {
-    Throw(ErrorKind::kFormat, "{}: damaged: what it says of itself has another checksum",
-          file_name);
+    Throw(ErrorKind::kFormat, "{}: damaged: its header has another checksum", file_name);
   }
-  const std::string what = file_name + ": what it says of itself";
+  const std::string what = file_name + ": header";
   return Reader(file_name, static_cast<int64_t>(parts_end))
       .Read(ParseOrderedJson(json, what, {.max_values = kMaxValues}));
 }

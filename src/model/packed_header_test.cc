@@ -68,7 +68,7 @@ TEST(PackedHeader, RefusesOtherFilesAndVersions) {
   file[8] = std::byte{9};
   EXPECT_TRUE(BeginsAsPacked(file));
   EXPECT_EQ(Refusal(file, ErrorKind::kUnsupported),
-            "f: packed in version 9 of the layout, and this program has 2");
+            "f: packed in version 9 of the layout, expected version 2");
   file[0] = std::byte{'x'};
   EXPECT_FALSE(BeginsAsPacked(file));
   EXPECT_EQ(Refusal(file), "f: not a packed copy of a model");
@@ -82,7 +82,7 @@ TEST(PackedHeader, RefusesOneThatIsCutShort) {
   }
   std::vector<std::byte> longer = file;
   longer.push_back({});
-  EXPECT_THAT(Refusal(longer), HasSubstr("f: cut short, or its end is damaged"));
+  EXPECT_THAT(Refusal(longer), HasSubstr("f: cut short or damaged at its end"));
 }
 
 TEST(PackedHeader, NoticesEveryFlippedBit) {
@@ -120,22 +120,21 @@ TEST(PackedHeader, RefusesWhatMakesNoSense) {
                             R"(["a",4096,1e1,1],["c",8192,5000,3])",   // no integer
                             R"([1,4096,10,1],["c",8192,5000,3])",      // no name
                             R"(["a",4096,10],["c",8192,5000,3])", R"(7)", R"({"a":[]})"}) {
-    EXPECT_EQ(refusal("", parts), "f: what it says of itself: \"parts\" makes no sense") << parts;
+    EXPECT_EQ(refusal("", parts), "f: header: the value of \"parts\" is invalid") << parts;
   }
   const auto source = [](const char* bytes) {
     return fmt::format(R"({{"name":"a","bytes":{},"modified_ns":0,"changed_ns":0,"checksum":0}})",
                        bytes);
   };
   for (const char* bytes : {"-9223372036854775809", "9223372036854775808", "1.5", "\"1\""}) {
-    EXPECT_EQ(refusal(source(bytes), right), "f: what it says of itself: \"bytes\" makes no sense")
+    EXPECT_EQ(refusal(source(bytes), right), "f: header: the value of \"bytes\" is invalid")
         << bytes;
   }
-  EXPECT_EQ(refusal("1", right), "f: what it says of itself: \"name\" makes no sense");
-  EXPECT_EQ(Refusal(FileOf(Example(), "[]")),
-            "f: what it says of itself: \"godwit\" makes no sense");
+  EXPECT_EQ(refusal("1", right), "f: header: the value of \"name\" is invalid");
+  EXPECT_EQ(Refusal(FileOf(Example(), "[]")), "f: header: the value of \"godwit\" is invalid");
   EXPECT_EQ(Refusal(FileOf(Example(), R"({"godwit":"1"})")),
-            "f: what it says of itself: \"weights\" makes no sense");
-  EXPECT_THAT(Refusal(FileOf(Example(), "{")), HasSubstr("f: what it says of itself"));
+            "f: header: the value of \"weights\" is invalid");
+  EXPECT_THAT(Refusal(FileOf(Example(), "{")), HasSubstr("f: header"));
 }
 
 }  // namespace

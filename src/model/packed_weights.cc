@@ -96,7 +96,7 @@ std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
   std::set<std::string> roundings;
   for (const PackedTensors* part : PackedPartsOf(tensors)) {
     if (part->scales.dtype == DType::kF32 || part->nested) {
-      roundings.insert("scales, which are f32, to f16: by 1/2048 at most");
+      roundings.insert("f32 scales to f16: by at most 1/2048");
     }
     if (LevelsOf(part->format).empty()) continue;
     const float error = LevelsInMemory(part->format).error;
@@ -123,10 +123,9 @@ void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t ro
     const float exact = scale / factor;
     constexpr float kMostError = 0x1p-11f;
     if (std::fabs(ToFloat(ToF16(exact)) - exact) > kMostError * std::fabs(exact)) {
-      Throw(
-          ErrorKind::kUnsupported,
-          "tensor {}: the scales of output {}, {} and others, are too far apart to be held as f16",
-          tensors.scales.name, row, scale / unit);
+      Throw(ErrorKind::kUnsupported,
+            "tensor {}: the scales of output {}, such as {}, are too far apart for f16",
+            tensors.scales.name, row, scale / unit);
     }
     scale = exact;
   }

@@ -53,7 +53,7 @@ int32_t ZeroPointOf(const TensorInfo& tensor) { return static_cast<int8_t>(tenso
 
 void CheckRowOrder(const TensorInfo& tensor) {
   const auto order = std::to_integer<int>(tensor.bytes[0]);
-  if (order != 0) RefuseElement(tensor, 0, order, "0, which is row after row");
+  if (order != 0) RefuseElement(tensor, 0, order, "0, which means row after row");
 }
 
 InputQuantization JoinInputs(std::span<const InputQuantization> parts) {

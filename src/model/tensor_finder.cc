@@ -25,7 +25,7 @@ bool HasType(const TensorInfo& tensor, Content content) {
 std::string_view ExpectedType(const TensorInfo& found, Content content) {
   switch (content) {
     case Content::kQuantized:
-      return "I8, as config.json quantizes it";
+      return "I8, because config.json quantizes it";
     case Content::kRowOrder:
     case Content::kBytes:
       return "U8";
@@ -36,7 +36,8 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
     case Content::kShape:
       return "I64";
     case Content::kFloats:
-      if (found.dtype == DType::kI8) return "F32, F16 or BF16, as config.json does not quantize it";
+      if (found.dtype == DType::kI8)
+        return "F32, F16 or BF16, because config.json does not quantize it";
       return "F32, F16 or BF16";
     case Content::kScale:
       return "F32, F16 or BF16";

@@ -31,9 +31,9 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"scale_embedding", "[false]", "factor on the embeddings"},
     {"residual_multiplier", "[1]", "factor on the residual branches"},
     {"scale_depth", "[]", "factor on the residual branches"},
-    {"attention_multiplier", "[]", "scale of the attention scores of their own"},
-    {"softmax_scale", "[]", "scale of the attention scores of their own"},
-    {"query_pre_attn_scalar", "[]", "scale of the attention scores of their own"},
+    {"attention_multiplier", "[]", "separate scale of the attention scores"},
+    {"softmax_scale", "[]", "separate scale of the attention scores"},
+    {"query_pre_attn_scalar", "[]", "separate scale of the attention scores"},
     {"scale_attn_weights", "[true]", "attention without a scale"},
     {"scale_attn_by_inverse_layer_idx", "[false]", "scale of the attention scores by layer"},
     {"attn_temperature_tuning", "[false, 0]", "scale of the attention scores by position"},
@@ -46,7 +46,7 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"clip_qkv", "[]", "bound on queries, keys and values"},
     {"swiglu_limit", "[]", "bound inside the MLP"},
     // Experts: Qwen3
-    {"norm_topk_prob", "[true]", "shares of experts that are less than 1 together"},
+    {"norm_topk_prob", "[true]", "shares of experts that add up to less than 1"},
     {"decoder_sparse_step", "[1]", "layers without experts"},
     {"mlp_only_layers", "[]", "layers without experts"},
     // Visible tokens: Gemma, Llama 4, SmolLM3, Qwen2.5-1M
@@ -81,8 +81,8 @@ constexpr FunctionKey kFunctionKeys[] = {
     // Blocks: StableLM, Falcon, OPT
     {"use_parallel_residual", "[false]", "attention and MLP side by side"},
     {"parallel_attn", "[false]", "attention and MLP side by side"},
-    {"apply_residual_connection_post_layernorm", "[false]", "residual branches behind the norms"},
-    {"do_layer_norm_before", "[true]", "norms behind the blocks"},
+    {"apply_residual_connection_post_layernorm", "[false]", "residual branches after the norms"},
+    {"do_layer_norm_before", "[true]", "norms after the blocks"},
     // Tensors of unread biases are reported as unexpected anyway.
     {"attention_bias", "[false]", "choice of biases in attention", Otherwise::kWarned},
     {"mlp_bias", "[false]", "choice of biases in the MLP", Otherwise::kWarned},
@@ -113,14 +113,14 @@ constexpr FunctionKey kForeignKeys[] = {
     {"num_local_experts", "[0, 1]", "experts"},
     {"num_experts", "[0, 1]", "experts"},
     {"moe_num_experts", "[0, 1]", "experts"},
-    {"n_shared_experts", "[0]", "experts that every token meets"},
-    {"num_shared_expert", "[0]", "experts that every token meets"},
-    {"num_shared_experts", "[0]", "experts that every token meets"},
-    {"moe_num_shared_experts", "[0]", "experts that every token meets"},
-    {"shared_intermediate_size", "[0]", "experts that every token meets"},
-    {"shared_expert_intermediate_size", "[0]", "experts that every token meets"},
+    {"n_shared_experts", "[0]", "experts that every token uses"},
+    {"num_shared_expert", "[0]", "experts that every token uses"},
+    {"num_shared_experts", "[0]", "experts that every token uses"},
+    {"moe_num_shared_experts", "[0]", "experts that every token uses"},
+    {"shared_intermediate_size", "[0]", "experts that every token uses"},
+    {"shared_expert_intermediate_size", "[0]", "experts that every token uses"},
     {"first_k_dense_replace", "[0]", "layers without experts"},
-    {"n_group", "[1]", "experts that are chosen by groups"},
+    {"n_group", "[1]", "experts chosen by groups"},
     {"scoring_func", R"(["softmax"])", "shares of experts that are no softmax"},
     {"routed_scaling_factor", "[1]", "factor on the shares of experts"},
     // Blocks: Gemma 3n, DeciLM, MiniCPM
@@ -130,8 +130,8 @@ constexpr FunctionKey kForeignKeys[] = {
     // Beside a decoder: T5, Qwen2-VL, Qwen2-Audio
     {"is_encoder_decoder", "[false]", "an encoder"},
     {"encoder_layers", "[0]", "an encoder"},
-    {"vision_config", "[]", "a part that sees"},
-    {"audio_config", "[]", "a part that hears"},
+    {"vision_config", "[]", "a vision encoder"},
+    {"audio_config", "[]", "an audio encoder"},
 };
 
 // The object and key of `key`, which may name a part of an object. null if the object is absent.
@@ -149,7 +149,7 @@ Place Locate(const HfConfig& config, std::string_view key) {
 }
 
 std::string Ignored(const HfConfig& fields, std::string_view key, const DecoderSpec& spec) {
-  return fmt::format("{} is ignored: nothing in a {} model reads it", fields.Spell(key),
+  return fmt::format("{} is ignored, because {} models do not use it", fields.Spell(key),
                      spec.family);
 }
 
@@ -159,12 +159,12 @@ void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& k
   fields.Disregard(key);  // it is reported here, or need not be
   if (fields.IsAmong(key, known.neutral)) return;
   if (known.otherwise == Otherwise::kWarned) {
-    spec.warnings.push_back(fmt::format("{} is ignored, as transformers does: {} models have no {}",
+    spec.warnings.push_back(fmt::format("{} is ignored, as in transformers: {} models have no {}",
                                         fields.Spell(key), spec.family, known.meaning));
   } else {
     const std::string_view values = known.neutral.substr(1, known.neutral.size() - 2);
     fields.Refuse(key,
-                  fmt::format("{}none, as {} models have no {}",
+                  fmt::format("{}none, because {} models have no {}",
                               values.empty() ? "" : fmt::format("{} or ", values), spec.family,
                               known.meaning),
                   ErrorKind::kUnsupported);

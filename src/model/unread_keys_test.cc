@@ -86,9 +86,9 @@ TEST(UnreadKeysTest, AnotherFunctionIsRefusedWithItsValue) {
     const std::string message =
         ErrorOf(ErrorKind::kUnsupported, [&] { With(fmt::format(R"("{}":{})", c.key, c.other)); });
     const std::string found = c.other.starts_with('[') ? "a list of 2 values" : c.other;
-    EXPECT_THAT(message,
-                AllOf(HasSubstr("config.json: " + c.key + ": expected "),
-                      HasSubstr("none, as llama models have no "), HasSubstr(", found " + found)));
+    EXPECT_THAT(message, AllOf(HasSubstr("config.json: " + c.key + ": expected "),
+                               HasSubstr("none, because llama models have no "),
+                               HasSubstr(", found " + found)));
   }
 }
 
@@ -102,7 +102,7 @@ TEST(UnreadKeysTest, WhatTransformersIgnoresTooIsWarnedOf) {
     }
     EXPECT_THAT(With(fmt::format(R"("{}":{})", c.key, c.other)).warnings,
                 ElementsAre(AllOf(HasSubstr("config.json: " + c.key + ": "),
-                                  HasSubstr("is ignored, as transformers does: llama models have "
+                                  HasSubstr("is ignored, as in transformers: llama models have "
                                             "no "))));
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
@@ -139,8 +139,8 @@ TEST(UnreadKeysTest, RopeScalingHasNothingThatNobodyReads) {
               IsEmpty());
   EXPECT_THAT(
       With(yarn + R"(,"finetuned":true,"unknown":null})").warnings,
-      ElementsAre("config.json: rope_scaling.finetuned: true is ignored: nothing in a llama model "
-                  "reads it"));
+      ElementsAre("config.json: rope_scaling.finetuned: true is ignored, because llama models do "
+                  "not use it"));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { With(yarn + R"(,"attn_factor":1.2})"); }),
               HasSubstr("config.json: rope_scaling.attn_factor: expected 1 or none"));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,

@@ -12,13 +12,13 @@ CalibrationText CutTokens(std::span<const int32_t> text, std::span<const int32_t
   const int64_t total = std::ssize(text);
   if (total < kFewestTokens) {
     Throw(ErrorKind::kInput,
-          "the calibration text has {} tokens, expected at least {}: what they do not show would "
-          "not be provided for",
-          total, kFewestTokens);
+          "the calibration text has {} tokens, expected at least {}: give a longer text", total,
+          kFewestTokens);
   }
   const int64_t length = options.seq_len - std::ssize(frame);
   if (length < 1) {
-    Throw(ErrorKind::kInput, "pieces of {} tokens, expected more than the {} that frame a text",
+    Throw(ErrorKind::kInput,
+          "pieces of {} tokens: expected more than the {} leading tokens of a text",
           options.seq_len, frame.size());
   }
   CalibrationText result;
@@ -40,7 +40,7 @@ CalibrationText CutTokens(std::span<const int32_t> text, std::span<const int32_t
 CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tokenizer,
                                    std::string_view text, const CalibrationOptions& options) {
   if (options.seq_len > spec.max_context) {
-    Throw(ErrorKind::kInput, "pieces of {} tokens, and the model was made for up to {}",
+    Throw(ErrorKind::kInput, "pieces of {} tokens are too long: the model was made for up to {}",
           options.seq_len, spec.max_context);
   }
   auto frame = LeadingTokens([&](std::string_view part, bool add_special_tokens) {

@@ -95,7 +95,7 @@ TEST(CutCalibrationText, NoLongerThanTheContext) {
                         CutCalibrationText(spec, FakeTokenizer(), std::string(2000, 'a'),
                                            {.samples = 1, .seq_len = 65});
                       }),
-              HasSubstr("pieces of 65 tokens, and the model was made for up to 64"));
+              HasSubstr("pieces of 65 tokens are too long: the model was made for up to 64"));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
     for (int64_t lane = 0; lane < count; ++lane) {
       read(begin + lane, work.row());
       if (std::isnan(exec.kernels.largest_magnitude(work.row().data(), columns))) {
-        Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which no integer is",
+        Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which cannot be quantized",
               name);
       }
       work.Scale(lane, importance);

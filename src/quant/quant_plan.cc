@@ -28,8 +28,8 @@ class LayerPatterns {
     for (const std::string& name : names) (Matches(name) ? matched : other) = &name;
     if (matched != nullptr && other != nullptr) {
       Throw(ErrorKind::kInput,
-            "{} is to {} but not {}, and the two are computed as one: both or none", *matched,
-            treatment_, *other);
+            "{} would {} but not {}, and the two are computed together: name both or neither",
+            *matched, treatment_, *other);
     }
     return matched != nullptr;
   }
@@ -37,9 +37,8 @@ class LayerPatterns {
   void RefuseUnused() const {
     for (const auto& [pattern, used] : used_) {
       if (!used) {
-        Throw(ErrorKind::kInput,
-              "no linear layer that would be quantized is called {}: none can {}", Quote(pattern),
-              treatment_);
+        Throw(ErrorKind::kInput, "no quantized linear layer is called {}, so none can {}",
+              Quote(pattern), treatment_);
       }
     }
   }
@@ -72,11 +71,10 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
                            const std::vector<std::string>& keep,
                            const std::vector<std::string>& int8) {
   if (spec.transposed) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "a {} checkpoint stores its matrices as [inputs, outputs], and formats of int8 checkpoints "
-        "are for [outputs, inputs]: it can be quantized while loading",
-        spec.family);
+    Throw(ErrorKind::kUnsupported,
+          "a {} checkpoint stores its matrices as [inputs, outputs], which formats of int8 "
+          "checkpoints do not support: quantize it while loading, with --weights int8",
+          spec.family);
   }
   QuantPlan plan;
   LayerPatterns kept(keep, "stay in float"), of_8_bits(int8, "have 8 bits");
@@ -102,7 +100,7 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   std::erase_if(plan.smooth.groups, [&](const SmoothGroup& group) {
     const bool useful = std::ranges::any_of(
         group.linears, [&](const LinearTensors* linear) { return quantized.contains(linear); });
-    if (!useful) plan.smooth.left_out.push_back({group.name, "what reads it stays in float"});
+    if (!useful) plan.smooth.left_out.push_back({group.name, "the layers after it stay in float"});
     return !useful;
   });
   return plan;

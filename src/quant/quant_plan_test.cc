@@ -59,7 +59,7 @@ TEST(Plan, KeepsWhatPatternsName) {
 TEST(Plan, FusedLayersAreKeptTogether) {
   const TestModel model;
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Plan(model, {"*.k_proj"}); }),
-              HasSubstr("model.layers.0.self_attn.k_proj is to stay in float but not "
+              HasSubstr("model.layers.0.self_attn.k_proj would stay in float but not "
                         "model.layers.0.self_attn.v_proj"));
 }
 
@@ -76,8 +76,8 @@ TEST(Plan, EightBitsForWhatPatternsName) {
   EXPECT_EQ(down.SchemeOf(model.tensors.layers[0].mlp.down, four).name, "w8a8");
   EXPECT_EQ(down.SchemeOf(model.tensors.layers[0].mlp.up, four).name, "w4a8");
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { plan("*.k_proj"); }),
-              HasSubstr("k_proj is to have 8 bits but not"));
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { plan("x"); }), HasSubstr("none can have 8 bits"));
+              HasSubstr("k_proj would have 8 bits but not"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { plan("x"); }), HasSubstr("so none can have 8 bits"));
 }
 
 TEST(Plan, MatricesTheOtherWayAreRefused) {

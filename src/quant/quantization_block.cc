@@ -73,7 +73,7 @@ void RefuseQuantized(const HfConfig& config, const std::string& folder) {
   const auto key = QuantizationKey(config);
   if (!key) return;
   Throw(ErrorKind::kUnsupported,
-        "{}: its config.json has a {}: the model is quantized already, expected one in float",
+        "{}: the model is quantized already (its config.json has a {}), expected a float model",
         folder, *key);
 }
 

@@ -114,8 +114,9 @@ TEST(QuantizationBlock, LayersOfEightBitsAreAGroupOfTheirOwn) {
 TEST(RefuseQuantized, ByEitherName) {
   for (const std::string key : {"quantization_config", "compression_config"}) {
     const auto config = HfConfig::Parse("{\"" + key + "\":{}}", "config.json");
-    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { RefuseQuantized(config, "model"); }),
-                testing::HasSubstr("model: its config.json has a " + key));
+    EXPECT_THAT(
+        ErrorOf(ErrorKind::kUnsupported, [&] { RefuseQuantized(config, "model"); }),
+        testing::HasSubstr("model: the model is quantized already (its config.json has a " + key));
   }
   RefuseQuantized(HfConfig::Parse(R"({"quantization_config":null})", "config.json"), "model");
 }

@@ -12,7 +12,8 @@ namespace {
 float Largest(const Exec& exec, std::span<const float> row, std::string_view name) {
   const float largest = exec.kernels.largest_magnitude(row.data(), std::ssize(row));
   if (std::isnan(largest)) {
-    Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which int8 cannot", name);
+    Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which cannot be quantized",
+          name);
   }
   return largest;
 }

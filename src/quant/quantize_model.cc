@@ -41,11 +41,11 @@ void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
   const std::string name = ModuleName(*undivided);
   const auto fits = std::ranges::find_if(
       kGroups, [&](int64_t group) { return FindUndivided(group, plan) == nullptr; });
-  Throw(ErrorKind::kInput, "{} has {} inputs, which groups of {} do not divide: {}", name,
+  Throw(ErrorKind::kInput, "{} has {} inputs, which is no multiple of the group size {}: {}", name,
         undivided->inputs(), scheme.group,
         fits != std::end(kGroups)
             ? fmt::format("try --group-size {}", *fits)
-            : fmt::format("it can have 8 bits, --int8 '*.{}'", LastName(name)));
+            : fmt::format("give it 8 bits with --int8 '*.{}'", LastName(name)));
 }
 
 // Observes the layers' inputs, and smooths, rounds and sets input scales by them.
@@ -103,8 +103,8 @@ ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
                                           options.keep, options.int8)};
   if (options.scheme.is_bitsandbytes() && !plan.plan.unstacked.empty()) {
     Throw(ErrorKind::kUnsupported,
-          "a {} checkpoint stores a matrix of all experts as one tensor, which bitsandbytes leaves "
-          "as it is: another scheme can be written",
+          "a {} checkpoint stores a matrix of all experts as one tensor, which bitsandbytes does "
+          "not quantize: use another scheme",
           model.spec().family);
   }
   CheckGroups(plan.plan, options.scheme);

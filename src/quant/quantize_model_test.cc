@@ -79,7 +79,8 @@ TEST_F(QuantizeModelTest, GroupsThatDoNotFitAreRefusedWithThoseThatDo) {
     options.scheme.group = group;
     return ErrorOf(ErrorKind::kInput, [&] { PlanModel(model_, options); });
   };
-  EXPECT_THAT(message(100), HasSubstr("which groups of 100 do not divide: try --group-size "));
+  EXPECT_THAT(message(100),
+              HasSubstr("which is no multiple of the group size 100: try --group-size "));
 }
 
 TEST_F(QuantizeModelTest, LooksAtTheLayersThatWereChosen) {

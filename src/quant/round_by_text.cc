@@ -64,7 +64,7 @@ GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
   }
   if (unreached > 0 && hooks.warn) {
     hooks.warn(fmt::format(
-        "the text reached {} of the linear layers at no token: they are rounded to the nearest",
+        "no token of the text reached {} of the linear layers: they are rounded to the nearest",
         unreached));
   }
   return rounded;

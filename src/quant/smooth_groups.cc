@@ -29,7 +29,7 @@ class Finder {
         const MlpSpec& mlp = MlpOf(spec_, static_cast<int64_t>(i));
         if (spec_.latent) {
           found_.left_out.push_back(
-              {ModuleName(layer.attention_out), "values are made of a latent vector"});
+              {ModuleName(layer.attention_out), "values are computed from a latent vector"});
         } else {
           ValueGroup(layer);
         }
@@ -94,19 +94,19 @@ void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*
   const std::string reader = ModuleName(*linears.front());
   if (norm.weight == nullptr) {
     found_.left_out.push_back({reader, norm.size == 0
-                                           ? "no norm stands before it"
+                                           ? "it has no norm before it"
                                            : "the norm before it has no gain to divide"});
     return;
   }
   const std::string name = ModuleName(*norm.weight);
   if (spec_.topology == Topology::kPostNorm) {
     // The residual stream reads this norm's output, besides the layers behind the other norm.
-    found_.left_out.push_back({name, "the residual stream goes through this norm, too"});
+    found_.left_out.push_back({name, "the residual stream also passes through this norm"});
     return;
   }
   if (spec_.norm_gain_less_one) {
     // A quotient - 1 would be rounded in the type of the gain - 1, and no factor leaves it exact.
-    found_.left_out.push_back({name, "its gain is stored less 1, which cannot be divided"});
+    found_.left_out.push_back({name, "its gain is stored minus 1, which cannot be divided"});
     return;
   }
   SmoothGroup group{

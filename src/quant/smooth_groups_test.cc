@@ -76,13 +76,13 @@ TEST(SmoothGroups, WhatCannotBeDividedIsLeftOut) {
   EXPECT_THAT(OfGolden("gemma3_text/pattern", SmoothKind::kNorm).groups, IsEmpty());
   EXPECT_THAT(
       reasons("gemma3_text/pattern"),
-      ElementsAre("model.layers.0.input_layernorm: its gain is stored less 1, which cannot be "
+      ElementsAre("model.layers.0.input_layernorm: its gain is stored minus 1, which cannot be "
                   "divided",
-                  "model.layers.0.pre_feedforward_layernorm: its gain is stored less 1, which "
+                  "model.layers.0.pre_feedforward_layernorm: its gain is stored minus 1, which "
                   "cannot be divided"));
   EXPECT_THAT(reasons("olmo2/mha"),
-              ElementsAre("model.layers.0.self_attn.q_proj: no norm stands before it",
-                          "model.layers.0.mlp.gate_proj: no norm stands before it"));
+              ElementsAre("model.layers.0.self_attn.q_proj: it has no norm before it",
+                          "model.layers.0.mlp.gate_proj: it has no norm before it"));
   EXPECT_THAT(reasons("gpt2/relu"),
               ElementsAre("gpt2: its matrices are stored as [inputs, outputs]"));
   EXPECT_THAT(OfGolden("olmo2/mha", SmoothKind::kAll).groups,
@@ -135,9 +135,10 @@ TEST(SmoothGroups, WhatIsNotLinearIsLeftOut) {
 TEST(SmoothGroups, NormsOnTheResidualStreamAndNormsWithoutGainsAreLeftOut) {
   const Found post_norm = OfGolden("opt/post_norm", SmoothKind::kNorm);
   EXPECT_THAT(post_norm.groups, IsEmpty());
-  EXPECT_THAT(post_norm.left_out[0],
-              "model.decoder.layers.0.self_attn_layer_norm: the residual stream goes through this "
-              "norm, too");
+  EXPECT_THAT(
+      post_norm.left_out[0],
+      "model.decoder.layers.0.self_attn_layer_norm: the residual stream also passes through "
+      "this norm");
   const Found without_gain = OfGolden("opt/norms_without_weights", SmoothKind::kNorm);
   EXPECT_THAT(without_gain.groups, IsEmpty());
   EXPECT_EQ(without_gain.left_out[0],

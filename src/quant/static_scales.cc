@@ -15,8 +15,8 @@ InputMaxima StaticMaxima(const QuantPlan& plan, const Calibration& calibration,
     const auto largest = LargestInputs(*linear, calibration, scalings);
     if (largest.empty()) {
       ThrowWith({ErrorCode::kNeverReached}, ErrorKind::kInput,
-                "no token of the calibration text reaches {}, which needs a fixed scale: a longer "
-                "text is needed, or this layer stays in float",
+                "no token of the calibration text reaches {}, which needs a fixed scale: give a "
+                "longer text, or keep this layer in float",
                 name);
     }
     maxima[name] = std::ranges::max(largest);

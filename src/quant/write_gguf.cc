@@ -129,8 +129,8 @@ class GgufWriter {
     });
     if (!beyond) return;
     Throw(ErrorKind::kUnsupported,
-          "tensor {}: it has a number that {} cannot hold, which takes up to {:g}: --type f32 can, "
-          "if it is one",
+          "tensor {}: a number is out of range for {}, which holds up to {:g}: use --type f32, "
+          "unless it is infinity or NaN",
           tensor.name, tensor.type->name, largest);
   }
 

@@ -33,8 +33,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kJson = "application/json";
 constexpr std::string_view kChats = "/v1/chat/completions";
 constexpr std::string_view kModels = "/v1/models/";  // and a name
-constexpr std::string_view kEnding = "the server is about to end";
-constexpr std::string_view kTooMany = "too many requests are waiting already";
+constexpr std::string_view kEnding = "the server is shutting down";
+constexpr std::string_view kTooMany = "too many requests are waiting: try again later";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
 // The most values of a text of more than a million tokens, given as numbers.
@@ -208,8 +208,8 @@ std::string_view Api::WhyForeign(const HttpRequest& request) const {
   std::string_view origin = request.origin;
   origin.remove_prefix(std::min(origin.find("://"), origin.size()));
   if (!request.origin.empty() && origin != "://" + request.host) {
-    return "pages of other sites may not ask; a server with --allow-origin ORIGIN lets in those of "
-           "that one";
+    return "pages of other sites may not send requests; start the server with --allow-origin "
+           "ORIGIN to allow that site";
   }
   const auto is_named = [&](const std::string& allowed) {
     return allowed.ends_with("://" + request.host);
@@ -218,10 +218,9 @@ std::string_view Api::WhyForeign(const HttpRequest& request) const {
       std::ranges::any_of(options_.origins, is_named)) {
     return "";
   }
-  return "this machine is not known by the name that it was called by (Host): call it localhost, "
-         "or "
-         "127.0.0.1; a server with --allow-origin http://NAME answers to that name, and one with "
-         "--api-key-file to any";
+  return "the host name of this request (Host) is not one of this machine: use localhost or "
+         "127.0.0.1, or start the server with --allow-origin http://NAME for that name, or with "
+         "--api-key-file for any name";
 }
 
 // The key that a request gave. Null: none that is valid. Without keys on the server: an empty one.
@@ -268,8 +267,8 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};
     const bool has_key = !request.authorization.empty() || !request.api_key.empty();
     return refuse(401,
-                  has_key ? "this is none of the keys that the server was given: expected "
-                            "Authorization: Bearer KEY, or X-Api-Key: KEY"
+                  has_key ? "the server does not know this key: expected Authorization: Bearer "
+                            "KEY, or X-Api-Key: KEY"
                           : "a key is needed: Authorization: Bearer KEY, or X-Api-Key: KEY",
                   {&kScheme, 1}, has_key ? "invalid_api_key" : "");
   }
@@ -311,7 +310,7 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
   } catch (const std::bad_alloc&) {
     fail(503, ErrorBody(503, "out of memory", "", words));
   } catch (const std::exception&) {
-    fail(500, ErrorBody(500, "the server failed at this request", "", words));
+    fail(500, ErrorBody(500, "the server failed to answer this request", "", words));
   }
 }
 
@@ -333,8 +332,8 @@ std::string Api::StallOf() const {
   const double still_ms = std::min(workers_.still_ms(), slots_.still_ms());
   if (waiting == 0 || still_ms < options_.stall_ms) return "";
   return fmt::format(
-      "requests do not get through: {} wait, and of the {} that are answered nothing has come for "
-      "{:.0f} s",
+      "the server is stuck: requests waiting {}, running {}, and none has made progress "
+      "for {:.0f} s",
       waiting, workers_.working(), still_ms / 1000);
 }
 
@@ -384,7 +383,7 @@ void Api::OneModel(const Work& work) const {
   work.served.status = 404;
   work.reply.Send(
       404, kJson,
-      ErrorBody(404, fmt::format("there is no such model here, but {}", Quote(options_.model)),
+      ErrorBody(404, fmt::format("this server has another model: {}", Quote(options_.model)),
                 "model_not_found"));
 }
 
@@ -497,8 +496,7 @@ void Api::Tokenize(const Work& work) const {
     CheckFields(body, {"content", "add_special"});
     const Json add_special = body.value("add_special", Json(false));
     if (!body["content"].is_string() || !add_special.is_boolean()) {
-      Throw(ErrorKind::kInput,
-            "expected \"content\" that is text, and \"add_special\" true or false");
+      Throw(ErrorKind::kInput, "expected a text \"content\", and \"add_special\" true or false");
     }
     return std::pair(body["content"].get<std::string>(), add_special.get<bool>());
   });
@@ -514,7 +512,7 @@ void Api::Detokenize(const Work& work) const {
              token.get<uint64_t>() < static_cast<uint64_t>(engine_.vocab_size());
     };
     if (!list.is_array() || !std::ranges::all_of(list, is_token)) {
-      Throw(ErrorKind::kInput, "expected \"tokens\" that are numbers below {}",
+      Throw(ErrorKind::kInput, "expected \"tokens\", a list of numbers below {}",
             engine_.vocab_size());
     }
     return list.get<std::vector<int32_t>>();

@@ -182,7 +182,7 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
   const int64_t most = TheEngine().NewSession({}).limit_tokens();
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
   const auto reply = Post("/v1/completions", {{"prompt", Prompt(1, most + 5)}});
-  EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("ask with \"kv\": \"sinks:4+60\""));
+  EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("send it with \"kv\": \"sinks:4+60\""));
   const Json error = reply->json()["error"];
   EXPECT_EQ(error["code"], "context_length_exceeded");
   EXPECT_EQ(error["n_prompt_tokens"], most + 5);

@@ -37,7 +37,7 @@ TEST_F(ApiTest, ModelsByTheirNames) {
   EXPECT_EQ(Ask("GET", "/v1/models/t%69ny")->json(), list["data"][0]);
   for (const char* const other : {"tin", "tiny%2", "tiny/", "tiny%zz", "%"}) {
     const auto reply = Ask("GET", std::string("/v1/models/") + other);
-    EXPECT_THAT(MessageOf(*reply, 404), HasSubstr("but \"tiny\"")) << other;
+    EXPECT_THAT(MessageOf(*reply, 404), HasSubstr("another model: \"tiny\"")) << other;
     EXPECT_EQ(reply->json()["error"]["code"], "model_not_found");
   }
   EXPECT_EQ(Ask("POST", "/v1/models/tiny")->status(), 405);
@@ -53,10 +53,10 @@ TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
       {"/models", "the nearest is GET /v1/models"},
       {"/v1/models/", "the nearest is GET /v1/models"},
       {"/v1/tokenize", "the nearest is POST /tokenize"},
-      {"/v1/embeddings", "there are no embeddings"},
-      {"/v1/messages/batches", "there are no batches of requests: POST /v1/messages"},
+      {"/v1/embeddings", "embeddings are not supported"},
+      {"/v1/messages/batches", "send several requests to POST /v1/messages"},
       {"/v1/audio/speech", "the model reads and writes text"},
-      {"/api/chat", "the same chat goes to POST /v1/chat/completions"},
+      {"/api/chat", "send this chat to POST /v1/chat/completions"},
       {"", "the nearest is"},
   };
   for (const auto& [path, answer] : near) {
@@ -165,7 +165,7 @@ TEST_F(ApiTest, TokensAndTexts) {
 }
 
 TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
-  EXPECT_THAT(MessageOf(*Ask("GET", "/nothing"), 404), HasSubstr("nothing at this path"));
+  EXPECT_THAT(MessageOf(*Ask("GET", "/nothing"), 404), HasSubstr("unknown path"));
   const auto wrong = Ask("GET", "/v1/completions");
   EXPECT_EQ(MessageOf(*wrong, 405), "expected POST");
   EXPECT_EQ(wrong->headers().at("Allow"), "POST");
@@ -210,7 +210,7 @@ TEST_F(ApiTest, KeysLetIn) {
     return MessageOf(*Ask("GET", "/v1/models", "", key), 401);
   };
   EXPECT_THAT(message(""), HasSubstr("a key is needed"));
-  EXPECT_THAT(message("Bearer third"), HasSubstr("none of the keys"));
+  EXPECT_THAT(message("Bearer third"), HasSubstr("does not know this key"));
   EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer third")->json()["error"]["code"],
             "invalid_api_key");
   EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer first")->status(), 200);
@@ -343,8 +343,9 @@ TEST_F(ApiTest, SaysWhenRequestsDoNotGetThrough) {
     const Json health = Ask("GET", "/health")->json();
     if (stall_ms == 0) {
       EXPECT_EQ(health["status"], "stalled");
-      EXPECT_THAT(std::string(health["message"]), HasSubstr("1 wait, and of the 1 that"));
-      EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("do not get through"));
+      EXPECT_THAT(std::string(health["message"]),
+                  HasSubstr("requests waiting 1, running 1, and none"));
+      EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("the server is stuck"));
     } else {
       EXPECT_EQ(health, Json({{"status", "ok"}}));
       EXPECT_EQ(Ask("GET", "/ready")->status(), 200);
@@ -353,7 +354,7 @@ TEST_F(ApiTest, SaysWhenRequestsDoNotGetThrough) {
     EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("too many"));
     for (const auto& reply : {first, second, third}) reply->GoAway();
     api_->Drain();
-    EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("about to end"));
+    EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("shutting down"));
   }
 }
 

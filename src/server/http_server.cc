@@ -74,10 +74,10 @@ std::optional<Refusal> RefusalOf(const http::fields& header, bool is_old) {
     return Refusal{400, "expected one Host header"};
   }
   if (count(http::field::transfer_encoding) > 0) {
-    if (is_old) return Refusal{400, "Transfer-Encoding is no header of HTTP/1.0"};
+    if (is_old) return Refusal{400, "expected no Transfer-Encoding in HTTP/1.0"};
     if (count(http::field::transfer_encoding) > 1 ||
         !beast::iequals(header[http::field::transfer_encoding], "chunked")) {
-      return Refusal{501, "expected no Transfer-Encoding but chunked"};
+      return Refusal{501, "expected Transfer-Encoding chunked or none"};
     }
   }
   const auto [begin, end] = header.equal_range(http::field::expect);
@@ -85,7 +85,7 @@ std::optional<Refusal> RefusalOf(const http::fields& header, bool is_old) {
     return beast::iequals(field.value(), "100-continue");
   };
   if (!is_old && !std::all_of(begin, end, is_known)) {
-    return Refusal{417, "expected no Expect but 100-continue"};
+    return Refusal{417, "expected Expect 100-continue or none"};
   }
   return std::nullopt;
 }
@@ -347,7 +347,7 @@ class HttpServer::Impl {
       const auto length = parser_->content_length();
       const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
       if (!TakeRoom(length ? *length : most)) {
-        return Refuse(503, "too much is asked at once: come back later");
+        return Refuse(503, "the running requests take too much memory: try again later");
       }
       if (!is_old && parser_->get().count(http::field::expect) > 0) {
         static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -510,7 +510,7 @@ class HttpServer::Impl {
       if (error == http::error::body_limit) {
         return Refuse(413, "the body of the request is too long");
       }
-      Refuse(400, "this is no HTTP request");
+      Refuse(400, "expected an HTTP request");
     }
 
     void Refuse(int status, std::string_view message) {

@@ -173,7 +173,7 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   };
   EXPECT_THAT(
       refused("what?\r\n\r\n"),
-      StartsWith("HTTP/1.1 400 Bad Request\r\n\r\n{\"error\":{\"message\":\"this is no HTTP"));
+      StartsWith("HTTP/1.1 400 Bad Request\r\n\r\n{\"error\":{\"message\":\"expected an HTTP"));
   EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(2000, 'a') + "\r\n\r\n"),
               HasSubstr("431"));
   EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(1'000'000, 'a')), HasSubstr("431"));

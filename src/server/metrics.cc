@@ -56,22 +56,24 @@ void Metrics::Add(const ServedRequest& served) {
 
 std::string Metrics::Text(std::span<const std::pair<std::string_view, int64_t>> gauges) const {
   const std::lock_guard lock(mutex_);
-  std::string text = Head("requests_total", "requests that were answered", "counter");
+  std::string text = Head("requests_total", "answered requests", "counter");
   for (const auto& [request, count] : requests_) {
     text += fmt::format("godwit_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", request.first,
                         request.second, count);
   }
-  text += Counter("requests_left_total", "requests whose answer nobody read to its end", gone_);
+  text += Counter("requests_left_total", "requests whose client left before the end of the answer",
+                  gone_);
   text += Counter("prompt_tokens_total", "tokens of prompts", prompt_tokens_);
-  text +=
-      Counter("cached_tokens_total", "of these, tokens that had been read before", cached_tokens_);
-  text += Counter("disk_tokens_total", "of these, tokens that came from the disk", disk_tokens_);
+  text += Counter("cached_tokens_total", "tokens of prompts that were cached", cached_tokens_);
+  text += Counter("disk_tokens_total", "tokens of prompts that were cached on disk", disk_tokens_);
   text += Counter("output_tokens_total", "tokens of answers", output_tokens_);
-  text += request_seconds_.Text("request_seconds", "from a request to its answer's end");
-  text += first_token_seconds_.Text("first_token_seconds", "until its first token");
-  text += token_seconds_.Text("token_seconds", "between two tokens of an answer, on average");
+  text +=
+      request_seconds_.Text("request_seconds", "seconds from a request to the end of its answer");
+  text +=
+      first_token_seconds_.Text("first_token_seconds", "seconds from a request to its first token");
+  text += token_seconds_.Text("token_seconds", "mean seconds between two tokens of an answer");
   for (const auto& [name, value] : gauges) {
-    text += Head(name, "what is now", "gauge") + fmt::format("godwit_{} {}\n", name, value);
+    text += Head(name, "the current value", "gauge") + fmt::format("godwit_{} {}\n", name, value);
   }
   return text;
 }

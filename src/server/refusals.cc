@@ -19,10 +19,10 @@ struct Elsewhere {
   std::string_view answer;
 };
 constexpr std::string_view kNoEmbeddings =
-    "there are no embeddings: the model writes text, at POST /v1/chat/completions and POST "
-    "/v1/completions; POST /tokenize gives the tokens of one";
+    "embeddings are not supported: the model writes text, with POST /v1/chat/completions and POST "
+    "/v1/completions; POST /tokenize gives the tokens of a text";
 constexpr std::string_view kTextAlone =
-    "there are no pictures, sounds and files: the model reads and writes text, at POST "
+    "pictures, sounds and files are not supported: the model reads and writes text, with POST "
     "/v1/chat/completions";
 constexpr Elsewhere kElsewhere[] = {
     {"/v1/embeddings", kNoEmbeddings},
@@ -34,10 +34,10 @@ constexpr Elsewhere kElsewhere[] = {
     {"/v1/images/", kTextAlone},
     {"/v1/files", kTextAlone},
     {"/v1/messages/batches",
-     "there are no batches of requests: POST /v1/messages one by one, several at a time"},
-    {"/api/chat", "Ollama's API is not there: the same chat goes to POST /v1/chat/completions"},
-    {"/api/generate", "Ollama's API is not there: the same prompt goes to POST /v1/completions"},
-    {"/api/tags", "Ollama's API is not there: the model's name is at GET /v1/models"},
+     "batches are not supported: send several requests to POST /v1/messages at the same time"},
+    {"/api/chat", "Ollama's API is not supported: send this chat to POST /v1/chat/completions"},
+    {"/api/generate", "Ollama's API is not supported: send this prompt to POST /v1/completions"},
+    {"/api/tags", "Ollama's API is not supported: GET /v1/models gives the model's name"},
 };
 
 // The number of parts in which two paths agree, from their ends.
@@ -88,8 +88,7 @@ std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints
     if (path.starts_with(elsewhere.path)) return std::string(elsewhere.answer);
   }
   const Endpoint& nearest = NearestTo(path, endpoints);
-  return fmt::format("there is nothing at this path; the nearest is {} {}", nearest.method,
-                     nearest.path);
+  return fmt::format("unknown path; the nearest is {} {}", nearest.method, nearest.path);
 }
 
 std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defaults) {
@@ -100,16 +99,16 @@ std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defau
   const auto choice = std::ranges::find_if(defaults.kv_choices, forgets);
   if (choice != defaults.kv_choices.end()) {
     advice.push_back(fmt::format(
-        "ask with \"kv\": \"{}\", which keeps its beginning and its last tokens only", *choice));
+        "send it with \"kv\": \"{}\", which keeps only its first and last tokens", *choice));
   } else if (data.learned_positions == 0) {
     constexpr int64_t kSinks = 4;
-    advice.push_back(fmt::format(
-        "let the server run with --kv-choice sinks:{}+{}, which a request may then name "
-        "as \"kv\" to keep its beginning and its last tokens only",
-        kSinks, std::max<int64_t>(1, data.limit - kSinks)));
+    advice.push_back(
+        fmt::format("start the server with --kv-choice sinks:{0}+{1} and send it with \"kv\": "
+                    "\"sinks:{0}+{1}\", which keeps only its first and last tokens",
+                    kSinks, std::max<int64_t>(1, data.limit - kSinks)));
   }
   if (data.found <= data.fits) {
-    advice.push_back(fmt::format("let the server run with -c {}", data.found));
+    advice.push_back(fmt::format("start the server with -c {}", data.found));
   }
   return fmt::format("{}: {}", error.what(), NameList(advice, std::identity(), ", or "));
 }

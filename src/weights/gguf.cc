@@ -111,7 +111,7 @@ class Reader {
 
   void CheckCount(std::string_view what, uint64_t count, uint64_t most, uint64_t least_bytes) {
     if (count > most || count > left() / least_bytes) {
-      Refuse("expected at most {} {}, which is what the format and its {} bytes allow, found {}",
+      Refuse("expected at most {} {} by the format and the {} bytes of the file, found {}",
              std::min(most, left() / least_bytes), what, left(), count);
     }
   }
@@ -166,7 +166,7 @@ class Reader {
     const size_t size = kValueTypes[static_cast<size_t>(value.type)].bytes;
     const size_t least = size == 0 ? sizeof(uint64_t) : size;
     if (value.count > left() / least) {
-      Refuse("{}: expected at most {} elements, as many as the file has bytes for, found {}", what,
+      Refuse("{}: expected at most {} elements, for which the file has bytes, found {}", what,
              left() / least, value.count);
     }
     const size_t begin = at_;

@@ -75,7 +75,7 @@ json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, 
     const double expected = scaling.Divisor(std::pow(theta, -exponent));
     if (!(std::abs(factors[i] - expected) <= 1e-3 * expected)) {
       Throw(ErrorKind::kUnsupported,
-            "{}: tensor {}: expected the factors of Llama 3 by its published numbers, found others",
+            "{}: tensor {}: expected the published factors of Llama 3, found others",
             model.metadata.file_name(), tensor.name);
     }
   }

@@ -51,7 +51,7 @@ void DescribeGranite(const GgufMetadata& metadata, const GgufShape& shape, json&
   RequireWholeRotation(metadata, shape);
   const std::string rotates = metadata.Own("rope.scaling.finetuned");
   if (!metadata.BoolOr(rotates, true)) {
-    metadata.Refuse(rotates, "true, as layers without positions are not supported", "false",
+    metadata.Refuse(rotates, "true, because layers without positions are not supported", "false",
                     ErrorKind::kUnsupported);
   }
   config["attention_bias"] = shape.qkv_bias;

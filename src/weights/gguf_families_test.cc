@@ -158,7 +158,7 @@ TEST(GgufGranite, WhatScalesLogitsDividesThem) {
   EXPECT_EQ(config["attention_multiplier"], 0.25);
   EXPECT_THAT(
       Refusal(ErrorKind::kUnsupported, Model("granite").Bool("granite.rope.scaling.finetuned", 0)),
-      HasSubstr("granite.rope.scaling.finetuned: expected true, as layers without positions"));
+      HasSubstr("granite.rope.scaling.finetuned: expected true, because layers without positions"));
 }
 
 TEST(GgufGranite, ExpertsAreTakenApart) {

@@ -64,7 +64,7 @@ GgufFiles OpenGgufFiles(const fs::path& file) {
     if (count == std::ssize(paths) && number + 1 == std::ssize(parts)) continue;
     metadata.Refuse(
         "split.count and split.no",
-        fmt::format("part {} of {}, as the file's name says", parts.size(), paths.size()),
+        fmt::format("part {} of {}, according to the file's name", parts.size(), paths.size()),
         fmt::format("part {} of {}", number + 1, count));
   }
   GgufFiles all{.files = {}, .metadata = std::move(parts[0].metadata), .tensors = {}};

@@ -49,11 +49,11 @@ TEST(GgufFiles, RefusesPartsThatDoNotFit) {
   EXPECT_THAT(Refusal(ErrorKind::kIo, at("lone-00001-of-00002.gguf")),
               HasSubstr("lone-00002-of-00002.gguf"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("name.gguf")),
-              HasSubstr("expected part 1 of 1, as the file's name says, found part 1 of 2"));
+              HasSubstr("expected part 1 of 1, according to the file's name, found part 1 of 2"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("twin-00001-of-00002.gguf")),
               HasSubstr("tensor \"a\": expected in one part, found in two"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("mixed-00001-of-00002.gguf")),
-              HasSubstr("expected part 2 of 2, as the file's name says, found part 2 of 3"));
+              HasSubstr("expected part 2 of 2, according to the file's name, found part 2 of 3"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("few-00001-of-00001.gguf")),
               HasSubstr("split.tensors.count: expected 1, found 2"));
 }

@@ -76,7 +76,7 @@ class Translator {
     }
     if (!HoldsFloats(tensor)) {
       Throw(ErrorKind::kUnsupported,
-            "{}: tensor {} has type {}, which is not supported; there are F32, F16, BF16, {}",
+            "{}: tensor {} has type {}, which is not supported; supported are F32, F16, BF16, {}",
             tensor.file, Quote(tensor.name), tensor.dtype_name,
             NameList(AllBlockFormats(), &BlockFormat::name));
     }

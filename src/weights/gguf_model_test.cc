@@ -132,7 +132,7 @@ TEST(GgufModel, KnowsTheFrequenciesOfLlama3) {
     EXPECT_EQ(model.model.weights->Names(), std::vector<std::string>{"model.embed_tokens.weight"});
   }
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, with(Llama3Factors(8, 5))),
-              HasSubstr("tensor rope_freqs.weight: expected the factors of Llama 3"));
+              HasSubstr("tensor rope_freqs.weight: expected the published factors of Llama 3"));
   EXPECT_TRUE(Translated(with(Llama3Factors(1, 4))).config["rope_scaling"].is_null());
 }
 
@@ -158,7 +158,7 @@ TEST(GgufModel, RefusesWhatIsNotBuiltByName) {
   type.Tensor("blk.0.ffn_up.weight", {256}, kQ2_K, std::string(84, 'x'));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, type),
               HasSubstr("tensor \"blk.0.ffn_up.weight\" has type Q2_K, which is not supported; "
-                        "there are F32, F16, BF16, Q8_0"));
+                        "supported are F32, F16, BF16, Q8_0"));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, Model().U32("llama.rope.dimension_count", 2)),
               HasSubstr("llama.rope.dimension_count: expected 4, the size of a head"));
 }

@@ -90,13 +90,13 @@ TEST(Gguf, RefusesCountsBeyondTheFile) {
   for (const uint64_t count : {uint64_t{100}, uint64_t{1} << 32, ~uint64_t{0}}) {
     GgufBuilder tensors;
     tensors.tensor_count = count;
-    EXPECT_THAT(Refusal(tensors), HasSubstr("tensors, which is what the format and its"));
+    EXPECT_THAT(Refusal(tensors), HasSubstr("tensors by the format and the"));
     GgufBuilder keys;
     keys.key_count = count;
-    EXPECT_THAT(Refusal(keys), HasSubstr("keys, which is what the format and its"));
+    EXPECT_THAT(Refusal(keys), HasSubstr("keys by the format and the"));
     const std::string list = Raw(uint32_t{8}) + Raw(count);  // of text
     EXPECT_THAT(Refusal(GgufBuilder().RawKey("k", GgufType::kArray, list)),
-                HasSubstr("as many as the file has bytes for"));
+                HasSubstr("for which the file has bytes"));
     EXPECT_THAT(Refusal(GgufBuilder().RawKey("k", GgufType::kString, Raw(count))),
                 HasSubstr("key \"k\": expected"));
   }

@@ -43,15 +43,15 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
   std::vector<std::string> others = OtherWeights(folder);
   const std::string expected = fmt::format("expected {} or {}", kSingle, kIndex);
   if (others.empty()) {
-    Throw(ErrorKind::kIo, "{}: no weights: {}, found no file of weights",
-          QuoteUnlessPlain(folder.native()), expected);
+    Throw(ErrorKind::kIo, "{}: no weights: {}, found neither", QuoteUnlessPlain(folder.native()),
+          expected);
   }
   constexpr size_t kShown = 3;
   const size_t hidden = others.size() > kShown ? others.size() - kShown : 0;
   others.resize(others.size() - hidden);
   Throw(ErrorKind::kUnsupported,
-        "{}: no weights that this build reads: {}, found {}{}; save_pretrained of transformers "
-        "writes them",
+        "{}: no weights in a supported format: {}, found {}{}; save_pretrained of transformers "
+        "converts them",
         QuoteUnlessPlain(folder.native()), expected, fmt::join(others, ", "),
         hidden ? fmt::format(" and {} more", hidden) : "");
 }

@@ -43,7 +43,7 @@ TEST(OpenWeightsTest, SaysWhatIsNotAModelFolder) {
 TEST(OpenWeightsTest, NamesTheWeightsItCannotRead) {
   TempFolder folder;
   folder.Write("config.json", "{}");
-  EXPECT_THAT(Refusal(ErrorKind::kIo, folder.path()), HasSubstr("found no file of weights"));
+  EXPECT_THAT(Refusal(ErrorKind::kIo, folder.path()), HasSubstr("found neither"));
   folder.Write("pytorch_model.bin", "x");
   folder.Write("a.gguf", "x");
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, folder.path()),

@@ -85,7 +85,8 @@ PackedFormat ReadGptq(const HfConfig& config) {
     for (const std::string& rule : dynamic->Keys()) {
       // A rule "-:" leaves layers alone, which their tensors show anyway.
       if (rule.starts_with("-:")) continue;
-      config.Refuse("dynamic", "no bits and groups of single layers", ErrorKind::kUnsupported);
+      config.Refuse("dynamic", "no separate bits or groups for single layers",
+                    ErrorKind::kUnsupported);
     }
   }
   return {.layout = Layout::kGptq,
@@ -139,8 +140,8 @@ void CheckNf4Levels(const TensorInfo& levels) {
   for (size_t i = 0; i < expected.size(); ++i) {
     constexpr float kTolerance = 1e-6f;
     if (std::fabs(found[i] - expected[i]) <= kTolerance) continue;
-    Throw(ErrorKind::kUnsupported, "tensor {}: level {} is {}, expected {}, as of nf4", levels.name,
-          i, found[i], expected[i]);
+    Throw(ErrorKind::kUnsupported, "tensor {}: level {} is {}, expected {} for nf4", levels.name, i,
+          found[i], expected[i]);
   }
 }
 

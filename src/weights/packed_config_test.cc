@@ -177,7 +177,7 @@ TEST(PackedConfigTest, RefusesOtherVariantsByName) {
            {R"("gptq","bits":4,"group_size":64,"is_marlin_format":true)", "is_marlin_format"},
            {R"("gptq","bits":4,"group_size":64,"pack_dtype":"int16")", "pack_dtype"},
            {R"("gptq","bits":4,"group_size":64,"dynamic":{"+:.*down.*":{"bits":8}})",
-            "dynamic: expected no bits and groups of single layers"},
+            "dynamic: expected no separate bits or groups for single layers"},
            {R"("bitsandbytes","load_in_4bit":true)",
             "bnb_4bit_quant_type: expected nf4, found none"},
            {R"("bitsandbytes","load_in_4bit":true,"bnb_4bit_quant_type":"nf4",)"

@@ -208,8 +208,8 @@ void PackedRows::ReadZeros() {
         zeros_[output * groups_ + group] = static_cast<uint8_t>(zero);
       } else if (zero != Centre(format)) {
         Throw(ErrorKind::kFormat,
-              "tensor {}: group {} of output {} has the zero point {}, expected {}, as config.json "
-              "says that weights are symmetric",
+              "tensor {}: group {} of output {} has the zero point {}, expected {}, because "
+              "config.json says that weights are symmetric",
               tensor.name, group, output, zero, Centre(format));
       }
     }

@@ -39,7 +39,7 @@ InputQuantization ReadInput(const HfConfig& arguments) {
   ExpectOneOf(arguments, "strategy", strategy, {"token", "tensor"});
   const bool dynamic = arguments.BoolOr("dynamic", false);
   if (strategy == "token" && !dynamic) {
-    arguments.Refuse("dynamic", "true, as the strategy is token", ErrorKind::kUnsupported);
+    arguments.Refuse("dynamic", "true, because the strategy is token", ErrorKind::kUnsupported);
   }
   return {.kind = strategy == "token" ? InputScale::kPerToken
                   : dynamic           ? InputScale::kPerTensor
@@ -69,7 +69,7 @@ bool AreGrouped(const HfConfig& group) {
 
 LayerQuantization ReadInt8(const HfConfig& group) {
   if (!group.Has("input_activations")) {
-    group.Refuse("input_activations", "int8, as the weights are", ErrorKind::kUnsupported);
+    group.Refuse("input_activations", "int8, like the weights", ErrorKind::kUnsupported);
   }
   return {.scale_per_output = ReadWeights(NeedObject(group, "weights")),
           .input = ReadInput(NeedObject(group, "input_activations"))};
@@ -92,7 +92,7 @@ void RefuseOtherStorage(const HfConfig& config) {
   ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
               {"compressed", "frozen"});
   if (config.Has("kv_cache_scheme")) {
-    config.Refuse("kv_cache_scheme", "none (how the KV cache is stored is chosen for each session)",
+    config.Refuse("kv_cache_scheme", "none (the type of the KV cache is chosen for each session)",
                   ErrorKind::kUnsupported);
   }
   if (const auto transforms = config.Object("transform_config");
@@ -299,8 +299,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
 } catch (const Error& error) {
   if (error.kind() != ErrorKind::kUnsupported) throw;
   ThrowWith({ErrorCode::kQuantizedOtherwise}, ErrorKind::kUnsupported,
-            "{}; the nearest that is supported is the model as it was before, made int8 as it is "
-            "loaded",
+            "{}; instead, take the unquantized model and convert it to int8 while loading",
             error.what());
 }
 

@@ -169,7 +169,7 @@ TEST(QuantizationConfigTest, RefusesOtherSchemesByName) {
             "weights.symmetric: expected true, found false"},
            {R"("strategy":"block")", kInput, "weights.strategy"},
            {kWeights, R"("strategy":"token","dynamic":false)",
-            "input_activations.dynamic: expected true, as the strategy is token, found false"},
+            "input_activations.dynamic: expected true, because the strategy is token, found false"},
            {kWeights, R"("strategy":"group")", "input_activations.strategy: expected token or"},
            {kWeights, R"("num_bits":4)", "input_activations.num_bits: expected 8"},
            {kWeights, R"("type":"float")", "input_activations.type: expected int"},
@@ -201,7 +201,7 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
   EXPECT_THAT(
       Unsupported(Block(OneGroup(
           R"({"targets":["Linear"],"weights":{"strategy":"channel"},"format":"int-quantized"})"))),
-      HasSubstr("group_0.input_activations: expected int8, as the weights are, found none"));
+      HasSubstr("group_0.input_activations: expected int8, like the weights, found none"));
   EXPECT_THAT(Unsupported(Block(OneGroup(
                   R"({"targets":["Linear"],"weights":{},"output_activations":{"num_bits":8}})"))),
               HasSubstr("group_0.output_activations: expected none"));

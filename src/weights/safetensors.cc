@@ -96,7 +96,7 @@ void CheckLayout(const std::vector<SafetensorsEntry>& entries, uint64_t data_byt
     }
   }
   if (covered != data_bytes) {
-    problems.Add("data: expected {} bytes, as the tensors take, found {}", covered, data_bytes);
+    problems.Add("data: expected the {} bytes of the tensors, found {}", covered, data_bytes);
   }
 }
 

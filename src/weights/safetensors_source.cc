@@ -49,8 +49,8 @@ class ShardReader {
     }
     for (const auto& [name, shard] : index_) {
       if (!found_in_.contains(name) && !broken_.contains(shard)) {
-        problems_.Add("tensor {}: expected in {}, as the index says, found in no shard",
-                      Quote(name), Quote(shard));
+        problems_.Add("tensor {}: expected in {} by the index, found in no shard", Quote(name),
+                      Quote(shard));
       }
     }
     // Unreadable shards alone are an I/O error, as for an unreadable single file.
@@ -83,7 +83,7 @@ class ShardReader {
       problems_.Add("tensor {}: expected in the index, found only in {}", Quote(name),
                     Quote(shard));
     } else if (place->second != shard) {
-      problems_.Add("tensor {}: expected in {}, as the index says, found in {}", Quote(name),
+      problems_.Add("tensor {}: expected in {} by the index, found in {}", Quote(name),
                     Quote(place->second), Quote(shard));
     }
   }

@@ -71,9 +71,9 @@ TEST(SafetensorsSourceTest, ReportsEverythingThatIndexAndShardsDisagreeOn) {
   const std::string message = ErrorOf(ErrorKind::kFormat, [&] { OpenShardedSafetensors(index); });
   EXPECT_THAT(message,
               AllOf(HasSubstr("i.json: 6 problems"),
-                    HasSubstr("tensor \"absent\": expected in \"1.safetensors\", as the index "
-                              "says, found in no shard"),
-                    HasSubstr("tensor \"moved\": expected in \"2.safetensors\", as the index says, "
+                    HasSubstr("tensor \"absent\": expected in \"1.safetensors\" by the index, "
+                              "found in no shard"),
+                    HasSubstr("tensor \"moved\": expected in \"2.safetensors\" by the index, "
                               "found in \"1.safetensors\""),
                     HasSubstr("tensor \"stray\": expected in the index, found only in "
                               "\"1.safetensors\""),

@@ -200,7 +200,7 @@ TEST(SafetensorsTest, RefusesOverlapsHolesAndRemainders) {
   EXPECT_THAT(Refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "xy"),
               HasSubstr("expected to begin at 0 as the first tensor, found 1"));
   EXPECT_THAT(Refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "xy"),
-              HasSubstr("data: expected 1 bytes, as the tensors take, found 2"));
+              HasSubstr("data: expected the 1 bytes of the tensors, found 2"));
   EXPECT_THAT(Refusal("{}", "x"), HasSubstr("expected 0 bytes"));
 }
 

@@ -223,7 +223,7 @@ class BatchTest(CliTest):
         for _ in range(2):  # a failure is a result, too: it is not asked again
             result = self.godwit(*self.command(file, "-np", "2"))
             self.assertEqual((result.returncode, result.stdout), (SOME_FAILED, ""))
-            self.assertIn("3 requests failed, as ", result.stderr)
+            self.assertIn("3 requests failed, see ", result.stderr)
             results = self.results()
             self.assertEqual(list(sorted(results)), ["0", "1", "2", "3", "4"])
         self.assertEqual(results["0"]["response"]["body"]["choices"][0]["text"],
@@ -249,8 +249,8 @@ class BatchTest(CliTest):
         for _ in range(2):
             result = self.godwit(*self.command(file, "--retry-failed"))
             self.assertEqual(result.returncode, SOME_FAILED, result.stderr)
-            self.assertIn("of them failed and will be asked again", result.stderr)
-            self.assertIn("1 request failed, as ", result.stderr)
+            self.assertIn("of them failed and will run again", result.stderr)
+            self.assertIn("1 request failed, see ", result.stderr)
             again = self.results()  # one for each
             self.assertEqual(again["0"], first["0"])
             self.assertEqual([again[name]["response"]["status_code"] for name in "012"],
@@ -300,7 +300,7 @@ class BatchTest(CliTest):
         self.out.write_bytes(finished[:-7])
         result = self.godwit(*self.command(file))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("a result that was not finished is taken away", result.stderr)
+        self.assertIn("removing the last result, which was not finished", result.stderr)
         count = finished.count(b"\n")
         self.assertIn(f"{count - 1} of 300 requests are answered already", result.stderr)
         self.assertTrue(self.out.read_bytes().startswith(finished[:finished[:-1].rindex(b"\n")]))
@@ -331,15 +331,15 @@ class BatchTest(CliTest):
     def test_results_of_something_else_are_refused(self):
         self.answers(self.many(2))
         before = self.out.read_bytes()
-        for rows, words in ((({"prompt": "x"}, {"prompt": "y"}), "answers another request"),
-                            (({"custom_id": "x", "body": {"prompt": "x"}},), "does not ask")):
+        for rows, words in ((({"prompt": "x"}, {"prompt": "y"}), "found one of an earlier request"),
+                            (({"custom_id": "x", "body": {"prompt": "x"}},), "is no request of")):
             message = self.refused(INPUT, *self.command(self.requests(*rows)))
             self.assertIn(words, message)
             self.assertIn("out.jsonl:1", message)
             self.assertEqual(self.out.read_bytes(), before)
         file = self.many(2)
         other = self.copy_of_tiny()
-        self.assertIn('of "tiny-llama", not of "model"', self.refused(
+        self.assertIn('of the model "tiny-llama", expected one of "model"', self.refused(
             INPUT, "batch", "-m", other, "-f", file, "-o", self.out))
         self.out.write_text("a diary\n")
         self.refused(FORMAT, *self.command(file))
@@ -360,14 +360,15 @@ class BatchTest(CliTest):
                 ((good, {"prompt": "x", "n": 0}),
                  'line 2: "n": expected a whole number from 1 to 128, found 0'),
                 (({"custom_id": "a", "body": good}, {"custom_id": "a", "body": good}),
-                 'line 2: "custom_id": "a" stands on line 1 already'),
+                 'line 2: "custom_id": expected a new one, found "a" of line 1'),
                 (({"custom_id": "a"},), 'line 1: a request needs "body"'),
                 (({"prompt": "x", "temperature": -1},), "line 1: temperature must be")):
             with self.subTest(rows=rows):
                 self.assertIn(words, self.refused(FORMAT, *self.command(self.requests(*rows))))
                 self.assertFalse(self.out.exists())
         file = self.folder / "requests.jsonl"
-        for content, words in ((b"", "there are no requests"), (b"\n\n", "there are no requests"),
+        for content, words in ((b"", "expected at least one request"),
+                               (b"\n\n", "expected at least one request"),
                                (b'{"custom_id": "\xff"}\n', "line 1: "),
                                (b'{"custom_id": "a"', "line 1: "),
                                (b" " * (64 << 20) + b" \n", "1: a line of more than")):
@@ -384,8 +385,8 @@ class BatchTest(CliTest):
         for out in ("-", "/dev/stdout", "/dev/null"):
             self.assertIn("a regular file", self.refused(INPUT, "batch", "-m", TINY, "-f", file,
                                                          "-o", out))
-        self.assertIn("what -f reads", self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o",
-                                                    file))
+        self.assertIn("the file that -f reads",
+                      self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o", file))
         self.refused(INPUT, *self.command(file, "-np", "0"))
 
     def test_chats_need_a_template(self):
@@ -402,7 +403,7 @@ class BatchTest(CliTest):
         terminal.expect(" left")
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), CANCELLED)
-        self.assertIn("of 20000 requests are answered; the same command goes on", terminal.seen)
+        self.assertIn("of 20000 requests are answered; the same command continues", terminal.seen)
         self.assertTrue(self.out.read_text().endswith("\n"))
         terminal = Terminal(self, *self.command(self.many(len(self.results()) + 3)))
         self.assertEqual(terminal.finish(), 0)

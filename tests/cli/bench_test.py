@@ -114,7 +114,8 @@ class BenchTest(CliTest):
         flags = ["-p", "8", "-n", "2", "-d", "0,16", "-r", "2", "--weights", "f32"]
         output = self.ok("bench", *SHAPE, *flags)
         for part in ("reads ", "multiplies f32 ", "fork-join ", "% of limit", "| pp8 ",
-                     "| tg2 @ d16 ", " in cache |", "in cache: the ", "fit into the cache of ",
+                     "| tg2 @ d16 ", " in cache |", "in cache: the ",
+                     "fit into the processor's cache of ",
                      " (of a buffer of ", "GB/s read bandwidth",
                      "Gop/s f32 peak", " ± "):
             self.assertIn(part, output)
@@ -140,7 +141,7 @@ class BenchTest(CliTest):
         output = self.ok("bench", *SHAPE, "-r", "1", "--no-limits", "-p", "64", "-n", "4", "-d",
                          "0,512", "--prefill", "star:block=256", "--ranks", "1,2,8", "--contexts",
                          "1024", "--network-gbit", "2.5")
-        self.assertIn("A model, not a measurement", output)
+        self.assertIn("An estimate, not a measurement", output)
         self.assertIn("links of 2.5 Gbit/s, 50 us", output)
         rows = [[cell.strip() for cell in line.split("|")[1:-1]]
                 for line in output.splitlines() if "1024" in line]
@@ -158,7 +159,7 @@ class BenchTest(CliTest):
         self.assertIn("at two depths", self.refused(INPUT, *hosts))
         self.assertIn("at two depths", self.refused(INPUT, *hosts, "-p", "0", "-d", "0,64"))
         hosts += ["-d", "0,64"]
-        self.assertIn("one -t", self.refused(INPUT, *hosts, "-t", "1,2"))
+        self.assertIn("one value of -t", self.refused(INPUT, *hosts, "-t", "1,2"))
         self.assertIn("exclude each other", self.refused(INPUT, *hosts, "--json"))
         self.assertIn("--kv dense", self.refused(UNSUPPORTED, *hosts, "--kv", "sinks:4+8"))
         for network in (("gbit", "0"), ("gbit", "-1"), ("us", "-1"), ("us", "nan")):

@@ -106,7 +106,8 @@ class CacheTest(CliTest):
         self.assertNotIn("cat", listed, "texts are nobody's business")
         cache = ["--cache-dir", self.cache]
         self.ok("cache", "unpin", "the-story", *cache)
-        self.assertIn("nothing is kept as", self.refused(INPUT, "cache", "unpin", "the-story", *cache))
+        self.assertIn("no text is pinned as",
+                      self.refused(INPUT, "cache", "unpin", "the-story", *cache))
         self.ok("cache", "pin", text["id"][:8], "again", *cache)
         self.assertEqual(self.list()["texts"][-1]["pins"], ["again"])
         self.ok("cache", "rm", "again", *cache)
@@ -125,7 +126,7 @@ class CacheTest(CliTest):
             sizes = [float(size) for line in lines[1:-2] for size in re.findall(r" ([\d.]+) [KM]iB ", line)]
             self.assertEqual(len({unit for line in lines[1:] for unit in re.findall(r"[\d.] ([KM]iB)", line)}), 1)
             total = float(re.search(r"files?, ([\d.]+) ", lines[-1])[1])
-            shared = re.search(r", since texts share ([\d.]+) ", lines[-1])
+            shared = re.search(r", because texts share ([\d.]+) ", lines[-1])
             return sizes, total, float(shared[1]) if shared else 0
         self.assertGreater(len(self.files()), 1)
         sizes, total, shared = listed()
@@ -140,7 +141,7 @@ class CacheTest(CliTest):
     def test_verify_names_what_is_wrong(self):
         self.saved()
         cache = ["--cache-dir", self.cache]
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", *cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", *cache))
         damaged = self.files()[0]
         data = bytearray(damaged.read_bytes())
         data[-5000] ^= 1
@@ -152,13 +153,13 @@ class CacheTest(CliTest):
                              "--ignore-eos", *cache)
         self.assertEqual(result.returncode, 0)
         self.assertEqual(result.stderr.count("computed again"), 1, result.stderr)
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", *cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", *cache))
 
     def test_another_type_is_said(self):
         self.saved("--kv-type", "bf16")
         result = self.godwit("run", "-m", TINY, "-f", self.prompt, "-n", "1",
                              "--cache-dir", self.cache, "--kv-type", "int8")
-        self.assertIn("are saved, but with kv type BF16, not I8", result.stderr)
+        self.assertIn("are saved with other settings (kv type BF16, not I8)", result.stderr)
 
     def test_bad_input(self):
         file = self.folder / "file"
@@ -169,23 +170,24 @@ class CacheTest(CliTest):
         self.assertIn("it needs --cache", self.refused(INPUT, *run, "--keep-as", "x"))
         self.assertIn("expected a name", self.refused(INPUT, *run, "--cache", "--keep-as", "a b"))
         self.assertIn("did you mean verify?", self.refused(INPUT, "cache", "verfy"))
-        self.assertIn("there is no such folder",
+        self.assertIn("no such folder",
                       self.refused(IO, "cache", "list", "--cache-dir", self.folder / "none"))
         self.saved()
         cache = ["--cache-dir", self.cache]
         self.assertIn("no saved text is called", self.refused(INPUT, "cache", "rm", "zz", *cache))
-        self.assertIn("which?", self.refused(INPUT, "cache", "rm", *cache))
-        for words, says in ((["list", "zz"], 'list: it is about all texts, found "zz"'),
-                            (["verify", "zz"], 'verify: it is about all texts, found "zz"'),
-                            (["verify", "--json"], "verify: --json is for list alone")):
+        self.assertIn("rm: expected ids", self.refused(INPUT, "cache", "rm", *cache))
+        no_id = 'expected no id, because it covers all texts, found "zz"'
+        for words, says in ((["list", "zz"], f"list: {no_id}"), (["verify", "zz"], f"verify: {no_id}"),
+                            (["verify", "--json"], "verify: --json works with list only")):
             self.assertEqual(self.refused(INPUT, "cache", *words, *cache), says)
-        self.assertIn("expected an id and a name", self.refused(INPUT, "cache", "pin", "x", *cache))
+        self.assertIn("expected the id of a text and a name",
+                      self.refused(INPUT, "cache", "pin", "x", *cache))
 
     def test_a_folder_that_is_full(self):
         result = self.godwit("run", "-m", TINY, "-f", self.prompt, "-n", "5", "--temp", "0",
                              "--cache-dir", self.cache, "--cache-size", "1K")
         self.assertEqual(result.returncode, 0)
-        self.assertEqual(result.stderr.count("is not saved"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("could not be saved"), 1, result.stderr)
         self.assertEqual(self.files(), [])
 
     def test_a_killed_run_loses_little(self):
@@ -201,7 +203,7 @@ class CacheTest(CliTest):
             process.kill()
             process.wait()
             if self.cache.exists():
-                self.assertIn("nothing is wrong",
+                self.assertIn("no damage found",
                               self.ok("cache", "verify", "--cache-dir", self.cache))
             self.assertEqual(list(self.cache.glob("*.part")), [])
         self.assertEqual(json.loads(self.ok(*run))["tokens"], expected)
@@ -214,7 +216,7 @@ class CacheTest(CliTest):
         for process in processes:
             output, _ = process.communicate()
             self.assertEqual(json.loads(output)["tokens"], expected)
-        self.assertIn("nothing is wrong", self.ok("cache", "verify", "--cache-dir", self.cache))
+        self.assertIn("no damage found", self.ok("cache", "verify", "--cache-dir", self.cache))
 
 
 if __name__ == "__main__":

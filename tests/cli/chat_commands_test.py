@@ -33,10 +33,10 @@ class ContextTest(ChatTest):
         self.assertGreater(tokens, 5)
         terminal = self.start_chat("-c", "40")
         shown = self.say(terminal, "Hello!")
-        self.assertRegex(shown, r"\(the context is 8\d % full \(3\d of 40 tokens\); room is made by "
+        self.assertRegex(shown, r"\(the context is 8\d % full \(3\d of 40 tokens\); make space with "
                                 r"/undo, /clear or /kv sinks:4\+36 ")
         self.assertRegex(self.say(terminal, "/stats"), r"\[8\d%\] > ")
-        self.assertNotIn("is made", self.say(terminal, "/regen"))
+        self.assertNotIn("make space", self.say(terminal, "/regen"))
         self.assertNotIn("%", self.say(terminal, "/clear").split("(a new conversation)")[1])
 
     def test_says_which_limit_ended_an_answer(self):
@@ -45,17 +45,18 @@ class ContextTest(ChatTest):
         terminal = self.start_chat("-r", HELLO[-5:])
         self.assertIn(f'(stopped at "{HELLO[-5:]}")', self.say(terminal, "Hello!"))
         terminal = self.start_chat("-c", "50", "--ignore-eos")
-        self.assertIn("(stopped: the context of 50 tokens is full; room is made by ",
+        self.assertIn("(stopped: the context of 50 tokens is full; make space with ",
                       self.say(terminal, "Hello!"))
 
     def test_a_full_context_goes_on_with_another_policy(self):
         terminal = self.start_chat("-c", "50", "--ignore-eos", "-n", "40", columns=300)
         self.say(terminal, "Hello!")
         self.assertRegex(self.say(terminal, "Who are you?"),
-                         r"godwit: the conversation with this question has \d+ tokens, which leave no "
-                         r"room for an answer in the context of 50; what helps: /undo, /clear or "
+                         r"godwit: the conversation with this question has \d+ tokens, which leaves no "
+                         r"space for an answer in the context of 50; use /undo, /clear or "
                          r"/kv sinks:4\+46 [^;]* or a restart with -c \d+")
-        self.assertIn("(sinks:4+46 from now on; the 50 tokens so far are read again",
+        self.assertIn("(sinks:4+46 from now on; the next question also processes the 50 tokens so far "
+                      "again",
                       self.say(terminal, "/kv sinks:4+46"))
         self.assertIn("(stopped by -n 40 tokens)", self.say(terminal, "Who are you?"))
         self.assertRegex(self.say(terminal, "/kv"), r"\(sinks:4\+46: 50 of \d+ tokens kept")
@@ -63,7 +64,7 @@ class ContextTest(ChatTest):
         self.assertRegex(self.say(terminal, "/kv dense"),
                          r"godwit: dense holds 50 tokens, and the conversation has \d+")
         self.assertIn("godwit: ", self.say(terminal, "/kv sinks:x"))
-        self.assertIn("it is for godwit perplexity", self.say(terminal, "/kv recompute:9"))
+        self.assertIn("only godwit perplexity", self.say(terminal, "/kv recompute:9"))
         self.assertIn("(sinks:4+46: ", self.say(terminal, "/kv"))
 
     def test_switching_the_policy_keeps_the_conversation(self):

@@ -43,7 +43,7 @@ class TemplateTest(CliTest):
         model = self.tiny_with("{{ bos_token ~ messages[-1].content }}")
         message = self.refused(2, "run", "-m", model, *GREEDY, "--chat", "--system", "Be brief.",
                                "-p", STORY["prompt"])
-        self.assertIn('message 1, of the role "system"', message)
+        self.assertIn('message 1 of the role "system"', message)
 
     def test_variables_that_make_no_sense(self):
         model = self.tiny_with("{{ messages[0].content }}")

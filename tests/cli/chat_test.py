@@ -32,7 +32,7 @@ class PipeTest(CliTest):
 
     def test_a_line_without_end_is_refused(self):
         message = self.refused(2, *CHAT, stdin="a" * (65 << 20))
-        self.assertIn("a line of standard input has more than 64 MiB", message)
+        self.assertIn("expected lines of at most 64 MiB on standard input", message)
 
     def test_system(self):
         self.assertEqual(self.chat("Hello!", flags=["-sys", "You are brief."]), BRIEF + "\n")
@@ -192,7 +192,7 @@ class TerminalTest(CliTest):
     def test_errors_do_not_end_it(self):
         terminal = self.start_chat("-c", "40")
         terminal.type("bird " * 60 + "\r")
-        terminal.expect("leave no room for an answer")
+        terminal.expect("leaves no space for an answer")
         terminal.expect(READY)
         terminal.type("/nonsense\r")
         terminal.expect("unknown command")
@@ -209,10 +209,10 @@ class TerminalTest(CliTest):
         terminal.expect("for the whole conversation)")
         terminal.expect(READY)
         terminal.type("/regen\r")
-        terminal.expect("leave no room for an answer")
+        terminal.expect("leaves no space for an answer")
         terminal.expect(READY)
         terminal.type("/undo\r")
-        terminal.expect("(there is nothing to take back)")
+        terminal.expect("(there is no question to take back)")
 
 
 if __name__ == "__main__":

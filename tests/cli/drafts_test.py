@@ -58,15 +58,15 @@ class DraftsTest(CliTest):
         answers = {a["custom_id"]: a for a in map(json.loads, output.read_text().splitlines())}
         texts = [answers[i]["response"]["body"]["choices"][0] for i in "01"]
         self.assertEqual(texts[0]["text"], texts[1]["text"])
-        self.assertIn("unknown source of drafts", json.dumps(answers["2"]))
+        self.assertIn("unknown draft source", json.dumps(answers["2"]))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there are: ngram, heads, "
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, heads, "
                               "partial"),
-                             ("ngram,ngram", "named twice"), ("ngram,", "unknown source"),
+                             ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
-        self.assertIn("blocks shows a part itself: leave it out, or take dense",
+        self.assertIn("blocks shows a part of the text itself: leave it out, or use dense",
                       self.refused(UNSUPPORTED, *RUN, "--kv", "blocks", "--draft", "partial"))
 
 
@@ -102,7 +102,7 @@ class EvalTextTest(CliTest):
         # What it guesses takes time beside the steps', 11 ms at most each.
         self.assertGreater(replays[1]["ms"], 10 * replays[1]["steps"])
         self.assertIn("add --draft-ms partial:MS", self.refused(INPUT, *command, *drafts))
-        self.assertIn("blocks shows a part itself", self.refused(
+        self.assertIn("blocks shows a part of the text itself", self.refused(
             UNSUPPORTED, *command, *drafts, "--draft-ms", "partial:1", "--kv", "blocks"))
 
     def test_shapes_of_trees(self):
@@ -120,17 +120,17 @@ class EvalTextTest(CliTest):
 
     def test_bad_input(self):
         text = ["eval", "text", "-m", TINY, "-p", "once upon a time"]
-        for flags, why in ((["--step-ms", "8:24"], "says nothing of a step of one row"),
+        for flags, why in ((["--step-ms", "8:24"], "has no time for a step of one row"),
                            (["--step-ms", "8"], "is not ROWS:MS"),
-                           (["--step-ms", "1:0"], "no milliseconds"),
+                           (["--step-ms", "1:0"], "expected milliseconds"),
                            (["--step-ms", "99:3"], "99"),
                            (["--draft", "ngram"], "add --step-ms"),
                            (["--draft-ms", "heads:2"], "add --step-ms"),
                            (["--draft-tree", "3x3"], "add --step-ms"),
-                           (["--draft-ms", "ngram:2"], "heads, partial do"),
-                           (["--draft-tree", "width=3"], "no \"width\""),
+                           (["--draft-ms", "ngram:2"], "expected heads or partial"),
+                           (["--draft-tree", "width=3"], "found \"width\""),
                            (["--draft-tree", "3x"], "--draft-tree"),
-                           (["--prompt-tokens", "1000"], "nothing behind a prompt of 1000")):
+                           (["--prompt-tokens", "1000"], "nothing follows a prompt of 1000")):
             self.assertIn(why, self.refused(INPUT, *text, *flags))
 
 

@@ -92,18 +92,18 @@ class EvalRecallTest(CliTest):
         self.assertEqual(refused(), "a text is needed: give it with -f FILE")
         self.assertIn("no file", refused("-f", self.folder / "no file", code=IO))
         text = ["-f", self.text]
-        self.assertIn("--query-tokens 400 leaves none before them",
+        self.assertIn("--query-tokens 400 leaves none before the question",
                       refused(*text, "--max-tokens", "400", "--query-tokens", "400"))
-        self.assertIn("and the model reads up to 1024: see --max-tokens", refused(*text))
+        self.assertIn("and the model reads up to 1024: shorten it with --max-tokens", refused(*text))
         text += ["--max-tokens", "100"]
         self.assertIn("--kv: expected dense, window:W", refused(*text, "--kv", "dens"))
-        self.assertIn("keeps nothing of a text", refused(*text, "--kv", "recompute:64"))
+        self.assertIn("keeps no cache to continue from", refused(*text, "--kv", "recompute:64"))
         self.assertIn("second_block_count", refused(*text, "--kv", "blocks:second_block_count=0"))
         self.assertIn("--query-tokens", refused(*text, "--query-tokens", "0"))
         self.assertIn("int8", refused(*text, "--kv-type", "f32", "--int8-attention", "on"))
         self.assertIn("KV cache needs", self.refused(MEMORY, *self.recall, "--kv-memory", "1K"))
         self.text.write_text("")
-        self.assertIn("leaves none before them", refused("-f", self.text))
+        self.assertIn("leaves none before the question", refused("-f", self.text))
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ class EvalStreamTest(CliTest):
                       self.refused(INPUT, *asked, "--feed", "gold"))
         broken = json.loads(whole.splitlines()[0]) | {"fed": ["x"]}
         (self.folder / "broken").write_text(json.dumps(broken) + "\n")
-        self.assertIn("broken:1: expected an answer of this godwit eval",
+        self.assertIn("broken:1: expected an answer of this evaluation",
                       self.refused(FORMAT, *asked[:-1], self.folder / "broken"))
         (folder / "arc_easy.jsonl").write_text(json.dumps(ARC[1]) + "\n")
         self.assertIn("expected the prompt", self.refused(INPUT, *asked))

@@ -119,7 +119,7 @@ class EvalSuiteTest(CliTest):
         self.assertIn("expected an answer of tiny-llama, weights auto, kv f32, found", line)
         rows = self.out.read_text().splitlines()
         for broken, reason in (('{"task": 1', "results.jsonl:3: "),
-                               ('{"task": 1}', "results.jsonl:3: expected an answer of this godwit eval"),
+                               ('{"task": 1}', "results.jsonl:3: expected an answer of this evaluation"),
                                (rows[0], "results.jsonl:3: answers passkey, length 300, depth 0, "
                                          "index 0, dense a second time")):
             self.out.write_text("\n".join([*rows[:2], broken, *rows[3:]]) + "\n")
@@ -215,7 +215,7 @@ class EvalSuiteTest(CliTest):
         self.assertIn("VAR A = 1\nWhich? It is", self.ok(*arguments, "-n", "3", "--show", "2"))
         self.assertIn("found 3", self.refused(INPUT, *arguments, "-n", "4"))
         self.assertIn("-f", self.refused(INPUT, *arguments, "-f", file))
-        self.assertIn("expected one of --lengths", self.refused(INPUT, *arguments[:-4], "--lengths",
+        self.assertIn("expected one value of --lengths", self.refused(INPUT, *arguments[:-4], "--lengths",
                                                                 "90,100", "--generated", made))
         file.write_text(json.dumps(rows[0]) + "\nnot JSON\n")
         self.assertIn("validation.jsonl:2", self.refused(FORMAT, *arguments, "-n", "2"))
@@ -242,8 +242,8 @@ class EvalSuiteTest(CliTest):
         text.write_text("One sentence. And another.")
         for arguments, reason in (
                 (["passkey", "--lengths", "40"],
-                 "passkey: a sample of 40 tokens has no room for its question"),
-                (["needle", "--lengths", "900", "-f", text], "and there are "),
+                 "passkey: a sample of 40 tokens is too short for its question"),
+                (["needle", "--lengths", "900", "-f", text], "and the text has "),
                 (["passkey", "--lengths", "100000"],
                  "a sample has 100000 tokens and the context holds 1024"),
                 (["passkey", "--kv", "dense", "--kv", "dense"], "--kv: dense is named twice"),

@@ -60,7 +60,7 @@ class InspectTest(CliTest):
         self.assertNotIn(1, json.loads(self.ok("tokenize", "--ids", "-m", model, "-p", "a")))
         text = self.ok("inspect", "-m", model)
         self.assertNotIn("begins with", text)
-        self.assertIn('puts nothing in front (its bos is 1 "', text)
+        self.assertIn('adds no leading token (its BOS is 1 "', text)
         told = json.loads(self.ok("inspect", "-m", model, "--json"))["tokenizer"]
         self.assertEqual((told["bos_id"], told["begins_with"]), (1, []))
         ids = json.loads(self.ok("tokenize", "--ids", "-m", TINY, "-p", "a"))
@@ -70,9 +70,9 @@ class InspectTest(CliTest):
     def test_what_a_model_has(self):
         text = self.ok("inspect", "-m", GOLDEN / "llama4_text" / "chunks")
         self.assertIn("chunks of 16 in 2 layers, 4 experts, 1 of them for a token and a shared one, "
-                      "no positions in 1 layer, queries that grow with the text\n", text)
+                      "no positions in 1 layer, queries scaled by their position\n", text)
         text = self.ok("inspect", "-m", GOLDEN / "ministral3" / "new_config")
-        self.assertIn("a window of 9 in 2 layers, queries that grow with the text\n", text)
+        self.assertIn("a window of 9 in 2 layers, queries scaled by their position\n", text)
 
     def test_gguf(self):
         model = GOLDEN / "gguf" / "llama_q4_k.gguf"
@@ -102,7 +102,7 @@ class InspectTest(CliTest):
         self.assertIn(f"quantized   {scheme}\n", text)
         self.assertIn("when loaded, in NF4 (head f32)\n", text)
         roundings = [
-            "scales, which are f32, to f16: by 1/2048 at most",
+            "f32 scales to f16: by at most 1/2048",
             "the 16 levels of NF4 to int8: by 0.0029 of a group's largest",
         ]
         for rounding in roundings:
@@ -153,17 +153,17 @@ class KvTest(CliTest):
     def test_text(self):
         said = self.ok("inspect", "--shape", "1b", "--kv", "blocks", "--kv", "recompute:512", "-c",
                        "131072")
-        self.assertIn("the 48 blocks between that matter most", " ".join(said.split()))
+        self.assertIn("the 48 blocks between that score highest", " ".join(said.split()))
         self.assertIn("index  dense reads\n", said)
-        self.assertIn("for every token the last 512 are read anew", " ".join(said.split()))
+        self.assertIn("for every token the last 512 are processed again", " ".join(said.split()))
         self.assertLessEqual(max(map(len, said.splitlines())), 80)
 
     def test_refusals(self):
         def refused(*flags, code=INPUT):
             return self.refused(code, "inspect", *flags)
 
-        self.assertIn("--shape is for what a policy costs: it needs --kv", refused("--shape", "1b"))
-        self.assertIn("-c is for what a policy costs: it needs --kv",
+        self.assertIn("--shape shows what a cache policy costs: it needs --kv", refused("--shape", "1b"))
+        self.assertIn("-c shows what a cache policy costs: it needs --kv",
                       refused("-c", "5", "-m", TINY))
         self.assertIn("exclude each other", refused("--kv", "dense", "--tensors"))
         self.assertIn("--kv: expected dense, window:W", refused("--kv", "dens"))
@@ -233,7 +233,7 @@ class ActivationsTest(CliTest):
                           refused(f"--activations={layer}"))
         self.assertIn("--activations", refused("--activations", "0", "--tensors"))
         self.assertIn("--activations", refused("--activations", "0", "--weights", "int8"))
-        self.assertIn("--calib does nothing without --activations", refused())
+        self.assertIn("--calib has no effect without --activations", refused())
         self.assertIn("tools/plot", refused("--activations", "0", "--plot", "x.svg"))
         self.assertIn("--calib FILE",
                       self.refused(INPUT, "inspect", "-m", TINY, "--activations", "0"))

@@ -44,8 +44,8 @@ class LabTest(CliTest):
         for arguments in (["bench"], ["help", "eval", "tasks"], ["eval", "--help"],
                           ["inspect", "-m", TINY, "--activations", "0", "--calib", "x"]):
             message = self.refused(UNSUPPORTED, *arguments, binary=alone)
-            self.assertIn(f"godwit-lab, which is not there ({self.folder}/godwit-lab): ", message)
-            self.assertIn("./godwit builds it", message)
+            self.assertIn(f"godwit-lab, which is missing ({self.folder}/godwit-lab): ", message)
+            self.assertIn("with ./godwit VERB", message)
         self.assertEqual(self.ok("--help", binary=alone), self.ok("--help"))
         self.assertEqual(self.ok("inspect", "--help", binary=alone), self.ok("inspect", "--help"))
         for arguments in (["man"], ["completions", "bash"]):

@@ -100,7 +100,7 @@ class CacheTest(CliTest):
         words = [f"{folder}:{word}" for word in ("a-Q4_0", "b-Q4_0", "Q6_K")]
         self.assertIn(f"choose one of {words[0]}, {words[1]} and {words[2]}",
                       self.refused(INPUT, *RUN, "-m", folder))
-        self.assertIn(f"may be 2 GGUF models, expected one: choose one of {words[0]} and {words[1]}",
+        self.assertIn(f"matches 2 GGUF models, expected one: choose one of {words[0]} and {words[1]}",
                       self.refused(INPUT, *RUN, "-m", f"{folder}:Q4_0"))
         self.assertEqual(self.ok(*RUN, "-m", words[1]), expected)
         self.assertIn("no such GGUF model", self.refused(IO, *RUN, "-m", f"{folder}:Q2_K"))
@@ -127,9 +127,9 @@ class OtherThingsTest(CliTest):
         self.assertEqual(self.ok(*RUN, "-m", f"{TINY}/"), expected)
         for file in ("config.json", "model.safetensors", "tokenizer.json"):
             message = self.refused(INPUT, *RUN, "-m", TINY / file)
-            self.assertIn(f"{file}: not a folder; the model is its folder, {TINY}", message)
-        self.assertIn("its folder, .", self.refused(INPUT, *RUN, "-m", "config.json", cwd=TINY))
-        self.assertIn(f"in a folder of it: {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
+            self.assertIn(f"{file}: expected the folder of the model, which is {TINY}", message)
+        self.assertIn("which is .", self.refused(INPUT, *RUN, "-m", "config.json", cwd=TINY))
+        self.assertIn(f"in one inside it: {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
 
     def test_gguf(self):
         """The tiny model in BF16: the same text to the token."""
@@ -175,7 +175,7 @@ class OtherThingsTest(CliTest):
                     said = self.refused(code, *verb, "-m", path, cwd=self.folder)
                     self.assertIn(f"{path}: ", said)
                     self.assertIn(message, said)
-                    self.assertNotIn("not a folder", said)
+                    self.assertNotIn("expected the folder of the model", said)
 
     def test_names_are_looked_at_first(self):
         """Before the vocabulary, which in a real one takes a second to read."""
@@ -184,7 +184,7 @@ class OtherThingsTest(CliTest):
         spoilt = data.replace(b"blk.1.attn_q.weight", b"blk.1.attn_Q.weight")
         gguf.write_bytes(spoilt.replace(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenX"))
         message = self.refused(FORMAT, *RUN, "-m", gguf)
-        self.assertIn("this checkpoint is not a llama model as its GGUF metadata describes it", message)
+        self.assertIn("this checkpoint is not the llama model that its GGUF metadata describes", message)
         self.assertIn('"blk.1.attn_Q.weight"', message)
         self.assertNotIn("config.json", message)
 
@@ -221,7 +221,7 @@ class OtherThingsTest(CliTest):
         (self.folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
         (self.folder / "tokenizer.json").touch()
         for verb in VERBS:
-            self.assertIn('an adapter (LoRA) of "org/base": adapters are not supported',
+            self.assertIn('an adapter (LoRA) of "org/base", which is not supported',
                           self.refused(UNSUPPORTED, *verb, "-m", self.folder))
         (self.folder / "adapter_config.json").write_text("[")
         self.assertIn("an adapter (LoRA): ", self.refused(UNSUPPORTED, *RUN, "-m", self.folder))
@@ -248,7 +248,7 @@ class OtherThingsTest(CliTest):
             (model / "config.json").write_text(
                 json.dumps({**fields, "quantization_config": config}))
             for verb in (RUN, ["inspect"], ["bench"]):
-                self.assertIn("--weights int8 does that",
+                self.assertIn("use --weights int8",
                               self.refused(UNSUPPORTED, *verb, "-m", model))
             shutil.rmtree(model)
 
@@ -259,7 +259,7 @@ class OtherThingsTest(CliTest):
         text = ["-f", TINY / "config.json"]
         for verb in (RUN, ["chat"], ["perplexity", *text], ["eval", "stream"], ["tokenize", *text],
                      ["logits", "-p", "x", "-o", "/dev/null"]):
-            self.assertIn("has no tokenizer, which text needs",
+            self.assertIn("has no tokenizer",
                           self.refused(UNSUPPORTED, *verb, "-m", model))
         (model / "vocab.txt").touch()
         self.assertIn("save_pretrained", self.refused(UNSUPPORTED, *RUN, "-m", model))
@@ -304,7 +304,7 @@ class ConfigAloneTest(CliTest):
             for kv, facts in whole["kv"].items():
                 self.assertEqual(planned["kv"][kv]["bytes_per_token"], facts["bytes_per_token"])
             text = self.ok(*arguments)
-            self.assertIn("none are here: figures from config.json", text)
+            self.assertIn("no file of weights is here", text)
             self.refused(IO, "bench", "-m", alone)
             shutil.rmtree(alone)
 

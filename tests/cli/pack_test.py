@@ -36,7 +36,7 @@ class PackTest(CliTest):
         self.assertEqual(self.run_with(), (plain, ""))
         self.assertEqual(self.run_with("--packed", "none"), (plain, ""))
         self.assertEqual(self.ok("pack", "-m", self.model, "--weights", "int4", "--verify"),
-                         f"{self.copy}: nothing is wrong\n")
+                         f"{self.copy}: the copy is complete and up to date\n")
         told = json.loads(self.ok("pack", "-m", self.model, "--weights", "int4", "--json"))
         self.assertEqual((told["file"], told["weights"], told["bytes"]),
                          (str(self.copy), "int4", self.copy.stat().st_size))
@@ -44,7 +44,7 @@ class PackTest(CliTest):
     def test_a_file_without_a_folder(self):
         shutil.copy(GOLDEN / "gguf" / "tiny_llama.gguf", self.folder / "a.gguf")
         self.assertIn("a.auto.godwit", self.ok("pack", "-m", "a.gguf", cwd=self.folder))
-        self.assertIn("nothing is wrong",
+        self.assertIn("the copy is complete and up to date",
                       self.ok("pack", "-m", "a.gguf", "--verify", cwd=self.folder))
 
     def test_it_is_mapped(self):
@@ -77,10 +77,10 @@ class PackTest(CliTest):
         os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
         changed, said = self.run_with()
         self.assertEqual(said, f"godwit: warning: {self.copy}: out of date: the content of its weights "
-                               "has changed; the model is loaded without a packed copy\n")
+                               "has changed; loading the model without a packed copy\n")
         packed, said = self.run_with("--pack")
         self.assertEqual(packed, changed)
-        self.assertIn("; it is packed anew\n", said)
+        self.assertIn("; packing it again\n", said)
         self.assertEqual(self.run_with(), (changed, ""))
         config = self.model / "config.json"
         config.write_text(config.read_text().replace("{", "{ ", 1))
@@ -99,20 +99,21 @@ class PackTest(CliTest):
         self.assertEqual(self.refused(FORMAT, *run),
                          f"{named}: holds the weights as int4, expected auto")
         for content, code, sentence in (
-                (whole[:-7], FORMAT, "cut short, or its end is damaged"),
+                (whole[:-7], FORMAT, "cut short or damaged at its end"),
                 (whole[:8] + b"\x07" + whole[9:], UNSUPPORTED,
-                 "packed in version 7 of the layout, and this program has 2"),
+                 "packed in version 7 of the layout, expected version 2"),
                 (whole[:-60] + b"#" + whole[-59:], FORMAT,
-                 "damaged: what it says of itself has another checksum"),
+                 "damaged: its header has another checksum"),
                 (b"hello", FORMAT, "not a packed copy of a model")):
             named.write_bytes(content)
             self.assertEqual(self.refused(code, *run, "--weights", "int4"), f"{named}: {sentence}")
         named.unlink()
         self.assertIn("cannot open", self.refused(IO, *run))
         self.assertEqual(self.refused(IO, "pack", "-m", self.model, "--verify"),
-                         f"{self.model}/model.auto.godwit: there is no packed copy of the model there")
+                         f"{self.model}/model.auto.godwit: there is no such packed copy of the model: "
+                         "make one with godwit pack")
         self.assertEqual(self.refused(INPUT, *run[:-1], "none", "--pack"),
-                         "a packed copy is to be made, and none to be used")
+                         "making a packed copy and using none exclude each other")
 
     def test_damage_is_found(self):
         plain, _ = self.run_with()
@@ -125,7 +126,7 @@ class PackTest(CliTest):
             self.assertEqual(tokens, plain, at)
             # Between parts there are zeros that nobody reads.
             if said:
-                self.assertRegex(said, "damaged.*; the model is loaded without a packed copy")
+                self.assertRegex(said, "damaged.*; loading the model without a packed copy")
             else:
                 self.assertEqual(whole[at], 0, at)
             self.copy.write_bytes(whole)
@@ -141,7 +142,7 @@ class PackTest(CliTest):
             file = self.model / name
             before = file.read_bytes()
             self.assertEqual(self.refused(INPUT, "pack", "-m", self.model, "-o", file),
-                             f"{file}: exists already, and is no packed copy")
+                             f"{file}: exists already and is no packed copy: choose another name")
             self.assertEqual(file.read_bytes(), before)
 
     def test_a_folder_that_cannot_be_written(self):
@@ -155,7 +156,7 @@ class PackTest(CliTest):
         self.assertEqual(len(copies), 1)
         self.assertEqual(self.run_with(), (plain, ""))
         self.assertEqual(self.ok("pack", "-m", self.model, "--weights", "int4", "--verify"),
-                         f"{copies[0]}: nothing is wrong\n")
+                         f"{copies[0]}: the copy is complete and up to date\n")
 
     def test_a_disk_without_room(self):
         """A file system of 64 KiB, where there may be one."""

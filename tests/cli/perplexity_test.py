@@ -212,7 +212,7 @@ class PerplexityTest(CliTest):
         self.assertIn("more than the --window of 4",
                       self.refused(INPUT, *base, "--window", "4", "--stride", "5"))
         self.assertIn("--query-tokens", self.refused(INPUT, *base, "--prefill", "star"))
-        self.assertIn("recompute:8 reads all of a text anew",
+        self.assertIn("cannot be used with recompute:8",
                       self.refused(INPUT, *base, "--prefill", "star", "--query-tokens", "4", "--kv",
                                    "recompute:8"))
         self.assertIn("did you mean --window?", self.refused(INPUT, *base, "--windw", "4"))

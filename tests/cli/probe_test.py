@@ -261,13 +261,13 @@ class ProbeTest(CliTest):
         self.assertRegex(seen("stop"), "with the stop string .+, streamed, it is")
         self.assertEqual(seen("logprobs"), "all 24 are 0.0")
         self.assertEqual(seen("length"),
-                         f"{2 * CONTEXT} words are answered with 200, of which {CONTEXT} tokens "
+                         f"{2 * CONTEXT} words are answered with 200, but only {CONTEXT} tokens "
                          "were read")
         self.assertIn("expected a 4xx, found 500", seen("hostile"))
         self.assertIn("an answer is no JSON", seen("utf8", "surrogates"))
         self.assertIn("bytes that are no UTF-8", seen("utf8", "bytes"))
         self.assertEqual("a stream ended without [DONE]", seen("finish", "no end"))
-        self.assertIn("the server still works on some", seen("cancel"))
+        self.assertIn("the server still runs some", seen("cancel"))
 
     def test_table(self):
         url = self.server(fault="logprobs").url

@@ -153,7 +153,7 @@ class PullTest(CliTest):
         self.assertRegex(result.stderr, r"\Agodwit: Org/Tiny-GGUF:Q4_K_M: [\d.]+ KiB in 1 file, "
                          rf"into {self.home}/hub\n")
         self.assertIn("cut the connection after 1000 of ", result.stderr)
-        self.assertIn("godwit: it is there: -m Org/Tiny-GGUF:Q4_K_M\n", result.stderr)
+        self.assertIn("godwit: downloaded: -m Org/Tiny-GGUF:Q4_K_M\n", result.stderr)
         self.assertNotIn(TOKEN, result.stderr)
         blob = self.cached / "blobs" / hashlib.sha256(TINY_GGUF).hexdigest()
         link = self.cached / "snapshots" / COMMIT / "Tiny-Q4_K_M.gguf"
@@ -193,13 +193,13 @@ class PullTest(CliTest):
         self.assertRegex(listed, r"Q8_0/Tiny-Q8_0.gguf +[\d.]+ KiB\n\n[\d.]+ KiB of 1 file, ")
         self.assertFalse(self.home.exists())
         # What is not in the cache names the command that fetches it.
-        self.assertIn("to download it there: godwit pull Org/Tiny-GGUF:Q8_0",
+        self.assertIn("to download it: godwit pull Org/Tiny-GGUF:Q8_0",
                       self.refused(IO, *RUN, "-m", "Org/Tiny-GGUF:Q8_0"))
 
     def test_an_offer_at_the_terminal(self):
         run = [*RUN, "-m", "Org/Tiny-GGUF:Q4_K_M"]
         terminal = Terminal(self, *run)
-        terminal.expect("godwit: Org/Tiny-GGUF:Q4_K_M is not here. ")
+        terminal.expect("godwit: Org/Tiny-GGUF:Q4_K_M is not on this machine. ")
         terminal.expect("[y/N] ")
         self.assertEqual(self.hub.requests, [])  # nobody was asked before
         terminal.type("\n")
@@ -243,7 +243,7 @@ class PullTest(CliTest):
                       result.stderr)
         self.assertEqual(list((self.cached / "blobs").iterdir()), [])
         self.hub.models["Org/Tiny-GGUF"]["../../../../x-Q2_K.gguf"] = TINY_GGUF
-        self.assertIn("expected a name inside of the model's folder",
+        self.assertIn("expected a name inside the model's folder",
                       self.refused(FORMAT, "pull", "Org/Tiny-GGUF:Q2_K"))
         self.assertEqual(list(self.folder.rglob("x-Q2_K.gguf")), [])
 
@@ -253,7 +253,7 @@ class PullTest(CliTest):
         terminal.expect("downloading Org/Tiny-GGUF:Q4_K_M: 1000 B of ")
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), 130)
-        self.assertIn("cancelled; godwit pull goes on from here", terminal.seen)
+        self.assertIn("cancelled; godwit pull continues the download from here", terminal.seen)
         self.hub.stalls, self.hub.ranges = False, False  # all of it comes again
         self.ok("pull", "Org/Tiny-GGUF:Q4_K_M")
         self.assertEqual(self.asked_for_bytes()[-1][3], "bytes=1000-")

@@ -69,7 +69,7 @@ class QuantizeGgufTest(CliTest):
 
     def test_dry_run_writes_nothing(self):
         said = self.ok("quantize", "-m", STORIES, "--to", "gguf", "--type", "q4_k", "--dry-run")
-        self.assertIn("36 of Q8_0, as their rows are no multiple of Q4_K's blocks", said)
+        self.assertIn("36 of Q8_0, because their rows are not whole blocks of Q4_K", said)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def refuses(self, code, *arguments):
@@ -95,9 +95,9 @@ class QuantizeGgufTest(CliTest):
         self.assertIn(f"{self.out}: exists already", self.refuses(INPUT, *self.command()))
 
     def test_models_without_a_form(self):
-        self.assertIn("this model has no form in GGUF: known are the families RefinedWeb, ",
+        self.assertIn("this model cannot be written as GGUF: expected one of the families RefinedWeb, ",
                       self.refuses(UNSUPPORTED, *self.command(GOLDEN / "opt" / "untied")))
-        self.assertIn("no key says the kind of rope scaling",
+        self.assertIn("no GGUF key holds the kind of rope scaling",
                       self.refuses(UNSUPPORTED,
                                    *self.command(GOLDEN / "llama" / "rope_dynamic_active")))
         self.assertIn("the model is quantized already",

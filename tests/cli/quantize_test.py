@@ -175,7 +175,7 @@ class QuantizeTest(CliTest):
         self.assertIn("--smooth", self.refuses(INPUT, "--smooth", "some"))
         self.assertIn("--clip-top", self.refuses(INPUT, "--clip-top", "60%"))
         self.assertIn("o3", self.refuses(INPUT, "--clip-top", "2%"))
-        self.assertIn("none with --scheme llm-int8",
+        self.assertIn("--scheme llm-int8 has none",
                       self.refuses(INPUT, "--scheme", "llm-int8", "--alpha", "0.6"))
         self.assertIn("tools/plot", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
         self.assertIn("--json", self.refuses(INPUT, "--dry-run", "--json"))
@@ -187,7 +187,7 @@ class QuantizeTest(CliTest):
     def test_short_texts(self):
         result = self.godwit(*changed(self.command, "--samples", "512"))
         self.assertEqual(result.returncode, 0)
-        self.assertIn("64 tokens, not for 512: taking all of it", result.stderr)
+        self.assertIn("64 tokens, not for 512: using all of it", result.stderr)
         self.text.write_text("too short")
         other = changed(self.command, "-o", self.folder / "other")
         self.assertIn("expected at least 1000",
@@ -248,7 +248,7 @@ class QuantizeTest(CliTest):
         # It is in nobody's way, and the next run says what it is.
         result = self.godwit(*self.command)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"{left} was left by a run that did not end", result.stderr)
+        self.assertIn(f"{left} was left by an interrupted run", result.stderr)
 
     def long_text(self):
         path = self.folder / "long"

@@ -73,14 +73,14 @@ class RunTest(QuestionTest):
 
             answer, said = run()
             self.assertEqual(answer, self.ok(*ASK, "-p", QUESTION))
-            self.assertIn("its rest is left alone; -f - takes it", said)
+            self.assertIn("ignoring its rest; -f - reads it", said)
             self.assertEqual(os.lseek(stdin.fileno(), 0, os.SEEK_CUR), len(QUESTION) + 1)
             self.assertEqual(run("-f", "-")[0], self.ok(*ASK, "-p", QUESTION, stdin=BIRD))
             self.assertEqual(run()[1], "")  # nothing is left of it
 
     def test_query_tokens_without_a_use_are_refused(self):
         for command in (ASK, ["eval", "passkey", "-m", TINY], ["chat", "-m", TINY]):
-            self.assertIn("--query-tokens would change nothing: with --kv sinks:4+8",
+            self.assertIn("--query-tokens has no effect with --kv sinks:4+8",
                           self.refused(2, *command, "--query-tokens", "5", "--kv", "sinks:4+8"))
         self.ok(*ASK, "-p", QUESTION, "--query-tokens", "5", "--kv", "blocks")
 
@@ -147,7 +147,7 @@ class RunTest(QuestionTest):
                          [*ASK, "-p", self.file(strange, "Strange.\n") + QUESTION])
         self.assertIn("no file matches", self.refused(3, *ASK, "-f", notes / "*.pdf"))
         (self.folder / "empty").mkdir()
-        self.assertIn("no text file in this folder", self.refused(3, *ASK, "-f", self.folder / "empty"))
+        self.assertIn("expected a folder with text files", self.refused(3, *ASK, "-f", self.folder / "empty"))
 
     def test_what_is_no_text_in_a_folder_is_said(self):
         self.write("notes/a.png", b"\x89PNG\0")
@@ -156,7 +156,7 @@ class RunTest(QuestionTest):
         for quiet in ([], ["-q"]):
             result = self.godwit(*ASK, "-f", notes, "-p", QUESTION, *quiet)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn(f"godwit: {notes}: left out, as no UTF-8 text: a.png and latin1.txt\n",
+            self.assertIn(f"godwit: {notes}: left out, because it is not UTF-8 text: a.png and latin1.txt\n",
                           result.stderr)
         lossy = self.file(notes / "latin1.txt", "caf\ufffd\n") + self.file(self.sea, SEA + "\n")
         self.same_prompt([*ASK, "-f", notes, "--lossy", "-p", QUESTION],
@@ -244,8 +244,8 @@ class ChatTest(QuestionTest):
         long = self.write("long.txt", "bird " * 2000)
         tokens = self.tokens("bird " * 2000)
         message = self.refused(2, *CHAT, "-f", long, stdin=QUESTION)
-        self.assertIn(f"the text of {long} has {tokens} tokens, which leave no room for an answer in "
-                      "the context of 1024; what helps: a part of it or /kv sinks:4+1020", message)
+        self.assertIn(f"the text of {long} has {tokens} tokens, which leaves no space for an answer in "
+                      "the context of 1024; use a part of it or /kv sinks:4+1020", message)
         self.assertIn("more than 8192 tokens",
                       self.refused(2, *CHAT, "-f", self.write("huge", "bird " * 20000)))
         # Which of several is the long one is said, too.
@@ -258,7 +258,7 @@ class ChatTest(QuestionTest):
     def test_files_that_cannot_be_read(self):
         self.assertIn("No such file", self.refused(3, *CHAT, "-f", self.folder / "missing"))
         self.assertIn("No such file", self.refused(3, *CHAT, stdin=f"/read {self.folder}/missing\n"))
-        self.assertIn("a file is missing: /read FILE", self.refused(2, *CHAT, stdin="/read\n"))
+        self.assertIn("a file name is missing: /read FILE", self.refused(2, *CHAT, stdin="/read\n"))
         self.assertIn("is the conversation", self.refused(2, *CHAT, "-f", "-"))
         self.assertIn("is the conversation", self.refused(2, *CHAT, stdin="/read -\n"))
 
@@ -275,9 +275,9 @@ class ChatTest(QuestionTest):
         self.assertIn("No such file", say(f"/read {self.folder}/missing"))
         say(QUESTION)
         self.assertIn("bird.txt before the next one)", say("/undo"))
-        self.assertIn("before the next question; /undo puts away)", say("/read"))
-        self.assertIn("bird.txt put away)", say("/undo"))
-        self.assertIn("(there is nothing to take back)", say("/undo"))
+        self.assertIn("before the next question; /undo removes them)", say("/read"))
+        self.assertIn("bird.txt removed)", say("/undo"))
+        self.assertIn("(there is no question to take back)", say("/undo"))
         self.assertIn("sea.md: ", say(f"/read {self.folder}/notes"))
         self.assertIn("without", say("/clear"))
 

@@ -167,17 +167,17 @@ class MpiTest(CliTest):
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
                 (RUN, "with prefill ring, star or auto"),
-                ([*RING, "--kv", "blocks"], "only dense does"),
+                ([*RING, "--kv", "blocks"], "the KV policy dense only"),
                 ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
                 ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
-                ([*STAR, "--samples", "2", "--kv-memory", "40K"], "let there be more ranks"),
+                ([*STAR, "--samples", "2", "--kv-memory", "40K"], "use more ranks"),
                 (["perplexity", "-m", TINY, "-f", TINY / "config.json"],
                  "with prefill ring, star or auto"),
-                (["logits", "-m", TINY], "godwit logits makes no use of")]:
+                (["logits", "-m", TINY], "godwit logits uses one")]:
             result = self.ranks(2, *arguments)
             self.assertNotEqual(result.returncode, 0)
             said = self.refusals(result)

@@ -44,7 +44,7 @@ class ResultFilesTest(CliTest):
                           ["quantize", *m, "--calib", self.text, "-o", self.model / "int8"]):
             with self.subTest(arguments=arguments):
                 self.assertRegex(self.refused(INPUT, *arguments),
-                                 "expected a (place outside of it|file of its own)")
+                                 "choose (a place outside of it|another one)")
                 self.assertEqual(self.files(), self.before)
 
     def test_standard_output_counts(self):

@@ -172,7 +172,7 @@ class RunTest(CliTest):
         if result["finish_reason"] == "length":
             self.assertEqual(text, result["text"])
         self.assertNotIn("logprobs", json.loads(self.ok(*run)))
-        self.assertEqual("--logprobs does nothing without --json",
+        self.assertEqual("--logprobs has no effect without --json",
                          self.refused(2, *GREEDY, "-p", "x", "--logprobs", "3"))
 
     # A page of the cache is what there must be; with less than the text takes it is refused.
@@ -199,7 +199,7 @@ class RunTest(CliTest):
             self.assertLess(in_file["in_memory_bytes"], in_file["bytes"])
             self.assertGreater(in_file["file_read_bytes"], 0)
             self.assertEqual(list(disk.iterdir()), [])
-        self.assertIn("are there for KV caches",
+        self.assertIn("are available for KV caches",
                       self.refused(6, *long, "--kv-file", f"{disk}:{kv['bytes'] // 4}"))
         (disk / "mine").write_text("text")
         self.assertIn("mine: cannot make a file", self.refused(3, *long, "--kv-file", disk / "mine"))
@@ -251,7 +251,7 @@ class RunTest(CliTest):
     def test_what_is_not_built_is_warned_of(self):
         result = self.godwit("run", "-m", self.recommending(num_beams=4), "-p", "The", "-n", "2")
         self.assertEqual(result.returncode, 0)
-        self.assertIn("generation_config.json: num_beams: 4 is not followed", result.stderr)
+        self.assertIn("generation_config.json: num_beams: 4 is ignored", result.stderr)
 
     def test_samplers_name_an_order(self):
         self.assertEqual(self.sampler(TINY, "--samplers", "min-p;temperature")["samplers"],
@@ -351,7 +351,7 @@ class HelpTest(CliTest):
                 if flag:
                     self.assertEqual("[default: " in entry.split("\n\n")[0],
                                      flag[1] not in without.get(verb, ()), (verb, entry))
-        self.assertIn("--temp, --temperature X     temperature; 0: always the likeliest token\n"
+        self.assertIn("--temp, --temperature X     the temperature (0: always the most likely token)\n"
                       "                              [default: the model's, or 0.8]\n",
                       self.ok("run", "--help"))
 

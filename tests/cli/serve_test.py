@@ -176,7 +176,7 @@ class ServeTest(CliTest):
             pass
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
-        self.assertIn("nobody read it to its end", server.said)
+        self.assertIn("the client left before the end", server.said)
         self.assertNotIn("little cat", server.said)
 
     def test_many_at_once(self):
@@ -231,7 +231,7 @@ class ServeTest(CliTest):
         connection.close()
         self.assertIn("data: [DONE]", rest)
         self.assertEqual(server.wait(), 0)
-        self.assertIn("finishing what was begun", server.said)
+        self.assertIn("finishing the running requests", server.said)
 
     def test_once_more_ends_it_at_once(self):
         server = self.serve("--kv", "sinks:4+60")
@@ -293,7 +293,7 @@ class ServeTest(CliTest):
         self.assertIn("1.1 to 100", self.refused(INPUT, "serve", "-m", TINY, "--prompt-slowdown",
                                                  "1"))
         self.assertIn("policy \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--kv-choice", "x"))
-        self.assertIn("by \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
+        self.assertIn("found \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
         self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
         for origin in ("*", "chat.example", "https://chat.example/"):
             self.assertIn("expected a site", self.refused(

@@ -51,7 +51,7 @@ class TrainHeadsTest(CliTest):
         self.assertGreater(replay["sources"]["heads"], 50)
         self.assertGreater(slow["ms"], replay["ms"] + slow["steps"])
 
-        self.assertIn("is there already", self.refused(INPUT, *self.train))
+        self.assertIn("exists already", self.refused(INPUT, *self.train))
         # They go with a copy in int8, and with no other model.
         other = self.folder / "int8"
         self.ok("quantize", "-m", self.model, "-o", other, "--scheme", "zeroquant")
@@ -81,14 +81,14 @@ class TrainHeadsTest(CliTest):
                "0", "--json"]
         error = self.refused(INPUT, *run, "--draft", "heads")
         self.assertIn(f"{gguf} has no a.{HEADS}", error)
-        self.assertIn("godwit train-heads makes them", error)
+        self.assertIn("train draft heads with godwit train-heads", error)
         heads = self.folder / f"a.{HEADS}"
         self.assertEqual(json.loads(self.ok(*train, "--json"))["output"], str(heads))
         plain = json.loads(self.ok(*run))
         drafted = json.loads(self.ok(*run, "--draft", "heads"))
         self.assertEqual(drafted["tokens"], plain["tokens"])
         self.assertIn("heads", drafted["drafts"]["sources"])
-        self.assertIn("is there already", self.refused(INPUT, *train))
+        self.assertIn("exists already", self.refused(INPUT, *train))
         self.ok("eval", "text", "-m", gguf, "-f", self.text, "--step-ms", "1:20,8:21", "--draft",
                 "heads")
 
@@ -101,7 +101,7 @@ class TrainHeadsTest(CliTest):
     def test_there_are_none(self):
         error = self.refused(INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads")
         self.assertIn(f"has no {HEADS}", error)
-        self.assertIn("godwit train-heads makes them", error)
+        self.assertIn("train draft heads with godwit train-heads", error)
         (self.model / HEADS).write_text("nothing")
         self.assertIn(HEADS, self.godwit("run", "-m", self.model, "-p", "x", "--draft",
                                          "heads").stderr)
@@ -147,8 +147,8 @@ class TrainHeadsTest(CliTest):
         while not unfinished.exists():
             error = stop_after(seconds)
             seconds *= 2
-        self.assertRegex(error, "stopped after [0-9]+ of 10000000 steps; the same command goes on")
-        self.assertRegex(stop_after(seconds), "going on after [0-9]+ of 10000000 steps")
+        self.assertRegex(error, "stopped after [0-9]+ of 10000000 steps; the same command continues")
+        self.assertRegex(stop_after(seconds), "continuing after [0-9]+ of 10000000 steps")
         self.assertIn("another model, text or settings",
                       self.refused(INPUT, *self.train, "--steps", "20"))
         self.assertIn("another model, text or settings",

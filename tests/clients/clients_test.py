@@ -70,7 +70,7 @@ class OpenAi(ClientTest):
         with self.assertRaises(openai.NotFoundError) as caught:
             client.models.retrieve("another")
         self.assertEqual(caught.exception.code, "model_not_found")
-        with self.assertRaisesRegex(openai.NotFoundError, "there are no embeddings"):
+        with self.assertRaisesRegex(openai.NotFoundError, "embeddings are not supported"):
             client.embeddings.create(model=model.id, input="x")
 
     def test_chats(self):

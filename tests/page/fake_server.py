@@ -187,8 +187,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if request.get("kv", "").startswith("sinks:"):
             return self.script_words(request)
         message = ("the prompt has 300000 tokens and the context holds 262144 (the model was made "
-                   "for up to 262144): shorten it, or let the server run with --kv-choice "
-                   "sinks:4+9")
+                   "for up to 262144): shorten it, or start the server with --kv-choice "
+                   "sinks:4+9 and send it with \"kv\": \"sinks:4+9\"")
         self.send_json(400, {"error": {
             "message": message, "type": "invalid_request_error",
             "code": "context_length_exceeded", "n_prompt_tokens": 300_000, "n_ctx": 262_144}})

@@ -50,15 +50,15 @@ class FitTest(PageTest):
         self.attach("book.txt", "a line of a book\n" * 50_000)
         expect(self.page.locator(".composer .chip")).to_contain_text("212,500 tokens")
         expect(self.page.locator(".room")).to_have_text(
-            "This message: about 212,500 tokens · 49,644 left after it")
+            "This message: about 212,500 tokens · 49,644 free after it")
         self.assertGreater(len(self.server.counted), 1, "in pieces")
         self.attach("more.txt", "a line of a book\n" * 20_000)
         expect(self.page.locator(".room.over")).to_contain_text(
-            "This does not fit: about 297,500 tokens, and 262,144 of the 262,144 that the model "
-            "can read are left. Remove a file, or shorten the text, or send it to be read but for "
-            "its middle.")
+            "This does not fit: about 297,500 tokens, while 262,144 of the model's 262,144 are "
+            "free. Remove a file, or shorten the text, or send it and choose to keep beginning and "
+            "end.")
         self.button("Remove more.txt").click()
-        expect(self.page.locator(".room")).to_contain_text("49,644 left after it")
+        expect(self.page.locator(".room")).to_contain_text("49,644 free after it")
 
 
 class LoadingTest(PageTest):
@@ -73,12 +73,12 @@ class LoadingTest(PageTest):
         expect(bar).to_have_count(0)
         self.server.loading = [0.5]
         self.say("hello")
-        expect(self.answer).to_contain_text("The model is being loaded (50 %), then it answers")
+        expect(self.answer).to_contain_text("The model is being loaded (50 %); the answer follows")
         expect(self.answer).to_contain_text("These are a few words.")
         self.button("About the model").click()
         facts = self.page.locator("#model-facts")
         for fact in ("Parameters7.2 billion", "Stored asQ4_K, F32, Q6_K", "In memory asint8, 7 GiB",
-                     "Reads at most262,144 tokens", "Keeps of a texteverything (dense)"):
+                     "Context262,144 tokens", "Tokens kepteverything (dense)"):
             expect(facts).to_contain_text(fact)
 
 
@@ -161,20 +161,20 @@ class FileTest(PageTest):
                 "[" * 100_000: "it is not JSON.",
                 "{}": 'expected an object with a list of "messages".',
                 "[]": "it has no messages.",
-                "[7]": "message 1 is no object.",
+                "[7]": "message 1 is not an object.",
                 json.dumps([message, {"role": "robot", "content": "x"}]):
-                    'message 2 is of "robot", expected "user" or "assistant".',
+                    'message 2 has the role "robot", expected "user" or "assistant".',
                 json.dumps([message, {"role": "constructor", "content": "x"}]):
-                    'message 2 is of "constructor", expected "user" or "assistant".',
+                    'message 2 has the role "constructor", expected "user" or "assistant".',
                 json.dumps([{**message, "tool_calls": []}]):
-                    'message 1 has "tool_calls", which a chat here cannot hold.',
+                    'message 1 has the field "tool_calls", which this page does not support.',
                 json.dumps([{"role": "user", "content": [{"type": "image_url"}]}]):
-                    "message 1 has more than text.",
+                    "message 1 has other content than text.",
                 json.dumps([message] * 10_001): "it has more than 10,000 messages."}.items():
             with self.subTest(text[:60]):
                 self.load(text)
                 expect(self.page.locator("#import-trouble")).to_have_text(
-                    f"chat.json is no chat: {trouble}")
+                    f"chat.json is not a chat: {trouble}")
         expect(self.page.locator(".chat")).to_have_count(0)
 
     def test_a_hostile_file_is_text(self):
@@ -198,7 +198,7 @@ class FileTest(PageTest):
         expect(chats).to_have_count(1)
         expect(chats.locator(".snippet")).to_contain_text("You said: echo needle")
         search.fill("nowhere")
-        expect(self.page.get_by_text("No chat has this.")).to_be_visible()
+        expect(self.page.get_by_text("No chat contains this text.")).to_be_visible()
         search.press("Escape")
         expect(chats).to_have_count(2)
 

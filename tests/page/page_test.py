@@ -85,8 +85,8 @@ class AnswerTest(PageTest):
     def test_speed(self):
         self.ask()
         expect(self.answer.locator(".stats")).to_have_text(re.compile(
-            r"5 tokens · 10 tokens/s · first after .* · prompt: 20 tokens, 4 of them remembered, "
-            r"the others read at 160 tokens/s"))
+            r"5 tokens · 10 tokens/s · first after .* · prompt: 20 tokens, 4 of them cached, "
+            r"the rest read at 160 tokens/s"))
 
     def test_stop(self):
         self.say("endless")
@@ -100,8 +100,7 @@ class AnswerTest(PageTest):
         bar = self.answer.get_by_role("progressbar", name="Prompt read")
         expect(bar).to_have_attribute("aria-valuenow", "41")
         expect(self.answer).to_contain_text("Reading the prompt: 82,000 of 200,000 tokens · "
-                                            "2,561 tokens/s · about 46 s left · 12,000 remembered "
-                                            "from before")
+                                            "2,561 tokens/s · about 46 s left · 12,000 cached")
         expect(self.page.locator("#announcer")).to_contain_text("Reading the prompt,")
         expect(self.context).to_contain_text("Context: 200,000 of 262,144 tokens (76 %)")
         self.server.go_on.set()
@@ -112,7 +111,7 @@ class AnswerTest(PageTest):
     def test_context_with_dropped_spans(self):
         self.ask("dropped", "Some of it is forgotten.")
         expect(self.context).to_have_text("Context: 120,005 of 262,144 tokens (45 %) · "
-                                          "20,000 remembered from before · 60,000 forgotten")
+                                          "20,000 cached · 60,000 forgotten")
         self.context.click()
         expect(self.page.locator(".context-list")).to_contain_text(
             "4 to 20,003, 50,000 to 79,999, 90,000 to 99,999.")
@@ -238,7 +237,7 @@ class AttachmentTest(PageTest):
         expect(self.questions).to_contain_text("book.txt is gone")
         asked = len(self.server.requests)
         self.say("and now")
-        expect(self.answer).to_contain_text("Not there any more: book.txt")
+        expect(self.answer).to_contain_text("No longer available: book.txt")
         self.assertEqual(len(self.server.requests), asked)
         self.button("Answer without").click()
         expect(self.answer).to_contain_text("These are a few words.")
@@ -264,10 +263,10 @@ class ErrorTest(PageTest):
         for script, sentence in {
                 "refused": "The prompt has 300,000 tokens, the context 262,144.",
                 "failed": "The disk is full.",
-                "broken": "The answer broke off: The server closed the connection before the end.",
+                "broken": "The answer broke off: The server closed the connection too early.",
                 "midway": "The answer broke off: no memory for it.",
                 "length": "The answer stopped because the context is full.",
-                "timeout": "The answer stopped because its time was over.",
+                "timeout": "The answer stopped because its time limit was reached.",
                 "cancelled": "The server cancelled the answer."}.items():
             with self.subTest(script):
                 self.say(script)
@@ -281,7 +280,7 @@ class ErrorTest(PageTest):
         self.page.keyboard.press("Escape")
         self.say("length")
         expect(self.answer).to_contain_text(
-            "The answer stopped at the longest that the settings allow (1 token).")
+            "The answer stopped at the limit of the settings (1 token).")
 
     def test_what_came_is_kept(self):
         self.say("broken")
@@ -327,7 +326,7 @@ class ErrorTest(PageTest):
         self.server.key = "secret"
         self.say("hello")
         self.button("Cancel", self.page.get_by_role("dialog")).click()
-        expect(self.answer).to_contain_text("The server asks for an API key.")
+        expect(self.answer).to_contain_text("The server requires an API key.")
         self.button("Enter the key").click()
         self.page.get_by_label("Key", exact=True).fill("secret")
         self.page.keyboard.press("Enter")

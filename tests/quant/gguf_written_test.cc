@@ -117,7 +117,7 @@ TEST_P(GgufWrittenTest, ComesBackAsItWasOrIsRefused) {
   const fs::path path = GoldenRoot() / GetParam().path;
   if (HasNoForm(GetParam())) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Written{path}; }),
-                HasSubstr("this model has no form in GGUF: "));
+                HasSubstr("this model cannot be written as GGUF: "));
     return;
   }
   const Written written(path);

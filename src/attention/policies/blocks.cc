@@ -211,15 +211,15 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
   const BlocksSpec spec = ParseBlocksSpec(arguments);
   if (geometry.shape.score_cap != 0) {
     Throw(ErrorKind::kUnsupported,
-          "the KV policy {} weighs blocks by scores as they are, but this model caps its scores at "
-          "{}: use dense or sinks",
+          "the KV policy {} compares blocks by uncapped scores, but this model caps scores at {}: "
+          "use dense or sinks",
           spec.ToString(), geometry.shape.score_cap);
   }
   const int64_t vectors = spec.group_blocks > 0 ? VectorsOf(spec.GroupShape().type)
                                                 : VectorsOf(spec.representative_type);
   if (vectors * geometry.shape.head_dim > kernels::kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported,
-          "the KV policy {} needs heads of at most {} dimensions, and this model's have {}",
+          "the KV policy {} needs heads of at most {} dimensions, and this model's heads have {}",
           spec.ToString(), kernels::kMaxHeadDim / vectors, geometry.shape.head_dim);
   }
   // An index lies in pages of the cache's size.
@@ -227,8 +227,8 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
   if (vectors > 1 &&
       BlockIndex::VectorTileBytes(vectors * geometry.shape.head_dim) > layout.head_bytes()) {
     Throw(ErrorKind::kUnsupported,
-          "the KV policy {} keeps {} vectors of a block or of a group of them, for which pages of "
-          "this model's keys{} have no room in {}: a wider KV type has",
+          "the KV policy {} keeps {} vectors for a block or a group of blocks, which do not fit "
+          "into pages of this model's keys{} in {}: use a wider KV type",
           spec.ToString(), vectors, layout.values_in_keys ? "" : " and values",
           KvTypeName(options.kv_type));
   }

@@ -37,7 +37,7 @@ TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
     EXPECT_EQ(ReadText(*fork, other, kTokens, 9), ReadText(*fresh, other, kTokens, 64)) << length;
   }
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { cache->Truncate(449); }),
-              HasSubstr("cannot go back to 449 of 519 tokens"));
+              HasSubstr("cannot return to 449 of 519 tokens"));
 }
 
 // Each path of a tree has tokens that choose. The text goes on from one of the paths.

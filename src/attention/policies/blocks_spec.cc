@@ -105,7 +105,7 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, spec.top_p);
     if (error != std::errc() || rest != end || !(spec.top_p > 0 && spec.top_p <= 1)) {
-      RefuseValue(key, "a share above 0, up to 1", value);
+      RefuseValue(key, "a share above 0 and at most 1", value);
     }
     return;
   }
@@ -141,35 +141,34 @@ void Check(const BlocksSpec& spec) {
   Require(spec.block_size >= kTileTokens && spec.block_size % kTileTokens == 0 &&
               spec.block_size <= 4096,
           "block_size is a multiple of 64 tokens, up to 4096", spec.block_size);
-  Require(spec.local_windows_len >= 1, "local_windows_len is at least 1 token, its own",
+  Require(spec.local_windows_len >= 1, "local_windows_len is at least 1, the token itself",
           spec.local_windows_len);
   Require(spec.second_block_count >= 1,
-          "second_block_count is at least 1 (without blocks to choose it is sinks:S+W)",
+          "second_block_count is at least 1 (without blocks, use sinks:S+W)",
           spec.second_block_count);
   Require(spec.second_block_count <= kMostTokens / spec.block_size,
-          "second_block_count is a number of blocks below 2^40 tokens", spec.second_block_count);
-  Require(spec.token_step >= 1, "token_step is at least 1 token, each choosing for itself",
+          "second_block_count blocks have at most 2^40 tokens", spec.second_block_count);
+  Require(spec.token_step >= 1, "token_step is at least 1 (1: each token chooses for itself)",
           spec.token_step);
-  Require(spec.layer_step >= 1, "layer_step is at least 1 layer, each choosing for itself",
+  Require(spec.layer_step >= 1, "layer_step is at least 1 (1: each layer chooses for itself)",
           spec.layer_step);
   Require(spec.least_block_count >= 1 && spec.least_block_count <= spec.second_block_count,
           "least_block_count is at least 1 and at most second_block_count", spec.least_block_count);
   Require(spec.preselect_block_count >= 1,
-          "preselect_block_count is at least 1 (preselect_block=False chooses none)",
+          "preselect_block_count is at least 1 (preselect_block=False turns it off)",
           spec.preselect_block_count);
   Require(spec.observation_window >= 1 && spec.observation_window <= 4096,
-          "observation_window is 1 to 4096 tokens of the question", spec.observation_window);
-  Require(spec.group_blocks <= 1024, "group_blocks is up to 1024 blocks, or 0 for no groups",
+          "observation_window is 1 to 4096 tokens", spec.observation_window);
+  Require(spec.group_blocks <= 1024, "group_blocks is at most 1024, or 0 for no groups",
           spec.group_blocks);
-  Require(spec.group_count >= 1, "group_count is at least 1 group, whose blocks are compared",
-          spec.group_count);
+  Require(spec.group_count >= 1, "group_count is at least 1", spec.group_count);
   const int64_t vectors = VectorsOf(spec.representative_type);
   const BlockShape shape = spec.Shape();
   if (shape.signs()) {
-    Require(
-        shape.parts == spec.block_size,
-        "representative_num is the block_size with representative_type=SIGN, one for every token",
-        spec.representative_num);
+    Require(shape.parts == spec.block_size,
+            "representative_num equals block_size with representative_type=SIGN, which keeps one "
+            "for every token",
+            spec.representative_num);
     return;
   }
   Require(spec.representative_num % vectors == 0 && shape.parts >= 1 &&
@@ -244,35 +243,35 @@ std::string BlocksSpec::Explain() const {
   }
   std::string more;
   if (top_p < 1) {
-    more += fmt::format(
-        " It is cut down to the blocks that get {} of its attention, to no fewer than {}.", top_p,
-        least_block_count);
+    more +=
+        fmt::format(" Of these, it sees only those that get {} of its attention, but at least {}.",
+                    top_p, least_block_count);
   }
   if (preselect_block) {
     more += fmt::format(
-        " The answer chooses among {} blocks, those that matter most to the last {} tokens of the "
-        "question, and what leaves the window after it.",
+        " The answer chooses among the {} blocks that score highest for the last {} tokens of the "
+        "question, and blocks that leave the window later.",
         preselect_block_count, observation_window);
   }
   if (group_blocks > 0) {
     const std::string groups = counted(group_blocks, "block");
     more += representative_type == RepresentativeType::kQuest
-                ? fmt::format(" Groups of {} that can hold none of them are passed over.", groups)
-                : fmt::format(" They are looked for in the {} groups of {} that matter most.",
+                ? fmt::format(" Groups of {} that can hold none of them are skipped.", groups)
+                : fmt::format(" They are searched in the {} groups of {} that score highest.",
                               group_count, groups);
   }
   if (estimate) {
     more +=
-        " What it does not see counts, too: of each block as many tokens as it has, with its mean "
-        "key and its mean value.";
+        " The other blocks are estimated: each counts as its number of tokens with its mean key "
+        "and mean value.";
   }
   if (dense_layer_num > 0) {
-    more += fmt::format(" The first {} layers see everything.", dense_layer_num);
+    more += fmt::format(" The first {} layers see all tokens.", dense_layer_num);
   }
   return fmt::format(
-      "Every token is kept. The context is read as by dense; a token of the question or the answer "
-      "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
-      "most to it. {}, {}, by {} of every {}.{}",
+      "Every token is kept. The context is read with full attention. A token of the question or "
+      "the answer sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that "
+      "score highest for it. {}, {}, by {} of every {}.{}",
       initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
       second_block_count,
       separate ? "Each KV head chooses for itself" : "All heads choose together",

@@ -147,7 +147,8 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
   for (const char* value : {"", "x", "0", "-0.5", "1.1", "0.5x", "nan", "95%"}) {
     EXPECT_EQ(
         Refusal(fmt::format("top_p={}", value)),
-        fmt::format("the KV policy blocks: top_p is a share above 0, up to 1, not \"{}\"", value));
+        fmt::format("the KV policy blocks: top_p is a share above 0 and at most 1, not \"{}\"",
+                    value));
   }
   EXPECT_THAT(Refusal("head_select_mode=shared"),
               EndsWith("head_select_mode is SHARED or SEPARATE, not \"shared\""));
@@ -169,32 +170,35 @@ TEST(BlocksSpecTest, RefusesToChooseBetweenTwoSettings) {
 
 TEST(BlocksSpecTest, ExplainsItself) {
   EXPECT_EQ(ParseBlocksSpec("").Explain(),
-            "Every token is kept. The context is read as by dense; a token of the question or the "
+            "Every token is kept. The context is read with full attention. A token of the question "
+            "or the "
             "answer sees the first 64 and the last 1024 tokens, in whole blocks of 64, and the 48 "
-            "blocks between that matter most to it. Each KV head chooses for itself, in every "
+            "blocks between that score highest for it. Each KV head chooses for itself, in every "
             "layer, by the signs of the keys of every token.");
-  EXPECT_EQ(ParseBlocksSpec("meanstd,initial=0,dense_layer_num=2,head_select_mode=SHARED,"
-                            "block_size=128,representative_num=2,token_step=4,layer_step=3")
-                .Explain(),
-            "Every token is kept. The context is read as by dense; a token of the question or the "
-            "answer sees the last 1024 tokens, in whole blocks of 128, and the 48 blocks between "
-            "that matter most to it. All heads choose together, once for 3 layers and 4 tokens, by "
-            "the mean and the spread of the keys of every 128 tokens. The first 2 layers see "
-            "everything.");
+  EXPECT_EQ(
+      ParseBlocksSpec("meanstd,initial=0,dense_layer_num=2,head_select_mode=SHARED,"
+                      "block_size=128,representative_num=2,token_step=4,layer_step=3")
+          .Explain(),
+      "Every token is kept. The context is read with full attention. A token of the question or "
+      "the "
+      "answer sees the last 1024 tokens, in whole blocks of 128, and the 48 blocks between "
+      "that score highest for it. All heads choose together, once for 3 layers and 4 tokens, by "
+      "the mean and the spread of the keys of every 128 tokens. The first 2 layers see "
+      "all tokens.");
   EXPECT_THAT(ParseBlocksSpec("top_p=0.9,preselect_block=True").Explain(),
-              EndsWith(" It is cut down to the blocks that get 0.9 of its attention, to no fewer "
-                       "than 1. The answer chooses among 96 blocks, those that matter most to the "
-                       "last 128 tokens of the question, and what leaves the window after it."));
+              EndsWith(" Of these, it sees only those that get 0.9 of its attention, but at least "
+                       "1. The answer chooses among the 96 blocks that score highest for the "
+                       "last 128 tokens of the question, and blocks that leave the window later."));
   EXPECT_THAT(ParseBlocksSpec("infllm").Explain(),
               EndsWith(" in every layer, by the keys that get most attention from the last 128 of "
                        "every 1024 tokens, 4 of every block."));
   EXPECT_THAT(ParseBlocksSpec("group_blocks=8").Explain(),
-              EndsWith(" They are looked for in the 192 groups of 8 blocks that matter most."));
+              EndsWith(" They are searched in the 192 groups of 8 blocks that score highest."));
   EXPECT_THAT(ParseBlocksSpec("quest,group_blocks=8").Explain(),
-              EndsWith(" Groups of 8 blocks that can hold none of them are passed over."));
+              EndsWith(" Groups of 8 blocks that can hold none of them are skipped."));
   EXPECT_THAT(ParseBlocksSpec("estimate=True").Explain(),
-              EndsWith(" What it does not see counts, too: of each block as many tokens as it has, "
-                       "with its mean key and its mean value."));
+              EndsWith(" The other blocks are estimated: each counts as its number of tokens "
+                       "with its mean key and mean value."));
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
@@ -205,23 +209,23 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
   expect("block_size=1", "block_size is a multiple of 64 tokens, up to 4096, not 1");
   expect("block_size=0", "block_size is a multiple of 64 tokens, up to 4096, not 0");
   expect("block_size=4160", "block_size is a multiple of 64 tokens, up to 4096, not 4160");
-  expect("local_windows_len=0", "local_windows_len is at least 1 token, its own, not 0");
+  expect("local_windows_len=0", "local_windows_len is at least 1, the token itself, not 0");
   expect("second_block_count=0",
-         "second_block_count is at least 1 (without blocks to choose it is sinks:S+W), not 0");
+         "second_block_count is at least 1 (without blocks, use sinks:S+W), not 0");
   ParseBlocksSpec("second_block_count=17179869184");
   expect("second_block_count=17179869185",
-         "second_block_count is a number of blocks below 2^40 tokens, not 17179869185");
-  expect("token_step=0", "token_step is at least 1 token, each choosing for itself, not 0");
-  expect("layer_step=0", "layer_step is at least 1 layer, each choosing for itself, not 0");
+         "second_block_count blocks have at most 2^40 tokens, not 17179869185");
+  expect("token_step=0", "token_step is at least 1 (1: each token chooses for itself), not 0");
+  expect("layer_step=0", "layer_step is at least 1 (1: each layer chooses for itself), not 0");
   expect("least_block_count=0",
          "least_block_count is at least 1 and at most second_block_count, not 0");
   expect("least_block_count=49",
          "least_block_count is at least 1 and at most second_block_count, not 49");
   expect("preselect_block_count=0",
-         "preselect_block_count is at least 1 (preselect_block=False chooses none), not 0");
-  expect("group_blocks=1025", "group_blocks is up to 1024 blocks, or 0 for no groups, not 1025");
-  expect("group_count=0", "group_count is at least 1 group, whose blocks are compared, not 0");
-  expect("observation_window=0", "observation_window is 1 to 4096 tokens of the question, not 0");
+         "preselect_block_count is at least 1 (preselect_block=False turns it off), not 0");
+  expect("group_blocks=1025", "group_blocks is at most 1024, or 0 for no groups, not 1025");
+  expect("group_count=0", "group_count is at least 1, not 0");
+  expect("observation_window=0", "observation_window is 1 to 4096 tokens, not 0");
   for (const int number : {1, 3, 6, 24, 130, 256}) {
     expect(fmt::format("quest,representative_num={}", number).c_str(),
            fmt::format("representative_num is 2 (a part has a centre and a spread), 4, 8, 16, 32, "
@@ -230,8 +234,8 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
                .c_str());
   }
   expect("representative_num=4",
-         "representative_num is the block_size with representative_type=SIGN, one for every token, "
-         "not 4");
+         "representative_num equals block_size with representative_type=SIGN, which keeps one for "
+         "every token, not 4");
   for (const char* type : {"MEAN", "DYNAMIC"}) {
     for (const int number : {3, 6, 128}) {
       expect(fmt::format("representative_type={},representative_num={}", type, number).c_str(),

@@ -203,10 +203,10 @@ TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   };
   EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:meanstd", 513); }),
             "the KV policy blocks:representative_type=MEANSTD needs heads of at most 512 "
-            "dimensions, and this model's have 513");
+            "dimensions, and this model's heads have 513");
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:representative_type=MEAN", 1025); }),
-      HasSubstr("at most 1024 dimensions, and this model's have 1025"));
+      HasSubstr("at most 1024 dimensions, and this model's heads have 1025"));
   make("blocks", 512);
   make("blocks:representative_type=MEAN", 1024);
 }
@@ -216,10 +216,11 @@ TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideKeysAlone) {
   const auto make = [&](const char* spec, DType kv_type) {
     MakePolicy(geometry, {.spec = spec, .kv_type = kv_type, .context = kBlocksContext});
   };
-  EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", DType::kBF16); }),
-            "the KV policy blocks:representative_type=QUEST keeps 2 vectors of a block or of a "
-            "group of them, for which pages of this model's keys have no room in bf16: a wider KV "
-            "type has");
+  EXPECT_EQ(
+      ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", DType::kBF16); }),
+      "the KV policy blocks:representative_type=QUEST keeps 2 vectors for a block or a "
+      "group of blocks, which do not fit into pages of this model's keys in bf16: use a wider "
+      "KV type");
   make("blocks:quest", DType::kF32);
   make("blocks:infllm", DType::kI8);
 }
@@ -231,7 +232,7 @@ TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideFourBits) {
   };
   for (const DType kv_type : {DType::kI8I4, DType::kI4}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", kv_type); }),
-                HasSubstr(fmt::format("keys and values have no room in {}", KvTypeName(kv_type))));
+                HasSubstr(fmt::format("keys and values in {}", KvTypeName(kv_type))));
     make("blocks", kv_type);
     make("blocks:infllm", kv_type);
   }
@@ -243,7 +244,7 @@ TEST(BlocksPolicyRefusals, ScoresThatTheModelCaps) {
   geometry.shape.score_cap = 50;
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                       [&] { MakePolicy(geometry, {.spec = "blocks", .context = 100}); }),
-              HasSubstr("this model caps its scores at 50: use dense or sinks"));
+              HasSubstr("this model caps scores at 50: use dense or sinks"));
 }
 
 TEST(BlocksPolicyRefusals, WhatExceedsTheContext) {

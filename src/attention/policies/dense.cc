@@ -11,9 +11,7 @@ class DensePolicy : public AttentionPolicy {
       : geometry_(geometry), context_(context) {}
 
   std::string name() const override { return "dense"; }
-  std::string Explain() const override {
-    return "Every token is kept and seen: the model's own attention.";
-  }
+  std::string Explain() const override { return "Every token is kept and seen (full attention)."; }
   int64_t limit_tokens() const override { return context_; }
   int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }

@@ -26,8 +26,8 @@ class PrefillPolicy : public AttentionPolicy {
     return forgets ? name() : spec_.ToString();
   }
   std::string Explain() const override {
-    return fmt::format("{} The context, all before the question, is read by {}.", asked_->Explain(),
-                       spec_.Explain());
+    return fmt::format("{} The context, which is all before the question, is read by {}.",
+                       asked_->Explain(), spec_.Explain());
   }
   int64_t limit_tokens() const override { return asked_->limit_tokens(); }
   int64_t max_kept_tokens() const override {

@@ -39,11 +39,10 @@ PrefillSpec ParseStar(std::string_view settings) {
                                          [](const auto& one) { return one.first; });
     const auto number = ParseTokenCount(setting.substr(std::min(equals + 1, setting.size())));
     if (found == known.end() || *found->second || !number) {
-      Throw(
-          ErrorKind::kInput,
-          "star is star:block=N,anchor=N,overlap=N,tail=N,by-speed, each at most once and a number "
-          "of tokens (for example star:block=32K,anchor=8K), not {}",
-          Quote(setting));
+      Throw(ErrorKind::kInput,
+            "expected star:block=N,anchor=N,overlap=N,tail=N,by-speed, each at most once, with "
+            "numbers of tokens (for example star:block=32K,anchor=8K), found {}",
+            Quote(setting));
     }
     *found->second = number;
   }
@@ -51,17 +50,18 @@ PrefillSpec ParseStar(std::string_view settings) {
   spec.anchor = anchor.value_or(spec.block);
   spec.overlap = overlap.value_or(0);
   spec.tail = tail.value_or(0);
-  if (spec.block < 1) Throw(ErrorKind::kInput, "star: a block of 0 tokens holds nothing");
+  if (spec.block < 1)
+    Throw(ErrorKind::kInput, "star: expected a block of at least 1 token, found 0");
   if (spec.anchor > spec.block) {
     Throw(ErrorKind::kInput,
-          "star: an anchor of {} tokens is longer than a block of {}; the most that helps is a "
-          "block's length",
+          "star: an anchor of {} tokens is longer than a block of {}: shorten it to a block's "
+          "length at most",
           spec.anchor, spec.block);
   }
   if (spec.overlap > spec.block) {
     Throw(ErrorKind::kInput,
-          "star: an overlap of {} tokens is longer than a block of {}, and then larger blocks do "
-          "the same",
+          "star: an overlap of {} tokens is longer than a block of {}: shorten it, or use larger "
+          "blocks",
           spec.overlap, spec.block);
   }
   return spec;
@@ -72,11 +72,10 @@ PrefillSpec ParseRing(std::string_view spec) {
   std::optional<int64_t> chunk;
   if (spec.starts_with(kRingWith)) chunk = ParseTokenCount(spec.substr(kRingWith.size()));
   if (!chunk || *chunk < 1 || *chunk > kMostChunk || *chunk % kernels::kTileTokens != 0) {
-    Throw(
-        ErrorKind::kInput,
-        "ring is ring:chunk=N with a multiple of {} tokens, up to {} (for example ring:chunk=4K), "
-        "not {}",
-        kernels::kTileTokens, kMostChunk, Quote(spec));
+    Throw(ErrorKind::kInput,
+          "expected ring:chunk=N with a multiple of {} tokens, at most {} (for example "
+          "ring:chunk=4K), found {}",
+          kernels::kTileTokens, kMostChunk, Quote(spec));
   }
   return {.ring = *chunk};
 }
@@ -93,13 +92,13 @@ std::string PrefillSpec::ToString() const {
 }
 
 std::string PrefillSpec::Explain() const {
-  if (ring > 0) return fmt::format("ranks together, {} tokens of each at a time", ring);
+  if (ring > 0) return fmt::format("all ranks together, {} tokens of each rank at a time", ring);
   if (!star()) return fmt::format("a window: each token sees the {} before it", window - 1);
   return fmt::format(
-      "blocks of {} tokens: each token sees those before it in its own{}, and the first {} of the "
-      "text{}",
+      "blocks of {} tokens: each token sees the tokens before it in its own block{}, and the first "
+      "{} of the text{}",
       block, overlap > 0 ? fmt::format(" and the {} before that", overlap) : "", anchor,
-      tail > 0 ? fmt::format("; the last {} of the context are read as ever", tail) : "");
+      tail > 0 ? fmt::format("; the last {} of the context see all before them", tail) : "");
 }
 
 PrefillSpec ParsePrefill(std::string_view spec) {
@@ -109,11 +108,9 @@ PrefillSpec ParsePrefill(std::string_view spec) {
   std::optional<int64_t> window;
   if (spec.starts_with(kWindow)) window = ParseTokenCount(spec.substr(kWindow.size()));
   if (!window || *window < 1) {
-    Throw(
-        ErrorKind::kInput,
-        "the context can be read by {}, with a window of W >= 1 tokens (for example window:1024), "
-        "not by {}",
-        kPrefillUsage, Quote(spec));
+    Throw(ErrorKind::kInput,
+          "expected {}, with a window of W >= 1 tokens (for example window:1024), found {}",
+          kPrefillUsage, Quote(spec));
   }
   // The token itself and those before it.
   return {.window = *window + 1};

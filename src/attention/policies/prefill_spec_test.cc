@@ -53,7 +53,7 @@ TEST(PrefillSpecTest, SaysHowManyTokensRanksReadTogether) {
   for (const char* spec : {"ring:", "ring:4K", "ring:chunk=", "ring:chunk=0", "ring:chunk=100",
                            "ring:chunk=2M", "rings"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); }),
-                HasSubstr(fmt::format("not \"{}\"", spec)));
+                HasSubstr(fmt::format("found \"{}\"", spec)));
   }
 }
 
@@ -61,7 +61,7 @@ TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
   for (const char* spec : {"", "window", "window:", "window:0", "window:-1", "window:4+4",
                            "window:1x", "window:K", "dense", "sinks:4+4", "64", "stars"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); }),
-                HasSubstr(fmt::format("not by \"{}\"", spec)));
+                HasSubstr(fmt::format("found \"{}\"", spec)));
   }
 }
 
@@ -72,12 +72,12 @@ TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
   for (const char* setting :
        {"32K", "block", "block=", "block=x", "size=3", "block=-1", "tail=", "by-speed=1"}) {
     EXPECT_THAT(refused(fmt::format("star:{}", setting).c_str()),
-                HasSubstr(fmt::format("not \"{}\"", setting)));
+                HasSubstr(fmt::format("found \"{}\"", setting)));
   }
-  EXPECT_THAT(refused("star:block=3,"), HasSubstr("not \"\""));
-  EXPECT_THAT(refused("star:by-speed,by-speed"), HasSubstr("not \"by-speed\""));
-  EXPECT_THAT(refused("star:block=3,block=4"), HasSubstr("not \"block=4\""));
-  EXPECT_THAT(refused("star:block=0"), HasSubstr("a block of 0 tokens"));
+  EXPECT_THAT(refused("star:block=3,"), HasSubstr("found \"\""));
+  EXPECT_THAT(refused("star:by-speed,by-speed"), HasSubstr("found \"by-speed\""));
+  EXPECT_THAT(refused("star:block=3,block=4"), HasSubstr("found \"block=4\""));
+  EXPECT_THAT(refused("star:block=0"), HasSubstr("a block of at least 1 token"));
   EXPECT_THAT(refused("star:block=10,anchor=11"), HasSubstr("longer than a block of 10"));
   EXPECT_THAT(refused("star:block=10,overlap=11"), HasSubstr("overlap of 11 tokens is longer"));
 }

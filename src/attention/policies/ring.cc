@@ -23,8 +23,8 @@ class RingPolicy : public AttentionPolicy {
   }
   std::string Explain() const override {
     return fmt::format(
-        "{} Its context is read by {} ranks together and spread over them, {} tokens of each at a "
-        "time.",
+        "{} The context is read by {} ranks together and spread over them, {} tokens of each rank "
+        "at a time.",
         alone_->Explain(), layout_.ranks, layout_.chunk);
   }
   int64_t limit_tokens() const override { return alone_->limit_tokens(); }
@@ -38,8 +38,8 @@ class RingPolicy : public AttentionPolicy {
   void SetQuestion(int64_t position, int64_t answer) override {
     if (position < layout_.ranks * kTileTokens) {
       Throw(ErrorKind::kInput,
-            "a context of {} tokens is too short for {} ranks, of which each reads {} at least: "
-            "let there be fewer",
+            "a context of {} tokens is too short for {} ranks, which read at least {} each: use "
+            "fewer ranks",
             position, layout_.ranks, kTileTokens);
     }
     layout_.context = position;
@@ -119,8 +119,7 @@ std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
                                                 std::unique_ptr<AttentionPolicy> alone) {
   if (options.spec != "dense") {
     Throw(ErrorKind::kUnsupported,
-          "{} ranks that read a context by {} hold chunks of it here and there: the KV policy "
-          "\"{}\" does not work there, only dense does",
+          "{} ranks that read a context by {} work with the KV policy dense only, not with \"{}\"",
           options.ranks->size(), spec.ToString(), options.spec);
   }
   return std::make_unique<RingPolicy>(options.ranks->rank(), options.ranks->size(), spec.ring,

@@ -44,10 +44,11 @@ class ShardPolicy : public AttentionPolicy {
 
   std::string name() const override { return alone_->name(); }
   std::string Explain() const override {
-    return fmt::format("{} Its blocks are spread over {} ranks.{}", alone_->Explain(), ranks_,
-                       unit_ > 1 ? " Each chooses among its own, as many of those to choose as it "
-                                   "has of the context."
-                                 : "");
+    return fmt::format(
+        "{} The blocks are spread over {} ranks.{}", alone_->Explain(), ranks_,
+        unit_ > 1
+            ? " Each rank chooses among its own blocks, in proportion to its share of the context."
+            : "");
   }
   int64_t limit_tokens() const override { return alone_->limit_tokens(); }
   int64_t max_kept_tokens() const override { return alone_->max_kept_tokens(); }
@@ -66,8 +67,8 @@ class ShardPolicy : public AttentionPolicy {
     const int64_t blocks = (position + spec_.block - 1) / spec_.block;
     if (blocks < ranks_) {
       Throw(ErrorKind::kInput,
-            "a context of {} tokens has {} block{} of {}, too few for {} ranks: let there be fewer "
-            "ranks, or star:block={} at most",
+            "a context of {} tokens has {} block{} of {}, too few for {} ranks: use fewer ranks, "
+            "or star:block={} at most",
             position, blocks, blocks == 1 ? "" : "s", spec_.block, ranks_,
             std::max(unit_, position / ranks_ / unit_ * unit_));
     }
@@ -152,16 +153,19 @@ void CheckBlocks(const BlocksSpec& blocks, const PrefillSpec& star, int ranks) {
           ranks);
   };
   if (blocks.preselect_block) {
-    refuse("preselect_block", "the question chooses for its answer by all keys of the context");
+    refuse(
+        "preselect_block",
+        "the question would choose among all keys of the context, and a rank has a part of them");
   }
-  if (blocks.top_p < 1) refuse("top_p", "a share of a token's attention is one of all keys");
+  if (blocks.top_p < 1)
+    refuse("top_p", "a share of attention refers to all keys, and a rank has a part of them");
   if (blocks.representative_type == RepresentativeType::kDynamic) {
-    refuse("representative_type=DYNAMIC", "who observes a token may stand on another rank");
+    refuse("representative_type=DYNAMIC", "the observers of a token may be on another rank");
   }
   if (star.block % blocks.block_size != 0) {
     Throw(ErrorKind::kInput,
-          "star's blocks of {} tokens, of which {} ranks hold some each, do not consist of blocks "
-          "of {} tokens to choose among: let them be a multiple of block_size",
+          "star has blocks of {} tokens on {} ranks, which is no multiple of the {} tokens of "
+          "block_size: make it one",
           star.block, ranks, blocks.block_size);
   }
 }
@@ -175,21 +179,19 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   if (!spec.star()) {
     Throw(ErrorKind::kInput,
-          "{} ranks share a context that they read together or by blocks: with prefill ring, star "
-          "or auto, not {}",
-          ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
+          "{} ranks share a context only with prefill ring, star or auto, not {}", ranks,
+          options.prefill.empty() ? "as one text" : "by " + spec.ToString());
   }
   if (spec.overlap > 0) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "star with an overlap of {} tokens: a rank's first block would see keys that another rank "
-        "has not read yet; leave it out on {} ranks",
-        spec.overlap, ranks);
+    Throw(ErrorKind::kUnsupported,
+          "star with an overlap of {} tokens: a rank's first block would see keys that another "
+          "rank has not computed yet; leave the overlap out on {} ranks",
+          spec.overlap, ranks);
   }
   if (spec.tail > 0) {
     Throw(ErrorKind::kUnsupported,
-          "star with a tail of {} tokens: they see all of the context, of which each of {} ranks "
-          "holds a part while it is read; leave it out there",
+          "star with a tail of {} tokens: they would see all of the context, and each of {} ranks "
+          "has a part of it; leave the tail out",
           spec.tail, ranks);
   }
   const std::string_view kv = options.spec, kind = kv.substr(0, kv.find(':'));
@@ -199,23 +201,21 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
     CheckBlocks(blocks, spec, ranks);
     unit = blocks.block_size;
   } else if (kind != "dense") {
-    Throw(
-        ErrorKind::kUnsupported,
-        "{} ranks share a context of which every token is kept: the KV policy \"{}\" is about keys "
-        "that lie elsewhere; only dense and blocks work there",
-        ranks, kv);
+    Throw(ErrorKind::kUnsupported,
+          "{} ranks cannot share a text with the KV policy \"{}\": only dense and blocks work on "
+          "several ranks",
+          ranks, kv);
   }
   if (geometry.learned_positions != 0) {
     Throw(ErrorKind::kUnsupported,
-          "a model with learned positions, for {} tokens, has no context that is worth {} ranks",
+          "a model with learned positions for {} tokens cannot be run on {} ranks",
           geometry.learned_positions, ranks);
   }
   if (std::ranges::any_of(geometry.windows, [](int64_t window) { return window != 0; })) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "a model with a sliding window or chunks of its own sees across blocks, which {} ranks do "
-        "not share: with prefill ring they do",
-        ranks);
+    Throw(ErrorKind::kUnsupported,
+          "this model has a sliding window or chunks, which see across the blocks of {} ranks: use "
+          "prefill ring",
+          ranks);
   }
   return std::make_unique<ShardPolicy>(
       options.ranks->rank(), ranks, spec,

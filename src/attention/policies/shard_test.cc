@@ -178,7 +178,7 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   choosing.prefill = "star:block=128,anchor=50";
   choosing.spec = "blocks";
   EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->SetQuestion(300, 300); }).what(),
-              HasSubstr("too few for 4 ranks: let there be fewer ranks, or star:block=64 at most"))
+              HasSubstr("too few for 4 ranks: use fewer ranks, or star:block=64 at most"))
       << "75 tokens would be refused";
   AttentionGeometry windows = geometry;
   windows.windows = {40};
@@ -201,7 +201,7 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   options.spec = "blocks:infllm";
   EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with representative_type=DYNAMIC"));
   options.spec = "blocks";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("do not consist of blocks of 64 tokens"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("no multiple of the 64 tokens of block_size"));
   options.prefill = "window:7";
   EXPECT_THAT(refused(geometry, options), HasSubstr("ring, star or auto, not by window:7"));
   options.prefill.clear();

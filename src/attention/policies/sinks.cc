@@ -26,8 +26,8 @@ class SinksPolicy : public AttentionPolicy {
   std::string name() const override { return name_; }
   std::string Explain() const override {
     return fmt::format(
-        "A token sees {}the {} before it; what lies {} is forgotten, so a text has no end. "
-        "Positions are counted in what is kept.",
+        "A token sees {}the {} before it; tokens {} are forgotten, so a text may be endless. "
+        "Positions are counted among the kept tokens.",
         n_sinks_ == 0 ? "" : fmt::format("the first {} of the text and ", n_sinks_), window_,
         n_sinks_ == 0 ? "further back" : "between");
   }
@@ -92,15 +92,14 @@ class SinksPolicy : public AttentionPolicy {
 void CheckPositions(const AttentionGeometry& geometry, const std::string& name) {
   if (geometry.learned_positions != 0) {
     Throw(ErrorKind::kUnsupported,
-          "the KV policy {} counts positions in its cache, but this model's are learned, {} of "
-          "them, and added to the tokens as it reads them: a key that is kept cannot be moved. Use "
-          "dense",
+          "the KV policy {} changes the positions of cached keys, which is impossible with this "
+          "model's {} learned positions: use dense",
           name, geometry.learned_positions);
   }
   if (!geometry.RotatesByContext()) return;
   Throw(ErrorKind::kUnsupported,
-        "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is {}: its "
-        "frequencies change with the length of the text, which is endless here",
+        "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is {}, "
+        "whose frequencies change with the length of the text: use dense",
         name,
         geometry.rotary.scaling.kind == RotaryScaling::Kind::kLongRope ? "longrope" : "dynamic");
 }
@@ -116,7 +115,8 @@ void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& nam
   if (sinks == 0 || sinks + window < farthest) return;
   Throw(
       ErrorKind::kUnsupported,
-      "the KV policy {} would lose its sinks: the model itself looks back at {} tokens only{}",
+      "the KV policy {} would lose its sinks, because the model itself sees the last {} tokens "
+      "only{}",
       name, farthest,
       farthest > sinks + 1 ? fmt::format(", so use sinks:{}+{}", sinks, farthest - sinks - 1) : "");
 }
@@ -128,8 +128,8 @@ void CheckFirstChunk(const AttentionGeometry& geometry, const std::string& name,
   const int64_t chunk = std::ranges::max(geometry.windows);
   if (chunk == 0 || place < chunk) return;
   Throw(ErrorKind::kUnsupported,
-        "the KV policy {} counts positions in its cache, where tokens would stand at {} for ever, "
-        "and this model attends within chunks of {} tokens: let fewer than {} be kept",
+        "the KV policy {} keeps {} tokens before the newest one, but this model attends within "
+        "chunks of {} tokens: keep fewer than {}",
         name, place, chunk, chunk);
 }
 

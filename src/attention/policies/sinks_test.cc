@@ -244,7 +244,7 @@ TEST(SinksPolicyRefusals, PlacesBehindTheFirstChunk) {
   const AttentionGeometry geometry = InChunks(TestGeometry(2, 1, 8, 8, {0, 20}));
   for (const char* spec : {"sinks:4+16", "sinks:4+100", "sinks:1+19,pin=8", "window:20"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, spec); }),
-                HasSubstr("attends within chunks of 20 tokens: let fewer than 20 be kept"));
+                HasSubstr("attends within chunks of 20 tokens: keep fewer than 20"));
   }
   Make(geometry, "sinks:4+15");
   Make(geometry, "window:19");

@@ -55,7 +55,7 @@ BatchRequest ParseRow(const Json& row, const chat::CompletionDefaults& defaults)
   BatchRequest request{.custom_id = CustomId(Get(row, "custom_id")),
                        .completion = chat::ParseCompletionRequest(Get(row, "body"), defaults)};
   if (request.completion.stream) {
-    Throw(ErrorKind::kInput, "\"stream\": expected false, as there is nobody to stream to");
+    Throw(ErrorKind::kInput, "\"stream\": expected false, because results go to a file");
   }
   if (const Json* method = Find(row, "method")) {
     Require(*method == "POST", "method", "\"POST\"", *method);
@@ -98,7 +98,7 @@ RequestIndex CheckRequests(const std::string& path) {
           std::move(request.custom_id),
           RequestPlace{.line = number, .fingerprint = Fingerprint(*line)});
       if (!is_new) {
-        problems.Add("line {}: \"custom_id\": {} stands on line {} already", number,
+        problems.Add("line {}: \"custom_id\": expected a new one, found {} of line {}", number,
                      Quote(first->first), first->second.line);
       }
       index.has_chats = index.has_chats || request.completion.is_chat();
@@ -109,7 +109,8 @@ RequestIndex CheckRequests(const std::string& path) {
   index.lines = reader.number();
   problems.ThrowIfAny(ErrorKind::kFormat, QuoteUnlessPlain(path));
   if (index.by_custom_id.empty()) {
-    Throw(ErrorKind::kFormat, "{}: there are no requests in it", QuoteUnlessPlain(path));
+    Throw(ErrorKind::kFormat, "{}: expected at least one request, found none",
+          QuoteUnlessPlain(path));
   }
   return index;
 }

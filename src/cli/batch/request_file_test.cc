@@ -51,7 +51,8 @@ TEST(RequestFileTest, RefusesEverythingAtOnce) {
               R"({"custom_id": "b", "body": {"prompt": "y", "temprature": 1}})"
               "\n");
   EXPECT_THAT(message, HasSubstr("requests: 2 problems"));
-  EXPECT_THAT(message, HasSubstr(R"(line 2: "custom_id": "a" stands on line 1 already)"));
+  EXPECT_THAT(message,
+              HasSubstr(R"(line 2: "custom_id": expected a new one, found "a" of line 1)"));
   EXPECT_THAT(message, HasSubstr(R"(line 3: unknown field "temprature")"));
 }
 
@@ -70,7 +71,7 @@ TEST(RequestFileTest, RefusesLines) {
            {R"({"custom_id": "a", "url": "/v1/chat/completions", "body": {"prompt": "x"}})",
             R"("url": expected "/v1/completions", found "/v1/chat/completions")"},
            {R"({"custom_id": "a", "body": {"prompt": "x", "stream": true}})",
-            "\"stream\": expected false, as there is nobody to stream to"},
+            "\"stream\": expected false, because results go to a file"},
            {"{\"custom_id\": \"a\", \"body\": {\"prompt\": \"\xff\"}}", "UTF-8"},
            {std::string(200, '['), "nested"},
        }) {
@@ -82,7 +83,7 @@ TEST(RequestFileTest, RefusesLines) {
 
 TEST(RequestFileTest, RefusesAnEmptyFile) {
   for (const char* content : {"", "\n", " \r\n\n"}) {
-    EXPECT_THAT(Refusal(content), HasSubstr("there are no requests in it"));
+    EXPECT_THAT(Refusal(content), HasSubstr("expected at least one request, found none"));
   }
 }
 

@@ -100,27 +100,28 @@ class ResultReader {
       status_code = result.at("response").at("status_code").get<int>();
       model = result.at("response").at("body").value("model", model_);
     } catch (const nlohmann::json::exception&) {
-      Throw(ErrorKind::kInput, "{}: expected a result of a batch", reader_.where());
+      Throw(ErrorKind::kInput, "{}: expected a result of godwit batch", reader_.where());
     }
     const auto request = requests_.by_custom_id.find(custom_id);
     if (request == requests_.by_custom_id.end()) {
-      Throw(ErrorKind::kInput, "{}: answers {}, which {} does not ask: expected results of its own",
+      Throw(ErrorKind::kInput, "{}: {} is no request of {}: choose another file of results",
             reader_.where(), Quote(custom_id), QuoteUnlessPlain(requests_.path));
     }
     const RequestName name{.custom_id = custom_id, .place = request->second};
     if (request_id != name.request_id()) {
       Throw(ErrorKind::kInput,
-            "{}: answers another request than {}:{}, which {} names now: expected results of its "
-            "own",
+            "{}: expected a result of {}:{}, found one of an earlier request {}: choose another "
+            "file of results",
             reader_.where(), QuoteUnlessPlain(requests_.path), name.place.line, Quote(custom_id));
     }
     if (model != model_) {
-      Throw(ErrorKind::kInput, "{}: is an answer of {}, not of {}: expected results of this model",
+      Throw(ErrorKind::kInput, "{}: found a result of the model {}, expected one of {}",
             reader_.where(), Quote(model), Quote(model_));
     }
     auto is_finished = finished_.lines[name.place.line];
     if (is_finished) {
-      Throw(ErrorKind::kInput, "{}: answers {} a second time", reader_.where(), Quote(custom_id));
+      Throw(ErrorKind::kInput, "{}: {} has a result on an earlier line already", reader_.where(),
+            Quote(custom_id));
     }
     is_finished = true;
     ++finished_.count;
@@ -160,8 +161,9 @@ FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex&
       results.Append("\n");
     } else {
       results.Truncate(rest->offset_bytes);
-      console::WriteNotice(fmt::format("godwit: {}: a result that was not finished is taken away\n",
-                                       QuoteUnlessPlain(results.path())));
+      console::WriteNotice(
+          fmt::format("godwit: {}: removing the last result, which was not finished\n",
+                      QuoteUnlessPlain(results.path())));
     }
   }
   return reader.finished();

@@ -91,17 +91,17 @@ TEST_F(ResultFileTest, ALineThatWasNotFinishedIsTakenAway) {
 }
 
 TEST_F(ResultFileTest, RefusesWhatAnswersSomethingElse) {
-  EXPECT_THAT(Refusal("{}\n"), HasSubstr("results:1: expected a result of a batch"));
-  EXPECT_THAT(Refusal("[1]\n"), HasSubstr("results:1: expected a result of a batch"));
-  EXPECT_THAT(Refusal(Answer("a") + Answer("a")), HasSubstr("results:2: answers \"a\" a second"));
-  EXPECT_THAT(Refusal(Answer("a", "other")), HasSubstr("is an answer of \"other\", not of \"m\""));
+  EXPECT_THAT(Refusal("{}\n"), HasSubstr("results:1: expected a result of godwit batch"));
+  EXPECT_THAT(Refusal("[1]\n"), HasSubstr("results:1: expected a result of godwit batch"));
+  EXPECT_THAT(Refusal(Answer("a") + Answer("a")), HasSubstr("results:2: \"a\" has a result"));
+  EXPECT_THAT(Refusal(Answer("a", "other")),
+              HasSubstr("found a result of the model \"other\", expected one of \"m\""));
   RequestName other = Name("a");
   other.custom_id = "c";
-  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})), HasSubstr("answers \"c\", which "));
+  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})), HasSubstr("\"c\" is no request of "));
   other = Name("a");
   ++other.place.fingerprint;
-  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})),
-              HasSubstr("answers another request than "));
+  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})), HasSubstr("expected a result of "));
   // Text that is no result stays, though no newline ends it.
   for (const char* text : {"a text", "{\"id\": 5", "{}"}) {
     folder_.Write("results", text);

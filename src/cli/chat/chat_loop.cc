@@ -53,20 +53,21 @@ ChatLoop::ChatLoop(const Engine& engine, ChatSetup setup)
 
 std::span<const ChatLoop::Command> ChatLoop::Commands() {
   static constexpr Command kCommands[] = {
-      {"/help", "/help", "this list", &ChatLoop::ShowHelp},
-      {"/clear", "/clear", "begin anew; the system message stays", &ChatLoop::Clear},
-      {"/system", "/system TEXT", "tell the model TEXT before the conversation",
+      {"/help", "/help", "show this list", &ChatLoop::ShowHelp},
+      {"/clear", "/clear", "begin a new conversation and keep the system message",
+       &ChatLoop::Clear},
+      {"/system", "/system TEXT", "set the system message to TEXT, for the whole conversation",
        &ChatLoop::SetSystem},
-      {"/regen", "/regen", "another answer to the last question", &ChatLoop::Regenerate},
+      {"/regen", "/regen", "write another answer to the last question", &ChatLoop::Regenerate},
       {"/undo", "/undo", "take back the last question and its answer", &ChatLoop::Undo},
-      {"/kv", "/kv SPEC", "keep of the text what SPEC says from now on, as --kv does",
-       &ChatLoop::SetKv},
+      {"/kv", "/kv SPEC", "change the cache policy to SPEC, as --kv does", &ChatLoop::SetKv},
       {"/read", "/read FILE",
-       "put a file, those of a folder or of a pattern before the next question", &ChatLoop::Read},
-      {"/save", "/save FILE", "write the conversation to FILE, as JSON", &ChatLoop::Save},
-      {"/load", "/load FILE", "go on with the conversation in FILE", &ChatLoop::Load},
-      {"/stats", "/stats", "speed and memory of the last answer", &ChatLoop::ShowStats},
-      {"/exit", "/exit", "leave; so does Ctrl-D", &ChatLoop::Exit},
+       "put a file, or all files of a folder or pattern, before the next question",
+       &ChatLoop::Read},
+      {"/save", "/save FILE", "write the conversation to FILE as JSON", &ChatLoop::Save},
+      {"/load", "/load FILE", "continue the conversation in FILE", &ChatLoop::Load},
+      {"/stats", "/stats", "show speed and memory of the last answer", &ChatLoop::ShowStats},
+      {"/exit", "/exit", "end the program, as Ctrl-D does", &ChatLoop::Exit},
   };
   return kCommands;
 }
@@ -77,11 +78,10 @@ void ChatLoop::ShowHelp(const std::string&) {
   for (const Command& command : Commands())
     text += console::HelpEntry(command.usage, command.help, columns);
   Say(text + "\n" +
-      console::Wrap(
-          "A line that ends with \\ goes on in the next one; \"\"\" before and after takes any "
-          "number of lines. Ctrl-C stops an answer. What is typed meanwhile waits for the next "
-          "prompt.",
-          columns));
+      console::Wrap("A line that ends with \\ continues in the next one; \"\"\" before and after "
+                    "encloses any number of lines. Ctrl-C stops an answer. Text that is typed "
+                    "during an answer waits for the next prompt.",
+                    columns));
 }
 
 void ChatLoop::Clear(const std::string&) {
@@ -100,7 +100,7 @@ void ChatLoop::SetSystem(const std::string& text) {
     return;
   }
   conversation_.SetSystem(text);
-  SayIfInteractive("(from now on, for the whole conversation)");
+  SayIfInteractive("(the system message is changed for the whole conversation)");
 }
 
 void ChatLoop::Regenerate(const std::string&) {
@@ -116,10 +116,10 @@ void ChatLoop::Regenerate(const std::string&) {
 void ChatLoop::Undo(const std::string&) {
   if (!waiting_.empty()) {
     const WaitingFiles files = std::exchange(waiting_, {});
-    return SayIfInteractive(fmt::format("({} put away)", files.Names()));
+    return SayIfInteractive(fmt::format("({} removed)", files.Names()));
   }
   if (!TakeBack()) {
-    Say("(there is nothing to take back)");
+    Say("(there is no question to take back)");
     return;
   }
   SayIfInteractive(fmt::format(
@@ -139,11 +139,12 @@ bool ChatLoop::TakeBack() {
 
 void ChatLoop::Read(const std::string& argument) {
   if (argument.empty() && !waiting_.empty()) {
-    return Say(fmt::format("({}: {}, before the next question; /undo puts away)", waiting_.Names(),
-                           console::Plural(waiting_.tokens, "token")));
+    return Say(fmt::format("({}: {}, before the next question; /undo removes them)",
+                           waiting_.Names(), console::Plural(waiting_.tokens, "token")));
   }
   WithFile(argument, "/read FILE", [this](const std::string& path) {
-    if (path == "-") Throw(ErrorKind::kInput, "standard input is the conversation: name a file");
+    if (path == "-")
+      Throw(ErrorKind::kInput, "/read: standard input is the conversation: name a file");
     TakeFiles(console::ReadInputFiles(std::span(&path, 1), setup_.lossy));
   });
 }
@@ -183,21 +184,22 @@ void ChatLoop::SetKv(const std::string& spec) {
   const int64_t tokens = Room().used_tokens;
   if (tokens > session.limit_tokens()) {
     Throw(ErrorKind::kInput,
-          "{} holds {}, and the conversation has {}: /undo or /clear comes first", spec,
+          "{} holds {}, and the conversation has {}: shorten it with /undo or /clear first", spec,
           console::Plural(session.limit_tokens(), "token"), tokens);
   }
   session_ = std::move(session);
   kv_spec_ = options.kv;
   setup_.session.kv = spec;
-  SayIfInteractive(tokens == 0 ? fmt::format("({} from now on)", spec)
-                               : fmt::format("({} from now on; the {} so far are read again with "
-                                             "the next question)",
-                                             spec, console::Plural(tokens, "token")));
+  SayIfInteractive(
+      tokens == 0
+          ? fmt::format("({} from now on)", spec)
+          : fmt::format("({} from now on; the next question also processes the {} so far again)",
+                        spec, console::Plural(tokens, "token")));
 }
 
 void ChatLoop::WithFile(const std::string& argument, std::string_view usage,
                         FunctionRef<void(const std::string& path)> action) const {
-  if (argument.empty()) Throw(ErrorKind::kInput, "a file is missing: {}", usage);
+  if (argument.empty()) Throw(ErrorKind::kInput, "a file name is missing: {}", usage);
   try {
     action(ExpandHome(argument));
   } catch (const Error& error) {
@@ -214,15 +216,16 @@ void ChatLoop::Save(const std::string& argument) {
       try {
         (void)chat::ReadConversation(path);
       } catch (const Error&) {
-        Throw(ErrorKind::kInput,
-              "{} is there already and is no saved conversation: choose another name", Quote(path));
+        Throw(ErrorKind::kInput, "{} exists and is no saved conversation: choose another name",
+              Quote(path));
       }
     }
     console::WriteFile(path, chat::ToJson({conversation_.system(), conversation_.messages()}));
     SayIfInteractive(fmt::format(
         "({} saved in {}{})", Questions(conversation_.messages().size()), Quote(path),
-        waiting_.empty() ? ""
-                         : fmt::format(", without {}: no question was asked", waiting_.Names())));
+        waiting_.empty()
+            ? ""
+            : fmt::format(", without {}, about which no question was asked", waiting_.Names())));
   });
 }
 

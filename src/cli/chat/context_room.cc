@@ -16,8 +16,7 @@ std::string Remedies(const ContextRoom& room) {
     const int64_t window =
         std::max<int64_t>(1, std::min(room.limit_tokens, room.made_for) - kSinks);
     text += fmt::format(
-        "{}/kv sinks:{}+{} (which forgets what lies between the beginning and the "
-        "last tokens)",
+        "{}/kv sinks:{}+{} (which forgets the text between the first and the last tokens)",
         text.empty() ? "" : " or ", kSinks, window);
   }
   return text;
@@ -40,13 +39,13 @@ std::string DescribeScarcity(const ContextRoom& room) {
   const std::string remedies = Remedies(room);
   return fmt::format("the context is {} % full ({} of {} tokens){}{}", room.percent(),
                      room.used_tokens, room.limit_tokens,
-                     remedies.empty() ? "" : "; room is made by ", remedies);
+                     remedies.empty() ? "" : "; make space with ", remedies);
 }
 
 std::string DescribeFull(const ContextRoom& room) {
   const std::string remedies = Remedies(room);
   return fmt::format("stopped: the context of {} tokens is full{}{}", room.limit_tokens,
-                     remedies.empty() ? "" : "; room is made by ", remedies);
+                     remedies.empty() ? "" : "; make space with ", remedies);
 }
 
 std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more,
@@ -55,7 +54,7 @@ std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_mor
       files.empty() ? "the question" : fmt::format("the text of {}", files);
   const std::string last = files.empty() ? "this question" : std::string(files);
   std::string text =
-      fmt::format("{} has {}{} tokens, which leave no room for an answer in the context of {}",
+      fmt::format("{} has {}{} tokens, which leaves no space for an answer in the context of {}",
                   room.has_turns ? "the conversation with " + last : alone_name,
                   or_more ? "more than " : "", tokens, room.limit_tokens);
   ContextRoom alone = room;
@@ -66,7 +65,7 @@ std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_mor
     remedies +=
         fmt::format("{}a restart with -c {}", remedies.empty() ? "" : " or ", room.made_for);
   }
-  return text + (remedies.empty() ? "" : "; what helps: " + remedies);
+  return text + (remedies.empty() ? "" : "; use " + remedies);
 }
 
 }  // namespace godwit::cli

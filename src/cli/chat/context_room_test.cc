@@ -34,16 +34,16 @@ TEST(ContextRoom, NamesWhatHelpsAndNothingThatWouldBeRefused) {
 
   EXPECT_THAT(DescribeTooLong(room, 1000, /*or_more=*/false, "a.txt"),
               AllOf(HasSubstr("the conversation with a.txt has 1000 tokens"),
-                    HasSubstr("what helps: a part of it or /kv")));
+                    HasSubstr("; use a part of it or /kv")));
   EXPECT_THAT(DescribeTooLong(room, 1000), Not(HasSubstr("/clear"))) << "the question alone";
 
   const ContextRoom first{.limit_tokens = 100, .made_for = 4096, .may_forget = false};
   EXPECT_THAT(DescribeTooLong(first, 120),
               AllOf(HasSubstr("the question has 120"), HasSubstr("-c 4096"), Not(HasSubstr("/kv")),
                     Not(HasSubstr("/clear"))));
-  EXPECT_THAT(DescribeTooLong(first, 5000), Not(HasSubstr("what helps")));
+  EXPECT_THAT(DescribeTooLong(first, 5000), Not(HasSubstr("; use")));
   EXPECT_THAT(DescribeTooLong(first, 4096, /*or_more=*/true),
-              AllOf(HasSubstr("has more than 4096 tokens"), Not(HasSubstr("what helps"))));
+              AllOf(HasSubstr("has more than 4096 tokens"), Not(HasSubstr("; use"))));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ std::optional<std::string> FindCacheFolder() {
 std::string UserCacheFolder() {
   if (auto folder = FindCacheFolder()) return *std::move(folder);
   Throw(ErrorKind::kInput,
-        "there is no HOME in which to save texts: name a folder, --cache-dir PATH");
+        "HOME is not set, so there is no default folder for saved texts: name one with --cache-dir "
+        "PATH");
 }
 
 std::string PackedFolder() {
@@ -36,8 +37,8 @@ std::string PackedFolder() {
 void AddCacheFolderFlag(console::CommandLine& line, CacheOptions& options) {
   line.Add({.names = "--cache-dir",
             .value = "FOLDER",
-            .help = "where texts are saved",
-            .fallback = "godwit in the user's folder of caches"},
+            .help = "the folder of saved texts",
+            .fallback = "godwit in the user's cache folder"},
            options.folder);
 }
 
@@ -46,23 +47,24 @@ void AddCacheFlags(console::CommandLine& line, CacheOptions& options) {
   line.Add(
       {.names = "--cache",
        .value = "",
-       .help = "save what is read of texts on the disk while it is read, and go on from what "
-               "was saved: what texts have in common is read once, by this program and later "
-               "ones, even if one is killed; the same result. godwit cache shows what is there"},
+       .help =
+           "save the KV cache of texts to disk while they are read, and continue from saved ones. "
+           "A beginning that several texts share is computed once, by this and later runs, even if "
+           "a run is killed; never changes the result. godwit cache lists saved texts"},
       [&options](const std::string& value) {
         if (!console::ParseBool(value)) return options.folder.clear();
         if (options.folder.empty()) options.folder = UserCacheFolder();
       });
   line.Add({.names = "--cache-dir",
             .value = "FOLDER",
-            .help = "where; --cache is not needed then",
-            .fallback = "godwit in the user's folder of caches"},
+            .help = "the folder of saved texts; implies --cache",
+            .fallback = "godwit in the user's cache folder"},
            options.folder);
   line.Add({.names = "--cache-size",
             .value = "BYTES",
-            .help = "what all saved texts may take together, as 20G; what is worth least is "
-                    "removed first",
-            .fallback = "half of what the disk has left"},
+            .help = "the limit of disk space for all saved texts together, such as 20G; the least "
+                    "useful texts are removed first",
+            .fallback = "half of the free disk space"},
            [&options](const std::string& value) { options.bytes = console::ParseBytes(value); });
   line.Needs("--cache-size", {"--cache", "--cache-dir"});
 }

@@ -31,24 +31,24 @@ void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, Complet
       line, flags.session, flags.query_tokens,
       fmt::format("the last message of a chat, up to {} of them; the last token of a text",
                   chat::kQuestionTokens));
-  line.Group("What requests may say");
+  line.Group("Fields of requests");
   line.Add({.names = "--kv-choice",
             .value = "POLICY",
-            .help = "one of --kv that a request may name (\"kv\"); again: one more"},
+            .help = "a value of --kv that a request may choose with \"kv\"; may be repeated"},
            flags.kv_choices);
-  line.Add({.names = "--prefill-choice",
-            .value = "HOW",
-            .help = "one of --prefill that a request may name (\"prefill\"); again: one more"},
-           flags.prefill_choices);
-  line.AddInt(
-      {.names = "--timeout",
-       .value = "SECONDS",
-       .help = "a request ends with what it has after so long, or as much earlier as it says "
-               "(\"timeout_ms\"); 0: never"},
-      flags.timeout_s, 0, int64_t{1} << 32);
+  line.Add(
+      {.names = "--prefill-choice",
+       .value = "HOW",
+       .help = "a value of --prefill that a request may choose with \"prefill\"; may be repeated"},
+      flags.prefill_choices);
+  line.AddInt({.names = "--timeout",
+               .value = "SECONDS",
+               .help = "end a request after this time, with the text that it has; a request may "
+                       "ask for less with \"timeout_ms\" (0: no limit)"},
+              flags.timeout_s, 0, int64_t{1} << 32);
   line.Add({.names = "--lenient",
             .value = "",
-            .help = "fields of requests that are not known are passed over, not refused"},
+            .help = "ignore unknown fields of requests instead of refusing the request"},
            flags.lenient);
 }
 

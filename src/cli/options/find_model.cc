@@ -50,7 +50,7 @@ std::string ChooseIn(const fs::path& folder, const HubName& wanted, bool in_fold
   const std::vector<fs::path> found = GgufCalled(wanted.quant, models);
   if (found.size() == 1) return found.front().string();
   if (found.size() > 1) {
-    Throw(ErrorKind::kInput, "{}:{} may be {} GGUF models, expected one: choose one of {}", name,
+    Throw(ErrorKind::kInput, "{}:{} matches {} GGUF models, expected one: choose one of {}", name,
           wanted.quant, found.size(), Spellings(name, found));
   }
   Throw(ErrorKind::kIo, "{}:{}: no such GGUF model in {}{}{}", name, wanted.quant,
@@ -69,7 +69,7 @@ std::optional<std::string> PlaceInCache(const fs::path& path) {
 }
 
 std::string FindInCache(const HubName& wanted) {
-  const std::string help = "; to download it there: " + PullCommand(wanted);
+  const std::string help = "; to download it: " + PullCommand(wanted);
   const fs::path cached = hub::CacheFolder() / hub::RepositoryFolder(wanted.repository);
   if (const auto snapshot = hub::MainSnapshot(cached)) {
     return ChooseIn(*snapshot, wanted, /*in_folders=*/true, help);

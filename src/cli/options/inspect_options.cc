@@ -13,9 +13,9 @@ void AddActivationsFlags(console::CommandLine& line, InspectOptions& options) {
   line.Group("Activations");
   line.Add({.names = "--activations",
             .value = "LAYER",
-            .help = "look at layers instead: the largest activation and weight of every channel, "
-                    "before and after smoothing. A decoder layer's number, or linear layers by "
-                    "name (*.down_proj)"},
+            .help = "print the largest activation and weight of every channel instead, before and "
+                    "after smoothing. LAYER is the number of a decoder layer, or a name of linear "
+                    "layers (*.down_proj)"},
            options.layers);
   line.RefusePlot();
   AddSmoothingFlags(line, options.smoothing);
@@ -35,28 +35,30 @@ void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) 
   AddExplainedKvFlags(line, options.session, options.kvs);
   line.Add({.names = "-c,--ctx-size",
             .value = "N,...",
-            .help = "lengths of texts, in tokens. A list, or a range: 4096-65536*4",
+            .help = "lengths of texts in tokens: a list, or a range such as 4096-65536*4",
             .fallback = "4096,16384,131072,1048576",
             .is_verbs_own = true},
            [&options](const std::string& value) {
              options.contexts = console::ParseIntList(value, 1, kMostTokens);
            });
-  line.Add({.names = "--shape",
-            .value = "NAME",
-            .help = fmt::format("of a model of this shape instead of a checkpoint: {}, or the path "
-                                "of a config.json",
-                                NameList(AllShapes(), &ModelShape::name)),
-            .choices = Names(AllShapes(), &ModelShape::name)},
-           options.shape);
+  line.Add(
+      {.names = "--shape",
+       .value = "NAME",
+       .help = fmt::format(
+           "take a model of this shape instead of a checkpoint: {}, or the path of a config.json",
+           NameList(AllShapes(), &ModelShape::name)),
+       .choices = Names(AllShapes(), &ModelShape::name)},
+      options.shape);
   line.Exclusive({"--model", "--shape"});
   for (const char* other : {"--activations", "--tensors"}) line.Exclusive({"--kv", other});
 }
 
 void CheckKvExplanation(const InspectOptions& options) {
   if (!options.kvs.empty()) return;
-  if (options.shape) Throw(ErrorKind::kInput, "--shape is for what a policy costs: it needs --kv");
+  if (options.shape)
+    Throw(ErrorKind::kInput, "--shape shows what a cache policy costs: it needs --kv");
   if (!options.contexts.empty()) {
-    Throw(ErrorKind::kInput, "-c is for what a policy costs: it needs --kv");
+    Throw(ErrorKind::kInput, "-c shows what a cache policy costs: it needs --kv");
   }
 }
 
@@ -66,9 +68,9 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
   InspectOptions options;
   console::CommandLine line(
       "inspect", "[-m MODEL] [flags]",
-      "Says what a model is, and what of it fits into this machine. Reads everything "
-      "but the weights; with --activations also these, and a text. With --kv: what a "
-      "cache policy does, and what it costs.");
+      "Describes a model, and the context length that fits into this machine. Reads everything but "
+      "the weights; with --activations also these, and a text. With --kv: what a cache policy "
+      "does, and its cost.");
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
   AddWeightsFlag(line, options.model);

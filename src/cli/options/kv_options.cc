@@ -43,10 +43,11 @@ std::optional<bool> ParseInt8Attention(std::string_view when) {
 // Flags for the length of texts.
 void AddLengthFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory) {
   line.Group("Context");
-  line.AddInt({.names = "-c,--ctx-size",
-               .value = "N",
-               .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
-              options.context_tokens, 0);
+  line.AddInt(
+      {.names = "-c,--ctx-size",
+       .value = "N",
+       .help = "the longest text in tokens, prompt and output together (0: the model's maximum)"},
+      options.context_tokens, 0);
   AddKvMemoryFlags(line, memory);
 }
 
@@ -64,9 +65,9 @@ void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool take
   }
   line.Add({.names = "--kv",
             .value = "SPEC",
-            .help = "what is kept of the text. " + policies +
-                    (is_verbs_own ? "" : "; godwit inspect --kv SPEC explains one") +
-                    (kvs == nullptr ? "" : "; may be repeated, to compare them"),
+            .help = "the cache policy: the tokens that the KV cache keeps and attention sees. " +
+                    policies + (is_verbs_own ? "" : "; godwit inspect --kv SPEC explains one") +
+                    (kvs == nullptr ? "" : "; may be repeated to compare policies"),
             .fallback = is_verbs_own ? "" : options.kv,
             .choices = usages,
             .is_verbs_own = is_verbs_own,
@@ -78,9 +79,10 @@ void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool take
            });
   line.Add({.names = "--kv-type",
             .value = "TYPE",
-            .help = "how it is kept: " + NameList(KvTypeNames(), std::identity(), " or ") +
-                    " (auto: as the layers where they are f32 or f16, else bf16; k8v4: keys in 8 "
-                    "bits, values in 4)",
+            .help = "the number type of cached keys and values: " +
+                    NameList(KvTypeNames(), std::identity(), " or ") +
+                    " (auto: the type of the layers if that is f32 or f16, else bf16; k8v4: keys "
+                    "in 8 bits, values in 4)",
             .fallback = options.kv_type,
             .choices = KvTypeNames()},
            [&options](const std::string& value) {
@@ -95,17 +97,17 @@ void AddCacheFlags(console::CommandLine& line, SessionOptions& options, bool tak
   line.Add(
       {.names = "--int8-attention",
        .value = "WHEN",
-       .help =
-           "auto (with --kv-type int8, k8v4 or int4), on or off: attention multiplies int8 too, "
-           "queries and weights being quantized as they are made",
+       .help = "whether attention multiplies in int8, with queries and attention weights quantized "
+               "on the fly: on, off, or auto (on with --kv-type int8, k8v4 or int4)",
        .fallback = "auto",
        .choices = {"auto", "on", "off"}},
       [&options](const std::string& value) { options.int8_attention = ParseInt8Attention(value); });
-  line.AddInt({.names = "-ub,--ubatch-size",
-               .value = "N",
-               .help = "read the prompt in pieces of N tokens; changes speed and memory, never the "
-                       "result"},
-              options.chunk_tokens, 1, 1 << 20);
+  line.AddInt(
+      {.names = "-ub,--ubatch-size",
+       .value = "N",
+       .help =
+           "process the prompt in chunks of N tokens; changes speed and memory, never the result"},
+      options.chunk_tokens, 1, 1 << 20);
 }
 
 // A part behind the last colon that begins with a digit is the size.
@@ -123,19 +125,19 @@ void ParseKvFile(const std::string& value, KvMemory& memory) {
 }  // namespace
 
 void AddKvMemoryFlags(console::CommandLine& line, KvMemory& memory) {
-  line.Add({.names = "--kv-memory",
-            .value = "BYTES",
-            .help = "what the caches of all texts may take together, as 8G or 512M; with "
-                    "--kv-file, of memory",
-            .fallback = "what the machine, or the container, has left"},
-           [&memory](const std::string& value) { memory.bytes = console::ParseBytes(value); });
+  line.Add(
+      {.names = "--kv-memory",
+       .value = "BYTES",
+       .help = "the limit of memory for the KV caches of all texts together, such as 8G or 512M",
+       .fallback = "the free memory of the machine or container"},
+      [&memory](const std::string& value) { memory.bytes = console::ParseBytes(value); });
   line.Add({.names = "--kv-file",
             .value = "PATH[:SIZE]",
-            .help = "keep the caches in a file, and what was used last in memory, too: a new file, "
-                    "or a nameless one in the folder PATH, that is gone when the program ends. For "
-                    "contexts larger than memory, of which --kv blocks reads a part; the same "
-                    "result. SIZE: what it may take, as 100G",
-            .fallback = "in memory; SIZE: what the disk has left"},
+            .help = "keep the KV caches in a file, and the pages used last also in memory. For "
+                    "contexts larger than memory, of which --kv blocks reads a part; never changes "
+                    "the result. PATH is a new file, or a folder for a nameless one; the file is "
+                    "gone when the program ends. SIZE limits it, such as 100G",
+            .fallback = "in memory; SIZE: the free disk space"},
            [&memory](const std::string& value) { ParseKvFile(value, memory); });
 }
 
@@ -169,13 +171,13 @@ void AddPrefillFlag(console::CommandLine& line, SessionOptions& options) {
   line.Add(
       {.names = "--prefill",
        .value = "SPEC",
-       .help = "how all of a prompt but its question is read: by window:W each token sees the "
-               "W before it, by star its block and the anchor, the first tokens of the text; "
-               "--kv still says what is kept, and what the question and the answer see of it; "
-               "another result, in less time; by ring the ranks of mpirun read together, and "
-               "each token sees all before it; auto: on ranks by ring if they are sent keys as "
-               "fast as they attend to them, else by star, and on one host as --kv has it",
-       .fallback = "as --kv has it",
+       .help = "the attention that reads the context, which is the prompt without its question. "
+               "window:W: a token sees the W tokens before it. star: a token sees its own block "
+               "and the anchor, the first tokens of the text. Both are faster and change the "
+               "result; question and answer still follow --kv. ring: the ranks of mpirun read "
+               "together, and a token sees all before it. auto: ring on ranks if the network sends "
+               "keys as fast as attention reads them, else star; on one host the policy of --kv",
+       .fallback = "the policy of --kv",
        .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N,by-speed", "ring:chunk=N",
                    "auto"}},
       [&options](const std::string& value) {
@@ -187,12 +189,12 @@ void AddPrefillFlag(console::CommandLine& line, SessionOptions& options) {
 void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback) {
   AddPrefillFlag(line, options);
-  line.AddInt({.names = "--query-tokens",
-               .value = "N",
-               .help = "with --prefill or --kv blocks: the question is the last N tokens of the "
-                       "prompt",
-               .fallback = std::move(fallback)},
-              query_tokens, 1);
+  line.AddInt(
+      {.names = "--query-tokens",
+       .value = "N",
+       .help = "with --prefill or --kv blocks: the last N tokens of the prompt are the question",
+       .fallback = std::move(fallback)},
+      query_tokens, 1);
 }
 
 void RequireUseOfQueryTokens(std::span<const std::string> prefills,
@@ -204,8 +206,8 @@ void RequireUseOfQueryTokens(std::span<const std::string> prefills,
     return;
   }
   Throw(ErrorKind::kInput,
-        "--query-tokens would change nothing: with --kv {} a question sees what all tokens see; it "
-        "is for --prefill and --kv blocks",
+        "--query-tokens has no effect with --kv {}, where a question sees the same tokens as all "
+        "others: use it with --prefill or --kv blocks, or leave it out",
         kvs.front());
 }
 

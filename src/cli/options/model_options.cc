@@ -43,14 +43,13 @@ void SayCacheNotice(const std::string& message) {
 
 void AddModelFlag(console::CommandLine& line, ModelOptions& options) {
   line.Group("Model");
-  line.Add(
-      {.names = "-m,--model",
-       .value = "MODEL",
-       .help = "a GGUF file, the folder of a Hugging Face model (config.json, *.safetensors, a "
-               "tokenizer), or ORG/NAME of one that godwit pull has put into the cache; "
-               "ORG/NAME:Q4_K_M is one of several GGUF files there",
-       .fallback = "our own small one"},
-      options.folder);
+  line.Add({.names = "-m,--model",
+            .value = "MODEL",
+            .help = "a GGUF file, a folder in Hugging Face's format (config.json, *.safetensors, a "
+                    "tokenizer), or ORG/NAME of a model that godwit pull downloaded; "
+                    "ORG/NAME:Q4_K_M chooses one of its GGUF files",
+            .fallback = "the small model of godwit, models/stories-3m"},
+           options.folder);
 }
 
 void AddThreadFlags(console::CommandLine& line, ModelOptions& options) {
@@ -71,7 +70,7 @@ void AddIsaFlag(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--isa",
             .value = "NAME",
             .help = "instruction set: " + NameList(names, std::identity(), " or "),
-            .fallback = "the best that there is",
+            .fallback = "the best of this processor",
             .choices = std::move(names)},
            [&options](const std::string& value) {
              (void)kernels::SelectIsa(value);  // refuses it before any reading
@@ -89,7 +88,7 @@ void AddComputeFlags(console::CommandLine& line, ModelOptions& options) {
 void AddWeightsFlag(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--weights",
             .value = "TYPE",
-            .help = "what the weights are loaded as: " +
+            .help = "convert weights to this type while loading: " +
                     NameList(WeightTypeNames(), std::identity(), " or ") +
                     " (auto: as in the checkpoint)",
             .fallback = options.weights,
@@ -103,13 +102,13 @@ void AddWeightsFlag(console::CommandLine& line, ModelOptions& options) {
 void AddPackFlags(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--pack",
             .value = "",
-            .help = "where there is no packed copy of the model as it is, make one first (godwit "
-                    "pack): the next start takes no time"},
+            .help = "write a packed copy of the model first if none is up to date (see godwit "
+                    "pack), so that later starts take almost no time"},
            options.pack);
   line.Add({.names = "--packed",
             .value = "FILE",
-            .help = "the packed copy to load, or none",
-            .fallback = "one beside the model, if it is right"},
+            .help = "the packed copy to load, or none to load without one",
+            .fallback = "the one beside the model, if it is up to date"},
            options.packed);
 }
 
@@ -123,23 +122,22 @@ void AddRankFlags(console::CommandLine& line, ModelOptions& options) {
       {
           .names = "--rank-silence",
           .value = "SECONDS",
-          .help = "under mpirun: a rank that is not heard of for so long is lost, and the others "
-                  "end",
+          .help = "under mpirun: end all ranks when one has been silent for this long",
       },
       options.rank_silence_s, 1, 3600);
 }
 
 void AddNumaFlag(console::CommandLine& line, ModelOptions& options) {
-  line.Add({.names = "--numa",
-            .value = "HOW",
-            .help = "none, or distribute: pin the threads and deal out memory to all nodes of the "
-                    "machine",
-            .fallback = "none",
-            .choices = {"none", "distribute"}},
-           [&options](const std::string& value) {
-             (void)ParseNuma(value);
-             options.numa = value;
-           });
+  line.Add(
+      {.names = "--numa",
+       .value = "HOW",
+       .help = "none, or distribute: pin threads to cores and spread memory over all NUMA nodes",
+       .fallback = "none",
+       .choices = {"none", "distribute"}},
+      [&options](const std::string& value) {
+        (void)ParseNuma(value);
+        options.numa = value;
+      });
 }
 
 void WarnAboutThreads(int threads) {
@@ -167,7 +165,7 @@ void ChooseModel(ModelOptions& options) {
           "GODWIT_MODEL");
   }
   options.folder = own->string();
-  console::WriteNotice("godwit: no -m given: taking our own small model, models/" +
+  console::WriteNotice("godwit: no -m given: using the small model of godwit, models/" +
                        own->filename().string() + "\n");
 }
 
@@ -175,8 +173,8 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
   const int64_t most = CheckKvOptions(spec, session);
   if (most <= spec.max_context) return;
   console::WriteNotice(
-      fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
-                  "text beyond\n",
+      fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: text beyond "
+                  "that gets worse\n",
                   session.kv, console::Plural(most, "token"), spec.max_context));
 }
 
@@ -232,7 +230,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     const std::string policy = engine.NewSession(session).kv().policy;
     const bool if_long = session.kv == "dense" && policy.find("star") != std::string::npos;
     console::WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
-                                     if_long ? "; a context of few blocks by ring" : ""));
+                                     if_long ? "; a context of few blocks is read by ring" : ""));
   }
   return engine;
 }

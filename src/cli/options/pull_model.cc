@@ -68,17 +68,16 @@ PulledModel PullModel(const PullRequest& request) {
     return PullUntil(request, cancel);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kCancelled) throw;
-    throw Error(ErrorKind::kCancelled, "cancelled; godwit pull goes on from here");
+    throw Error(ErrorKind::kCancelled, "cancelled; godwit pull continues the download from here");
   }
 }
 
 bool OfferPull(const hub::HubName& name) {
   if (!console::InputIsTerminal() || !console::NoticesGoToTerminal()) return false;
   if (hub::IsSet("HF_HUB_OFFLINE")) return false;
-  console::WriteStatus(
-      fmt::format("godwit: {} is not here. Look for it on the Hugging Face hub and download it? "
-                  "[y/N] ",
-                  hub::Spelling(name.repository, name.quant)));
+  console::WriteStatus(fmt::format(
+      "godwit: {} is not on this machine. Download it from the Hugging Face hub? [y/N] ",
+      hub::Spelling(name.repository, name.quant)));
   const std::string answer = Lower(console::PipedLines().Read("").text);
   if (answer != "y" && answer != "yes") return false;
   PullModel({.name = name});

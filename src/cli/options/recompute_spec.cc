@@ -14,9 +14,9 @@ constexpr std::string_view kRecomputeName = "recompute";
 
 std::string ExplainRecompute(int64_t window) {
   return fmt::format(
-      "Nothing is kept: for every token the last {} are read anew, as a text of their "
-      "own, which takes {} times the multiplications of a step. The oracle of "
-      "streaming, for measurements.",
+      "Nothing is cached: for every token the last {} are processed again as a text of their own, "
+      "which takes {} times the multiplications of a step. It is the reference for measurements of "
+      "streaming.",
       window, window);
 }
 
@@ -39,8 +39,8 @@ std::optional<int64_t> RecomputeWindow(std::string_view spec) {
 void RefuseRecompute(std::string_view spec) {
   if (spec.substr(0, spec.find(':')) != kRecomputeName) return;
   Throw(ErrorKind::kInput,
-        "{} keeps nothing of a text to go on from: it is for godwit perplexity and godwit eval "
-        "stream, which measure with it",
+        "{} keeps no cache to continue from: only godwit perplexity and godwit eval stream take "
+        "it, as a reference",
         Quote(spec));
 }
 

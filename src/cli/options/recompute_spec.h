@@ -11,7 +11,7 @@ namespace godwit::cli {
 
 inline constexpr std::string_view kRecomputeUsage = "recompute:W";
 inline constexpr std::string_view kRecomputeDescription =
-    "read the last W tokens anew for every token: slow, the oracle of streaming";
+    "process the last W tokens again for every token: slow, the reference for streaming";
 
 // The description in sentences.
 std::string ExplainRecompute(int64_t window);

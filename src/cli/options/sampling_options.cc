@@ -36,50 +36,53 @@ void AddPenaltyFlags(console::CommandLine& line, SamplingFlags& flags) {
   line.Add(
       {.names = "--logit-bias",
        .value = "ID+X",
-       .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)",
+       .help = "add X to the logit of token ID, such as 15043+1, 15043-2 or 15043-inf (may be "
+               "repeated)",
        .repeats = true},
       [&sampler](const std::string& value) { console::ParseLogitBias(value, sampler.logit_bias); });
   AddChoice(line,
             {.names = "--repeat-penalty",
              .value = "X",
-             .help = "makes tokens of the last text less likely (1: off)"},
+             .help = "make recent tokens less likely by the factor X (1: off)"},
             flags.given.repeat_penalty, sampler.repeat_penalty);
   AddChoice(line,
             {.names = "--repeat-last-n",
              .value = "N",
-             .help = "the last text for the penalties, in tokens (0: none, -1: all)"},
+             .help = "the number of recent tokens that penalties apply to (0: none, -1: all)"},
             flags.given.repeat_last_n, sampler.repeat_last_n);
   line.Add({.names = "--presence-penalty",
             .value = "X",
-            .help = "subtracted from tokens that occur there"},
+            .help = "subtract X from the logits of recent tokens"},
            sampler.presence_penalty);
-  line.Add(
-      {.names = "--frequency-penalty", .value = "X", .help = "subtracted for each time they occur"},
-      sampler.frequency_penalty);
+  line.Add({.names = "--frequency-penalty",
+            .value = "X",
+            .help = "subtract X for each time that a recent token occurs"},
+           sampler.frequency_penalty);
 }
 
 void AddFilterFlags(console::CommandLine& line, SamplingFlags& flags) {
   const SamplerOptions& sampler = flags.sampler;
   AddChoice(
       line,
-      {.names = "--top-k", .value = "N", .help = "choose among the N likeliest tokens (0: off)"},
+      {.names = "--top-k", .value = "N", .help = "choose among the N most likely tokens (0: off)"},
       flags.given.top_k, sampler.top_k);
   AddChoice(line,
             {.names = "--top-p",
              .value = "X",
-             .help = "among the fewest that hold this share of the probability (1: off)"},
+             .help = "choose among the fewest tokens that together have probability X (1: off)"},
             flags.given.top_p, sampler.top_p);
   AddChoice(line,
             {.names = "--min-p",
              .value = "X",
-             .help = "among those at least X times as likely as the likeliest (0: off)"},
+             .help = "choose among tokens that are at least X times as likely as the most likely "
+                     "one (0: off)"},
             flags.given.min_p, sampler.min_p);
-  AddChoice(line, {.names = "--eta", .value = "X", .help = "epsilon of eta sampling (0: off)"},
+  AddChoice(line, {.names = "--eta", .value = "X", .help = "the epsilon of eta sampling (0: off)"},
             flags.given.eta, sampler.eta);
   AddChoice(line,
             {.names = "--temp,--temperature",
              .value = "X",
-             .help = "temperature; 0: always the likeliest token"},
+             .help = "the temperature (0: always the most likely token)"},
             flags.given.temperature, sampler.temperature);
 }
 
@@ -99,43 +102,49 @@ void ForEachChoice(const Use& use) {
 
 void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
   line.Group("Output");
-  line.AddInt({.names = "-n,--predict,--n-predict",
-               .value = "N",
-               .help = "at most N tokens (-1: until the model ends, or the context is full)"},
-              flags.output_tokens, -1);
+  line.AddInt(
+      {.names = "-n,--predict,--n-predict",
+       .value = "N",
+       .help = "write at most N tokens (-1: until the model ends its text or the context is full)"},
+      flags.output_tokens, -1);
   line.Add({.names = "-r,--reverse-prompt,--stop",
             .value = "TEXT",
-            .help = "end before this text comes up (may be repeated)"},
+            .help = "stop before this text appears (may be repeated)"},
            flags.stop);
-  line.Add({.names = "--ignore-eos", .value = "", .help = "go on where the model would end"},
-           flags.ignore_eos);
-  line.Add({.names = "-j,--json-schema",
-            .value = "SCHEMA",
-            .help = "the output is JSON of this schema; {\"type\": \"object\"}: any object"},
-           flags.json_schema);
-  line.Add({.names = "--json-schema-file", .value = "FILE", .help = "of the schema in this file"},
+  line.Add(
+      {.names = "--ignore-eos", .value = "", .help = "continue where the model would end its text"},
+      flags.ignore_eos);
+  line.Add(
+      {.names = "-j,--json-schema",
+       .value = "SCHEMA",
+       .help = "write JSON that follows this schema; {\"type\": \"object\"} allows any object"},
+      flags.json_schema);
+  line.Add({.names = "--json-schema-file",
+            .value = "FILE",
+            .help = "write JSON that follows the schema in this file"},
            [&flags](const std::string& file) {
              flags.json_schema = ReadTextFile(file, JsonGrammar::kMostSchemaBytes);
            });
   line.Exclusive({"--json-schema", "--json-schema-file"});
-  line.Add(
-      {.names = "--draft",
-       .value = "SOURCES",
-       .help = "the same text in less time: read guesses along, of ngram: what the text had "
-               "before in such a place; heads: trained by train-heads; partial: what the model "
-               "says that sees a part of a long text (partial:budget=N tokens of it, 4096); "
-               "several with commas between",
-       .fallback = "none"},
-      flags.draft);
+  line.Add({.names = "--draft",
+            .value = "SOURCES",
+            .help = "speculative decoding: check draft tokens in one step, for the same text in "
+                    "less time. Sources, separated by commas: ngram, earlier passages of the text; "
+                    "heads, trained by godwit train-heads; partial, the model itself over N tokens "
+                    "of a long text (partial:budget=N, 4096)",
+            .fallback = "none"},
+           flags.draft);
   line.Group("Sampling, in this order");
   AddPenaltyFlags(line, flags);
   AddFilterFlags(line, flags);
   line.Add({.names = "--samplers",
             .value = "NAMES",
-            .help = "another order of these steps, or fewer, as top_k;min_p;temperature",
+            .help = "the steps to apply, in their order, such as top_k;min_p;temperature",
             .fallback = "all, as above"},
            [&flags](const std::string& value) { flags.sampler.steps = ParseSteps(value); });
-  line.AddInt({.names = "-s,--seed", .value = "N", .help = "seed of the choice (-1: random)"},
+  line.AddInt({.names = "-s,--seed",
+               .value = "N",
+               .help = "the seed of random choices (-1: a new one each time)"},
               flags.seed, -1);
 }
 

@@ -27,15 +27,16 @@ void AddSmoothingFlags(console::CommandLine& line, SmoothingFlags& flags) {
   line.Group("Smoothing");
   line.Add({.names = "--smooth",
             .value = "WHAT",
-            .help = "norm: norms into the layers behind them; all: also v into the layer behind "
-                    "attention, up into down; none",
+            .help = "where smoothing applies. norm: between a norm and the layers after it; all: "
+                    "also between v and the layer after attention, and between up and down; none",
             .fallback = "norm",
             .choices = {"norm", "all", "none"}},
            [&](const std::string& value) { flags.smooth = CheckedSmooth(value); });
   line.Add({.names = "--alpha",
             .value = "A",
-            .help = "how much of the difficulty goes into the weights, 0 to 1; auto: what costs "
-                    "least, for the model; per-layer: for each group",
+            .help = "the share of the activations' range that moves into the weights, 0 to 1; "
+                    "auto: the value with the least error for the model; per-layer: one such value "
+                    "for each group of layers",
             .fallback = "0.5",
             .choices = {"auto", "per-layer"}},
            [&](const std::string& value) { flags.alpha = CheckedAlpha(value); });
@@ -45,15 +46,17 @@ void AddCalibrationFlags(console::CommandLine& line, CalibrationFlags& flags) {
   line.Group("Calibration");
   line.Add({.names = "--calib",
             .value = "FILE",
-            .help = "a text like those that the model will read (-: standard input)"},
+            .help = "the calibration text, which should resemble the texts that the model will "
+                    "read (-: standard input)"},
            flags.file);
   console::AddLossyFlag(line, flags.lossy);
   line.AddInt({.names = "--samples",
                .value = "N",
-               .help = "pieces of it that are read",
+               .help = "the number of pieces of the calibration text",
                .is_verbs_own = true},
               flags.samples, 1);
-  line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"}, flags.seq_len, 1);
+  line.AddInt({.names = "--seq-len", .value = "N", .help = "the tokens of each piece"},
+              flags.seq_len, 1);
 }
 
 void RequireCalibrationText(const CalibrationFlags& flags) {

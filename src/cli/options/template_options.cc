@@ -11,12 +11,12 @@ namespace godwit::cli {
 void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::string& variables) {
   line.Add({.names = "--chat-template",
             .value = "NAME|FILE",
-            .help = "the model's chat template of that name, or a Jinja file in its place (the "
-                    "model's template, or where it has several the one called default)"},
+            .help = "the name of one of the model's chat templates, or a Jinja file to use instead "
+                    "(the model's only template, or the one called default)"},
            model.chat_template);
   line.Add({.names = "--chat-template-kwargs",
             .value = "JSON",
-            .help = "an object of what the template is told besides, as "
+            .help = "a JSON object of variables for the chat template, such as "
                     "'{\"enable_thinking\": false}'"},
            [&variables](const std::string& value) {
              (void)ParseTemplateVariables(value);  // refuses it before any reading

@@ -40,10 +40,9 @@ int Completions(std::span<const std::string> arguments) {
   const bool shell = !arguments.empty() && !arguments.front().starts_with('-');
   CommandLine line(
       "completions", "bash | zsh | fish",
-      "Prints a script with which a shell completes verbs, flags and their values. For "
-      "bash: source <(godwit completions bash) in ~/.bashrc. For zsh: godwit "
-      "completions zsh into a file _godwit in a folder of $fpath. For fish: into "
-      "~/.config/fish/completions/godwit.fish.");
+      "Prints a script that completes verbs, flags and values in a shell. For bash: source "
+      "<(godwit completions bash) in ~/.bashrc. For zsh: godwit completions zsh into a file "
+      "_godwit in a folder of $fpath. For fish: into ~/.config/fish/completions/godwit.fish.");
   line.Parse(arguments.subspan(shell ? 1 : 0));
   for (const auto& [name, script] : kShells) {
     if (!shell || arguments.front() != name) continue;

@@ -52,7 +52,8 @@ std::vector<GivenFlag> SplitArguments(
       const std::string_view next = NameOf(*value);
       if (kind(next) != FlagKind::kUnknown) {
         Throw(ErrorKind::kInput,
-              "{0} needs a value, found the flag {1} ({0}={1} makes it the value)", name, next);
+              "{0} needs a value, found the flag {1} (write {0}={1} if that is the value)", name,
+              next);
       }
     }
     flags.push_back({.name = std::string(name), .value = std::move(value)});

@@ -54,7 +54,7 @@ TEST(Arguments, ListsEndAtTheNextFlag) {
 
 TEST(Arguments, AFlagIsNoValueOfTheOneBefore) {
   EXPECT_EQ(Refusal({"-p", "--json"}),
-            "-p needs a value, found the flag --json (-p=--json makes it the value)");
+            "-p needs a value, found the flag --json (write -p=--json if that is the value)");
   EXPECT_THAT(Refusal({"-p", "-n=5", "x"}), testing::HasSubstr("found the flag -n "));
   EXPECT_THAT(Split({"-p=--json"}), ElementsAre("-p=--json"));
 }

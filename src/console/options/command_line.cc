@@ -39,8 +39,9 @@ std::string MeantChoice(const std::vector<std::string>& choices, std::string_vie
 [[noreturn]] void RefuseTwoValues(const std::string& name, const std::string& value,
                                   const std::string& other, const std::string& other_value) {
   constexpr size_t kShownBytes = 40;
-  Throw(ErrorKind::kInput, "{} {} and {} {} contradict each other: it is one flag, with one value",
-        name, Quote(value, kShownBytes), other, Quote(other_value, kShownBytes));
+  Throw(ErrorKind::kInput,
+        "{} {} and {} {} contradict each other: they are one flag, which takes one value", name,
+        Quote(value, kShownBytes), other, Quote(other_value, kShownBytes));
 }
 
 std::string ValueOf(const GivenFlag& flag) { return flag.value.value_or("1"); }
@@ -103,9 +104,9 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
     Group("Help");
     Add({.names = "-q,--quiet",
          .value = "",
-         .help = "print the result, errors and what was dropped of a text, and nothing else"},
+         .help = "print only the result, errors, and notices of dropped text"},
         quiet_);
-    Add({.names = "-h,--help", .value = "", .help = "show this"}, help_);
+    Add({.names = "-h,--help", .value = "", .help = "show this help"}, help_);
   }
   for (Entry& entry : entries_) entry.given.clear();
   given_operand_.reset();
@@ -216,7 +217,7 @@ void CommandLine::RefuseUseless() {
     const bool has_use = std::ranges::any_of(
         others, [this](const std::string& other) { return !Find(other)->given.empty(); });
     if (!given.starts_with('-') || has_use) continue;
-    Throw(ErrorKind::kInput, "{} does nothing without {}", given,
+    Throw(ErrorKind::kInput, "{} has no effect without {}", given,
           NameList(others, std::identity(), " or "));
   }
 }
@@ -240,8 +241,8 @@ void CommandLine::RefuseArgument(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   if (refuses_plot_ && name == "--plot") {
     Throw(ErrorKind::kInput,
-          "--plot: pictures are drawn from JSON: godwit {} ... --json >r.json, then "
-          "tools/plot r.json -o r.svg",
+          "--plot: there is no such flag; draw a picture of the JSON output: godwit {} ... --json "
+          ">r.json, then tools/plot r.json -o r.svg",
           verb_);
   }
   const auto about =

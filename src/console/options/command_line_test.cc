@@ -71,7 +71,7 @@ TEST_F(CommandLineTest, ReadsEveryNotation) {
 
 TEST_F(CommandLineTest, TakesAFlagForAValueBehindEqualsOnly) {
   EXPECT_EQ(Refusal({"-p", "--temp"}),
-            "-p needs a value, found the flag --temp (-p=--temp makes it the value)");
+            "-p needs a value, found the flag --temp (write -p=--temp if that is the value)");
   Parse({"-p=--json", "-n", "-1"});
   EXPECT_EQ(prompt_, "--json");
   EXPECT_FALSE(json_);
@@ -85,8 +85,10 @@ TEST_F(CommandLineTest, TakesStrangeValuesLiterally) {
 }
 
 TEST_F(CommandLineTest, OneFlagHasOneValue) {
-  EXPECT_EQ(Refusal({"-n", "1", "--predict", "2"}),
-            "-n \"1\" and --predict \"2\" contradict each other: it is one flag, with one value");
+  EXPECT_EQ(
+      Refusal({"-n", "1", "--predict", "2"}),
+      "-n \"1\" and --predict \"2\" contradict each other: they are one flag, which takes one "
+      "value");
   EXPECT_THAT(Refusal({"--json", "--json=0"}), HasSubstr("--json \"1\" and --json \"0\""));
   EXPECT_LT(Refusal({"-p", std::string(10000, 'x'), "-p", ""}).size(), 200);
   Parse({"-n", "2", "--predict=2", "--json", "--json=1"});
@@ -114,7 +116,7 @@ TEST_F(CommandLineTest, AListTakesWhatAShellMakesOfAPattern) {
 
 TEST_F(CommandLineTest, RefusesWhatDoesNothing) {
   line_.Needs("--temperature", {"--json", "--stop"});
-  EXPECT_EQ(Refusal({"--temp", "1"}), "--temp does nothing without --json or --stop");
+  EXPECT_EQ(Refusal({"--temp", "1"}), "--temp has no effect without --json or --stop");
   Parse({"--temp", "1", "-r", "x"});
   setenv("GODWIT_TEMP", "0.5", 1);
   Parse({});  // it waits there for commands that need it
@@ -190,7 +192,7 @@ TEST_F(CommandLineTest, SuggestsTheNearestChoice) {
 
 TEST_F(CommandLineTest, SaysWhatTakesThePlaceOfForeignFlags) {
   EXPECT_EQ(Refusal({"-ngl", "99"}),
-            "there is no \"-ngl\": models run on the processor, GPUs are not supported");
+            "there is no \"-ngl\": models run on the processor; GPUs are not supported");
   EXPECT_THAT(Refusal({"-b=64"}), HasSubstr("-ub sets"));
   // Only flags of this verb are named.
   EXPECT_THAT(Refusal({"--cache-type-k", "f16"}), HasSubstr("see godwit run --help"));
@@ -215,8 +217,7 @@ TEST_F(CommandLineTest, ThePageTellsOfEveryFlag) {
               "-r, --stop TEXT: stop\n"
               "--json: json\n"
               "--first N: only some\n"
-              "-q, --quiet: print the result, errors and what was dropped of a text, and nothing "
-              "else\n"
+              "-q, --quiet: print only the result, errors, and notices of dropped text\n"
               "-h, --help: show this\n");
   }
 }
@@ -224,9 +225,10 @@ TEST_F(CommandLineTest, ThePageTellsOfEveryFlag) {
 TEST_F(CommandLineTest, NamesTheCommandsThatDraw) {
   EXPECT_THAT(Refusal({"--plot", "x.svg"}), HasSubstr("unknown flag \"--plot\""));
   line_.RefusePlot();
-  EXPECT_EQ(Refusal({"--plot", "x.svg"}),
-            "--plot: pictures are drawn from JSON: godwit run ... --json >r.json, then "
-            "tools/plot r.json -o r.svg");
+  EXPECT_EQ(
+      Refusal({"--plot", "x.svg"}),
+      "--plot: there is no such flag; draw a picture of the JSON output: godwit run ... --json "
+      ">r.json, then tools/plot r.json -o r.svg");
   EXPECT_THAT(Refusal({"--plot=x.svg"}), HasSubstr("tools/plot"));
 }
 

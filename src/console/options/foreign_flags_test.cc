@@ -14,11 +14,11 @@ std::optional<std::string_view> About(std::string_view name,
 
 TEST(ForeignFlags, AreExplainedByWhatTheVerbHas) {
   EXPECT_EQ(About("-v", {"--log-json", "--json"}),
-            "each request is logged, with --log-json as a line of JSON");
+            "every request is logged; --log-json logs it as a line of JSON");
   EXPECT_EQ(About("--verbose", {}),
-            "all that there is to say is said; godwit --version is the version");
+            "there is no further output; godwit --version prints the version");
   EXPECT_EQ(About("--api-key", {"--api-key-file"}),
-            "--api-key-file takes keys from a file, where no list of processes shows them");
+            "--api-key-file reads keys from a file, so that no list of processes shows them");
   EXPECT_EQ(About("--api-key", {}), std::nullopt);
   EXPECT_EQ(About("--zebra", {}), std::nullopt);
 }

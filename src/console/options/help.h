@@ -35,12 +35,12 @@ struct CommandPage {
 std::string HelpText(const CommandPage& page, size_t columns);
 
 constexpr std::string_view kModelHelp =
-    "MODEL is a GGUF file, the folder of a Hugging Face model, or ORG/NAME of one that godwit "
-    "pull has downloaded from there: ORG/NAME:Q4_K_M where that has several GGUF files.";
+    "MODEL is a GGUF file, a folder in Hugging Face's format, or ORG/NAME of a model that godwit "
+    "pull downloaded. ORG/NAME:Q4_K_M chooses one of its GGUF files.";
 constexpr std::string_view kEnvironmentHelp =
-    "Every flag is also an environment variable, --top-k for example GODWIT_TOP_K; the command "
-    "line wins. What means something else in another command, as --samples does, has a variable "
-    "that names its own: GODWIT_RUN_SAMPLES.";
+    "Every flag has an environment variable, such as GODWIT_TOP_K for --top-k; the command line "
+    "wins. A flag with other meanings in other verbs, such as --samples, has a variable for each "
+    "verb: GODWIT_RUN_SAMPLES.";
 
 // The columns of help on standard output: the terminal's, limited to a length that is easy to read,
 // or 80 in a file.

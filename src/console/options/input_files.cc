@@ -63,11 +63,12 @@ void ReadFolder(const std::string& name, bool lossy, std::vector<NamedText>& tex
     }
   }
   if (texts.size() == before) {
-    Throw(ErrorKind::kIo, "{}: there is no text file in this folder", QuoteUnlessPlain(name));
+    Throw(ErrorKind::kIo, "{}: expected a folder with text files, found none in it",
+          QuoteUnlessPlain(name));
   }
   if (!others.empty()) {
-    WriteStatus(fmt::format("godwit: {}: left out, as no UTF-8 text: {}\n", QuoteUnlessPlain(name),
-                            FirstNames(others, kShownNames)));
+    WriteStatus(fmt::format("godwit: {}: left out, because it is not UTF-8 text: {}\n",
+                            QuoteUnlessPlain(name), FirstNames(others, kShownNames)));
   }
 }
 
@@ -97,7 +98,7 @@ void ReadNamed(const std::string& name, bool lossy, std::vector<NamedText>& text
 
 std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool lossy) {
   if (std::ranges::count(names, "-") > 1) {
-    Throw(ErrorKind::kInput, "standard input is named twice, and can be read once");
+    Throw(ErrorKind::kInput, "standard input is named twice, but can be read only once");
   }
   std::vector<NamedText> texts;
   for (const std::string& name : names) ReadNamed(name, lossy, texts);
@@ -105,7 +106,8 @@ std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool l
   for (const NamedText& text : texts) bytes += text.text.size();
   if (bytes > kMostTogetherBytes) {
     Throw(ErrorKind::kInput,
-          "{} files have more than 1 GiB together, the most that is read at once", texts.size());
+          "{} files are larger than 1 GiB together, the most that can be read at once",
+          texts.size());
   }
   return texts;
 }

@@ -56,7 +56,7 @@ void AppendRange(std::string_view part, int64_t min, int64_t max, std::vector<in
   for (int64_t number = first; number <= last; number = number * factor + step) {
     numbers.push_back(number);
     if (numbers.size() > kMostNumbers) {
-      Throw(ErrorKind::kInput, "{} are more than {} numbers", Quote(part), kMostNumbers);
+      Throw(ErrorKind::kInput, "{} has more than {} numbers", Quote(part), kMostNumbers);
     }
     if (number > max / factor - step) break;  // the next one would overflow
   }
@@ -148,7 +148,7 @@ void ParseLogitBias(std::string_view text, std::map<int32_t, float>& biases) {
     }
     const auto [before, is_new] = biases.emplace(*token, *bias);
     if (!is_new && before->second != *bias) {
-      Throw(ErrorKind::kInput, "token {} is given {} and {}: it has one bias", *token,
+      Throw(ErrorKind::kInput, "token {} has two biases, {} and {}: expected one", *token,
             before->second, *bias);
     }
   });

@@ -52,7 +52,7 @@ std::string ReadToEnd(int file, const std::string& name) {
     if (got == 0) break;
     used += static_cast<size_t>(got);
     if (used > kMaxBytes) {
-      Throw(ErrorKind::kInput, "{} has more than 1 GiB, the most that is read at once", name);
+      Throw(ErrorKind::kInput, "{} is larger than 1 GiB, the most that can be read at once", name);
     }
   }
   text.resize(used);
@@ -65,8 +65,7 @@ std::string Utf8(std::string text, const std::string& name, bool lossy) {
   if (lossy) return ReplaceInvalidUtf8(text);
   Throw(
       ErrorKind::kInput,
-      "{} is not UTF-8: found byte 0x{:02x} at offset {}; --lossy takes U+FFFD in place of what is "
-      "not",
+      "{} is not UTF-8: found byte 0x{:02x} at offset {}; --lossy replaces invalid bytes by U+FFFD",
       name, static_cast<uint8_t>(text[*invalid]), *invalid);
 }
 
@@ -75,12 +74,14 @@ void AddFlags(CommandLine& line, TextInput& input, const std::string& prompt_hel
   line.Add({.names = "-p,--prompt", .value = "TEXT", .help = prompt_help}, input.prompt);
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = file_help + " (-: standard input); several, a folder or a pattern: one behind "
-                                "the other",
+            .help = file_help + " (-: standard input); several files, a folder or a pattern are "
+                                "read one after the other",
             .fallback = "standard input, unless it is a terminal",
             .takes_list = true},
            input.files);
-  line.Add({.names = "-e,--escape", .value = "", .help = "\\n, \\t, \\x41 ... in -p are escapes"},
+  line.Add({.names = "-e,--escape",
+            .value = "",
+            .help = "read \\n, \\t, \\x41 and the like in -p as escapes"},
            input.escape);
   AddLossyFlag(line, input.lossy);
   line.Needs("--escape", {"--prompt"});
@@ -106,8 +107,8 @@ bool IsBegunByOthers() {
   if (at <= 0) return false;
   if (at < status.st_size) {
     WriteNotice(
-        "godwit: standard input is a file that was begun by another program, such as a loop of the "
-        "shell: its rest is left alone; -f - takes it\n");
+        "godwit: standard input is a file that another program has begun to read, such as a loop "
+        "of the shell: ignoring its rest; -f - reads it\n");
   }
   return true;
 }
@@ -118,8 +119,8 @@ void SayIfPipeIsSlow() {
   pollfd stream{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   if (poll(&stream, 1, kSlowMs) != 0) return;
   WriteNotice(
-      "godwit: waiting for the end of standard input, which is a part of the text; </dev/null "
-      "leaves it out\n");
+      "godwit: waiting for the end of standard input, which is part of the text; </dev/null leaves "
+      "it out\n");
 }
 
 GivenTexts ReadTexts(const TextInput& input, bool takes_pipe) {
@@ -149,19 +150,20 @@ GivenTexts ReadTexts(const TextInput& input, bool takes_pipe) {
 }  // namespace
 
 void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) {
-  AddFlags(line, input, what, "the same from a file, every byte of it");
+  AddFlags(line, input, what, "read the text from a file, every byte of it");
   line.Exclusive({"--prompt", "--file"});
 }
 
 void AddTextAndQuestionFlags(CommandLine& line, TextInput& input, const std::string& what) {
-  AddFlags(line, input, what + "; behind -f and a pipe: the question about them",
-           "the same from a file, every byte of it, or what a question is about");
+  AddFlags(
+      line, input, what + "; after -f or piped text, the question about it",
+      "read the text from a file, every byte of it; with -p, the text that the question is about");
 }
 
 void AddLossyFlag(CommandLine& line, bool& lossy) {
   line.Add({.names = "--lossy",
             .value = "",
-            .help = "take a text that is not UTF-8, with U+FFFD in place of what is not"},
+            .help = "accept text that is not UTF-8, with U+FFFD in place of invalid bytes"},
            lossy);
 }
 

@@ -124,7 +124,8 @@ void LineEditor::Impl::SaveHistory() {
   try {
     WriteFile(history_file_, lines, /*mode=*/0600);
   } catch (const Error& error) {
-    WriteStatus(std::string("godwit: warning: typed lines are not kept: ") + error.what() + "\n");
+    WriteStatus(std::string("godwit: warning: typed lines are not kept for the next run: ") +
+                error.what() + "\n");
     history_file_.clear();
   }
 }
@@ -300,7 +301,7 @@ void CheckHistoryFile(const std::string& path) {
   std::string begin(kBegin.size(), '\0');
   file.read(begin.data(), std::ssize(begin));
   if (file.gcount() == 0 || begin == kBegin) return;
-  Throw(ErrorKind::kInput, "--history: expected a file of typed lines, found another one in {}",
+  Throw(ErrorKind::kInput, "--history: expected a file of typed lines, found other content in {}",
         Quote(path));
 }
 

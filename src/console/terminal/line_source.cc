@@ -21,7 +21,8 @@ Line PipedLines::Read(const std::string& /*prompt*/) {
     }
     searched = buffer_.size();
     if (searched > kMaxMessageBytes) {
-      Throw(ErrorKind::kInput, "a line of standard input has more than {} MiB",
+      Throw(ErrorKind::kInput,
+            "expected lines of at most {} MiB on standard input, found a longer one",
             kMaxMessageBytes >> 20);
     }
     if (ended_) {

@@ -68,12 +68,11 @@ bool IsFileOf(const Place& place, const Place& folder) {
 
 void CheckInput(const Place& result, const Place& input) {
   if (input.is_folder() && (IsWithin(result, input) || IsFileOf(result, input))) {
-    Throw(ErrorKind::kInput,
-          "{}: {} belongs to the model of {}, {}: expected a place outside of it", result.flag,
-          Quote(result.name), input.flag, Quote(input.name));
+    Throw(ErrorKind::kInput, "{}: {} belongs to the model of {}, {}: choose a place outside of it",
+          result.flag, Quote(result.name), input.flag, Quote(input.name));
   }
   if (IsSame(result, input)) {
-    Throw(ErrorKind::kInput, "{}: {} is what {} reads: expected a file of its own", result.flag,
+    Throw(ErrorKind::kInput, "{}: {} is the file that {} reads: choose another one", result.flag,
           Quote(result.name), input.flag);
   }
 }
@@ -91,7 +90,7 @@ void CheckResultFiles(const std::vector<NamedFile>& results, const std::vector<N
   for (const NamedFile& result : results) {
     if (!result.path || result.path->empty()) continue;
     if (*result.path == "-" && !result.appended) {
-      Throw(ErrorKind::kInput, "{}: expected a file, since the result goes to standard output",
+      Throw(ErrorKind::kInput, "{}: expected a file, because the result goes to standard output",
             result.flag);
     }
     if (IsOwnDescriptor(*result.path) && !result.appended) continue;
@@ -99,8 +98,8 @@ void CheckResultFiles(const std::vector<NamedFile>& results, const std::vector<N
     for (const Place& input : read) CheckInput(place, input);
     for (const Place& other : written) {
       if (!IsSame(place, other)) continue;
-      Throw(ErrorKind::kInput, "{}: {} is written by {} already: expected a file of its own",
-            place.flag, Quote(place.name), other.flag);
+      Throw(ErrorKind::kInput, "{}: {} is the file that {} writes: choose another one", place.flag,
+            Quote(place.name), other.flag);
     }
     result.appended ? AppendedFile::CheckWritable(*result.path)
                     : OutputFile::CheckWritable(*result.path);

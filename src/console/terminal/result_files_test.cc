@@ -61,7 +61,7 @@ TEST_F(ResultFilesTest, WhatIsAppendedIsARegularFile) {
   for (const std::string& path : {std::string("-"), std::string("/dev/null"), At("model/..")}) {
     EXPECT_NE(Refusal({appended(path)}).find("expected a regular file"), std::string::npos) << path;
   }
-  EXPECT_NE(Refusal({appended(text_)}).find("is what -f reads"), std::string::npos);
+  EXPECT_NE(Refusal({appended(text_)}).find("is the file that -f reads"), std::string::npos);
 }
 
 TEST_F(ResultFilesTest, RefusesAnInputByAnyName) {
@@ -71,7 +71,7 @@ TEST_F(ResultFilesTest, RefusesAnInputByAnyName) {
   for (const char* name : {"text", "./text", "model/../text", "link", "chain", "hard"}) {
     SCOPED_TRACE(name);
     EXPECT_EQ(Refusal({{"--nll", At(name)}}),
-              "--nll: \"" + At(name) + "\" is what -f reads: expected a file of its own");
+              "--nll: \"" + At(name) + "\" is the file that -f reads: choose another one");
   }
 }
 
@@ -103,9 +103,8 @@ TEST_F(ResultFilesTest, RefusesOneFileForTwo) {
   for (const auto& [first, second] :
        {std::pair{"new", "new"}, {"new", "./new"}, {"old", "link"}, {"dangling", "new"}}) {
     SCOPED_TRACE(first);
-    EXPECT_EQ(
-        Refusal({{"--nll", At(first)}, {"--jsonl", At(second)}}),
-        "--jsonl: \"" + At(second) + "\" is written by --nll already: expected a file of its own");
+    EXPECT_EQ(Refusal({{"--nll", At(first)}, {"--jsonl", At(second)}}),
+              "--jsonl: \"" + At(second) + "\" is the file that --nll writes: choose another one");
   }
 }
 

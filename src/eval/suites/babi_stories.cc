@@ -53,7 +53,7 @@ class Story {
     for (rest = Stripped(rest); !rest.empty(); rest = Stripped(rest)) {
       const auto fact = TakeNumber(rest);
       const auto found = fact ? places_.find(*fact) : places_.end();
-      if (found == places_.end()) refuse("the numbers of facts behind the answer");
+      if (found == places_.end()) refuse("the numbers of facts after the answer");
       question.supporting.push_back(found->second);
     }
     if (question.answer.empty() || question.supporting.empty()) {
@@ -96,7 +96,7 @@ std::vector<BabiQuestion> ReadBabi(const std::filesystem::path& file) {
     if (auto question = story.Take(text, lines.where())) questions.push_back(std::move(*question));
   }
   if (questions.empty()) {
-    Throw(ErrorKind::kFormat, "{}: there is no question in it", Quote(file.native()));
+    Throw(ErrorKind::kFormat, "{}: expected a question, found none", Quote(file.native()));
   }
   return questions;
 }

@@ -39,7 +39,7 @@ TEST(BabiTest, BrokenLinesAreNamed) {
   EXPECT_THAT(broken("1 A.\nB.\n"), HasSubstr("qa1.txt:2: expected a number and a sentence"));
   EXPECT_THAT(broken("1 A.\n2 Q?\ta\t7\n"), HasSubstr("qa1.txt:2: expected the numbers of facts"));
   EXPECT_THAT(broken("1 A.\n2 Q?\ta\n"), HasSubstr("qa1.txt:2: expected "));
-  EXPECT_THAT(broken("1 A.\n"), HasSubstr("there is no question in it"));
+  EXPECT_THAT(broken("1 A.\n"), HasSubstr("expected a question, found none"));
 }
 
 TEST(BabiTest, TheFileToTrainOnComesFirst) {

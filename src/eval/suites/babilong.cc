@@ -171,7 +171,7 @@ class Questions {
       if (std::ssize(question.facts) <= most_facts && passed++ == place.index) return question;
     }
     Throw(ErrorKind::kInput,
-          "questions of at most {} facts, which samples of {} tokens have room for: expected {} or "
+          "questions of at most {} facts, which fit into samples of {} tokens: expected {} or "
           "more, found {}",
           most_facts, place.length_tokens, place.index + 1, passed);
   }

@@ -60,10 +60,10 @@ TEST_F(BabilongTest, TheSeedDecides) {
 
 TEST_F(BabilongTest, WhatThereIsNotIsRefusedWithNumbers) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Make({.length_tokens = 1020, .index = 1}); }),
-              HasSubstr("questions of at most 127 facts, which samples of 1020 tokens have room "
-                        "for: expected 2 or more, found 1"));
+              HasSubstr("questions of at most 127 facts, which fit into samples of 1020 "
+                        "tokens: expected 2 or more, found 1"));
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Make({.length_tokens = 3000}); }),
-              HasSubstr("of text to hide its needles in, and there are "));
+              HasSubstr("tokens of text to hide its needles in, and the text has "));
 }
 
 TEST_F(BabilongTest, TheScorerLooksForTheOnlyRoom) {

@@ -9,8 +9,7 @@ namespace godwit::eval {
 int64_t RoomIn(int64_t length_tokens, int64_t taken_tokens) {
   if (taken_tokens <= length_tokens) return length_tokens - taken_tokens;
   Throw(ErrorKind::kInput,
-        "a sample of {} tokens has no room for its question, its needles and its answer, which "
-        "take {}",
+        "a sample of {} tokens is too short for its question, needles and answer, which take {}",
         length_tokens, taken_tokens);
 }
 

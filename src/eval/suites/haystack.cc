@@ -109,8 +109,8 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
     const Piece* const piece = hay.At(fit.pieces);
     if (piece == nullptr) {
       Throw(ErrorKind::kInput,
-            "a sample of {} tokens needs {} of text to hide its needles in, and there are {}: "
-            "expected a longer text",
+            "a sample of {} tokens needs {} tokens of text to hide its needles in, and the text "
+            "has {}: give a longer text",
             length_tokens, room_tokens, fit.tokens);
     }
     if (fit.tokens + piece->size() > room_tokens) return fit;

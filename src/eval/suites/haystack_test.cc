@@ -70,11 +70,11 @@ TEST_F(HaystackTest, SentencesAreABlankApart) {
 TEST_F(HaystackTest, WhatDoesNotFitIsRefusedWithNumbers) {
   EXPECT_THAT(
       ErrorOf(ErrorKind::kInput, [&] { Buried(Haystack::Lines(pieces_, "hh"), {"xyz"}, {0}, 20); }),
-      HasSubstr("a sample of 20 tokens has no room for its question, its needles and its "
-                "answer, which take 21"));
+      HasSubstr("a sample of 20 tokens is too short for its question, needles and answer, "
+                "which take 21"));
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Buried(Words(), {}, {}, 100); }),
-              HasSubstr("a sample of 100 tokens needs 83 of text to hide its needles in, and there "
-                        "are 31"));
+              HasSubstr("a sample of 100 tokens needs 83 tokens of text to hide its needles in, "
+                        "and the text has 31"));
 }
 
 TEST(SentencesTest, TitlesEndNoneAndBlanksAreOne) {

@@ -39,7 +39,7 @@ PromptEnds PieceMaker::Ends(const PromptWords& words) const {
     const size_t at = text.find(kText);
     if (at == std::string::npos) {
       Throw(ErrorKind::kUnsupported,
-            "the model's chat template does not show a message as it stands");
+            "the model's chat template changes messages, so the suite cannot measure their length");
     }
     first = text.substr(0, at);
     last = text.substr(at + kText.size()) +

@@ -48,7 +48,7 @@ class Collector {
 
   QaDocuments Take(const std::string& file) {
     if (all_.questions.empty()) {
-      Throw(ErrorKind::kFormat, "{}: there is no question with an answer in it", file);
+      Throw(ErrorKind::kFormat, "{}: expected a question with an answer, found none", file);
     }
     return std::move(all_);
   }
@@ -97,7 +97,7 @@ QaDocuments ReadSquad(const std::filesystem::path& folder) {
   } catch (const json::exception&) {
     Throw(ErrorKind::kFormat,
           "{}: article {}, paragraph {}: expected \"context\" and \"qas\", each with \"question\" "
-          "and \"answers\", as SQuAD has them",
+          "and \"answers\", in the format of SQuAD",
           file.name, article, paragraph);
   }
   return collector.Take(file.name);
@@ -123,11 +123,10 @@ QaDocuments ReadHotpotQa(const std::filesystem::path& folder) {
       collector.Add(std::move(question));
     }
   } catch (const json::exception&) {
-    Throw(
-        ErrorKind::kFormat,
-        "{}: question {}: expected \"question\", \"answer\" and \"context\", a list of titles and "
-        "sentences, as HotpotQA has them",
-        file.name, number);
+    Throw(ErrorKind::kFormat,
+          "{}: question {}: expected \"question\", \"answer\" and \"context\", a list of titles "
+          "and sentences, in the format of HotpotQA",
+          file.name, number);
   }
   return collector.Take(file.name);
 }

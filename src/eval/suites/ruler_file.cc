@@ -37,7 +37,7 @@ Row ParseRow(std::string_view line, std::string where) {
           row.where);
   }
   if (row.outputs.empty()) {
-    Throw(ErrorKind::kFormat, "{}: expected one of \"outputs\" or more, found none", row.where);
+    Throw(ErrorKind::kFormat, "{}: expected one or more \"outputs\", found none", row.where);
   }
   return row;
 }
@@ -85,8 +85,8 @@ SampleMaker OpenRulerFile(const std::filesystem::path& folder, int64_t samples,
     const int64_t taken = builder.size() + max_new_tokens;
     if (taken > place.length_tokens) {
       Throw(ErrorKind::kInput,
-            "{}: prompt and answer take {} tokens: expected {} or fewer, as --lengths says",
-            row.where, taken, place.length_tokens);
+            "{}: prompt and answer take {} tokens, expected at most the {} of --lengths", row.where,
+            taken, place.length_tokens);
     }
     return Sample{
         .prompt = builder.Take(), .expected = row.outputs, .max_new_tokens = max_new_tokens};

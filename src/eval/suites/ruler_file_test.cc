@@ -59,8 +59,9 @@ TEST_F(RulerFileTest, InAChatItStandsBehindTheTemplate) {
 TEST_F(RulerFileTest, NothingIsCut) {
   auto make = Open(kRow);
   EXPECT_EQ(make({.length_tokens = 69}).prompt.size(), 39u);
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { make({.length_tokens = 68}); }),
-              HasSubstr("vt.jsonl:1: prompt and answer take 69 tokens: expected 68 or fewer"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kInput, [&] { make({.length_tokens = 68}); }),
+      HasSubstr("vt.jsonl:1: prompt and answer take 69 tokens, expected at most the 68 of"));
 }
 
 TEST_F(RulerFileTest, BrokenLinesAreNamed) {
@@ -69,7 +70,7 @@ TEST_F(RulerFileTest, BrokenLinesAreNamed) {
               AllOf(HasSubstr("vt.jsonl:2: "), HasSubstr("\"outputs\", a list of texts")));
   EXPECT_THAT(Refused(ErrorKind::kFormat, "\n"), HasSubstr("vt.jsonl:1"));
   EXPECT_THAT(Refused(ErrorKind::kFormat, "{\"input\": \"Q\", \"outputs\": []}\n"),
-              HasSubstr("vt.jsonl:1: expected one of \"outputs\" or more, found none"));
+              HasSubstr("vt.jsonl:1: expected one or more \"outputs\", found none"));
   EXPECT_THAT(Refused(ErrorKind::kInput, kRow, 2),
               HasSubstr("vt.jsonl: expected 2 samples or more, found 1"));
 }

@@ -121,7 +121,8 @@ class Asker {
     for (int64_t tokens = 0;;) {
       if (candidates.left() == 0) {
         Throw(ErrorKind::kInput,
-              "a sample of {} tokens needs {} of documents, and there are {}: expected more",
+              "a sample of {} tokens needs {} tokens of documents, and there are {}: give more "
+              "documents",
               length_tokens, room_tokens, tokens);
       }
       const bool is_needed = documents.size() < asked.documents.size();

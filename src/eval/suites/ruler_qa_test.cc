@@ -71,7 +71,8 @@ TEST(QaDocumentsTest, WhatIsBrokenIsNamed) {
                                    {"paragraphs": [{"context": "B"}]}]})"),
               HasSubstr("squad.json: article 1, paragraph 0: expected \"context\" and \"qas\""));
   EXPECT_THAT(refused("[1]"), HasSubstr("squad.json: article 0"));
-  EXPECT_THAT(refused(R"({"data": []})"), HasSubstr("there is no question with an answer in it"));
+  EXPECT_THAT(refused(R"({"data": []})"),
+              HasSubstr("expected a question with an answer, found none"));
   EXPECT_THAT(refused("{"), HasSubstr("squad.json"));
   folder.Write("hotpotqa.json", R"([{"question": "Q", "answer": "A", "context": [["T"]]}])");
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadHotpotQa(folder.path()); }),
@@ -123,9 +124,9 @@ TEST_F(RulerQaTest, WhatThereIsNotIsRefusedWithNumbers) {
   EXPECT_THAT(refused({.length_tokens = 400, .index = 2}),
               HasSubstr("questions with an answer: expected 3 or more, found 2"));
   EXPECT_THAT(refused({.length_tokens = 320}),
-              HasSubstr("a sample of 320 tokens has no room for its question"));
+              HasSubstr("a sample of 320 tokens is too short for its question"));
   EXPECT_THAT(refused({.length_tokens = 3000}),
-              AllOf(HasSubstr("a sample of 3000 tokens needs "), HasSubstr("expected more")));
+              AllOf(HasSubstr("a sample of 3000 tokens needs "), HasSubstr("give more documents")));
 }
 
 TEST_F(RulerQaTest, AnyOfTheAnswersIsRight) {

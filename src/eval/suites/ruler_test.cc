@@ -59,7 +59,7 @@ TEST_P(RulerTask, SeedAndIndexDecideWhatIsAskedFor) {
 
 TEST_P(RulerTask, WhatDoesNotFitIsRefusedWithNumbers) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { Make(GetParam(), 300); }),
-              HasSubstr("a sample of 300 tokens has no room for its question"));
+              HasSubstr("a sample of 300 tokens is too short for its question"));
 }
 
 TEST(RulerTrackingTest, Golden) {

@@ -141,7 +141,8 @@ std::string DrawWordPair(Draws& draws) { return WordPair(draws.Below(kWordPairs)
 
 std::vector<std::string> DrawWordPairs(Draws& draws, int64_t count) {
   if (count > kWordPairs) {
-    Throw(ErrorKind::kInput, "{} different names are needed, and there are {}", count, kWordPairs);
+    Throw(ErrorKind::kInput, "the sample needs {} different names, and there are {}", count,
+          kWordPairs);
   }
   std::vector<std::string> names;
   for (const int64_t which : draws.Different(count, kWordPairs)) names.push_back(WordPair(which));

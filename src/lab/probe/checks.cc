@@ -11,19 +11,19 @@ namespace godwit::lab::probe {
 namespace {
 
 constexpr Check kChecks[] = {
-    {"batch", "a greedy answer is the same alone and beside others", CheckBatch},
+    {"batch", "a greedy answer is the same alone and beside other requests", CheckBatch},
     {"cache", "prompts that begin alike, repeat and branch have their own answers", CheckCache},
-    {"cancel", "streams that are cut hold no place, and spoil no later answer", CheckCancel},
-    {"stop", "no beginning of a stop string is shown, whole or streamed", CheckStop},
-    {"utf8", "pieces of a stream are whole characters, and add up to the answer", CheckUtf8},
-    {"schema", "answers are of their JSON schema, or it is refused", CheckSchema},
-    {"logprobs", "log-probabilities are there, and the same streamed", CheckLogprobs},
-    {"usage", "tokens are counted, and the same streamed", CheckUsage},
-    {"finish", "max_tokens is kept to, and the end is told once", CheckFinish},
-    {"seed", "one seed draws one text", CheckSeed},
-    {"n", "two answers come where two are asked for", CheckChoices},
-    {"length", "a prompt that is too long is refused, and not cut", CheckLength},
-    {"hostile", "requests that make no sense get a 4xx, and the next one its answer", CheckHostile},
+    {"cancel", "cancelled streams free their place and spoil no later answer", CheckCancel},
+    {"stop", "no part of a stop string is shown, whole or streamed", CheckStop},
+    {"utf8", "pieces of a stream are whole characters and add up to the answer", CheckUtf8},
+    {"schema", "answers follow their JSON schema, or it is refused", CheckSchema},
+    {"logprobs", "log-probabilities are present, and the same when streamed", CheckLogprobs},
+    {"usage", "tokens are counted, and the same when streamed", CheckUsage},
+    {"finish", "max_tokens limits the answer, and its end is reported once", CheckFinish},
+    {"seed", "a seed always gives the same text", CheckSeed},
+    {"n", "a request for two answers gets two", CheckChoices},
+    {"length", "a prompt that is too long is refused, not cut", CheckLength},
+    {"hostile", "malformed requests get a 4xx, and the next request its answer", CheckHostile},
 };
 
 }  // namespace

@@ -157,18 +157,18 @@ std::string CheckCancel(const Target& target) {
     const auto most_events = static_cast<size_t>(RandomBits(/*seed=*/1, 0, i, 0) % 6);
     leaving.Stream(fmt::format("Story {}. {}", i, kStory), Greedily(200), most_events);
   });
-  MustBeSame("before", before, "behind cut streams", client.MustAnswer(kStory, fields).text());
+  MustBeSame("before", before, "after cut streams", client.MustAnswer(kStory, fields).text());
   const std::string seen = fmt::format("{} streams were cut", count);
   constexpr std::chrono::milliseconds kLook{50};
   constexpr std::chrono::milliseconds kMost{10'000};
   for (auto waited = kLook; waited < std::min(kMost, target.timeout); waited += kLook) {
     const auto busy = RequestsInWork(client);
-    if (!busy) return seen + "; the server does not say what it works on";
-    if (*busy == 0) return seen + ", and none is worked on";
+    if (!busy) return seen + "; the server does not report its running requests";
+    if (*busy == 0) return seen + ", and none is running any more";
     if (target.cancel != nullptr) target.cancel->ThrowIfCancelled();
     std::this_thread::sleep_for(kLook);
   }
-  throw Fault(seen + ", and the server still works on some");
+  throw Fault(seen + ", and the server still runs some");
 }
 
 }  // namespace godwit::lab::probe

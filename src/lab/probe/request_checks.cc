@@ -165,7 +165,7 @@ std::string CheckLength(const Target& target) {
   if (answer.status != 200) throw Fault(fmt::format("{} words: {}", words, RefusalOf(answer)));
   if (!answer.usage) throw Fault(fmt::format("{} words are answered without usage", words));
   if (answer.usage->prompt_tokens < words) {
-    throw Fault(fmt::format("{} words are answered with 200, of which {} tokens were read", words,
+    throw Fault(fmt::format("{} words are answered with 200, but only {} tokens were read", words,
                             answer.usage->prompt_tokens));
   }
   return fmt::format("{} words are read as {} tokens", words, answer.usage->prompt_tokens);

@@ -150,7 +150,7 @@ std::string CheckUtf8(const Target& target) {
     pieces += streamed.pieces.size();
     characters += CharactersBeyondAscii(whole.text());
   }
-  if (characters == 0) throw Skip("the model wrote ASCII alone: no character could be cut");
+  if (characters == 0) throw Skip("the model wrote ASCII only, so no character could be cut");
   return fmt::format("{} pieces with {} characters beyond ASCII", pieces, characters);
 }
 

@@ -192,8 +192,9 @@ std::string BenchText(const BenchReport& report) {
   }
   if (most_in_cache > 0) {
     text += fmt::format(
-        "\nin cache: the {} that a step reads fit into the cache of {}; the limit of memory does "
-        "not hold\n",
+        "\n"
+        "in cache: the {} that a step reads fit into the processor's cache of {}, so the limit of "
+        "memory does not apply\n",
         FormatBytes(static_cast<int64_t>(most_in_cache)), FormatBytes(report.result.cache_bytes));
   }
   return text;
@@ -219,8 +220,10 @@ std::string BenchCsv(const BenchReport& report) {
 
 std::string RankTimeText(const RankTimeReport& report) {
   std::string text = fmt::format(
-      "\nA model, not a measurement: hosts like this one, matrices at {}, attention at {} (the "
-      "tests above within {:.1f} %), links of {:.3g} Gbit/s, {:.3g} us\n\n",
+      "\n"
+      "An estimate, not a measurement: hosts like this one, matrices at {}, attention at {} (fits "
+      "the tests above within {:.1f} %), links of {:.3g} Gbit/s, {:.3g} us\n"
+      "\n",
       PerSecond(report.times.per_matrix_multiply_add),
       PerSecond(report.times.per_attention_multiply_add), 100 * report.times.worst_error,
       report.network.bytes_per_second * 8 / 1e9, report.network.seconds * 1e6);

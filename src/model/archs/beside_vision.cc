@@ -42,10 +42,10 @@ DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text, std::string_v
     names.others.push_back(fmt::format("{}.", module));
     names.others.push_back(fmt::format("model.{}.", module));
   }
-  text.warnings.push_back(fmt::format(
-      "config.json: vision_config is ignored: a {} model reads texts here, and its tensors "
-      "{}.* and multi_modal_projector.* are left out",
-      text.family, vision));
+  text.warnings.push_back(
+      fmt::format("config.json: vision_config is ignored: a {} model reads text only, and its "
+                  "tensors {}.* and multi_modal_projector.* are left out",
+                  text.family, vision));
   return text;
 }
 

@@ -25,7 +25,7 @@ void RefuseVariations(const HfConfig& config, const DecoderSpec& spec) {
                                                          {"num_hidden_layers", spec.layers}};
   for (const auto& [key, value] : others) {
     if (config.IntOr(key, value, kWidthRange) != value) {
-      config.Refuse(key, fmt::format("{}, as the field is by its other name", value));
+      config.Refuse(key, fmt::format("{}, the value of its other name", value));
     }
   }
 }

@@ -39,7 +39,7 @@ DecoderSpec DescribeGpt2(const HfConfig& config) {
   spec.first_learned_position = 0;
   if (spec.max_context > kVocabRange.max) {
     config.Refuse("n_positions",
-                  fmt::format("at most {}: each is a row of a table", kVocabRange.max));
+                  fmt::format("at most {}, the rows of the position table", kVocabRange.max));
   }
   spec.transposed = true;
   spec.norm = ops::NormKind::kLayer;

@@ -40,7 +40,7 @@ void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
 void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
   if (!config.BoolOr("use_qk_norm", true)) return;
   if (spec.rotary.scaling.attention_factor != 1) {
-    config.Refuse("use_qk_norm", "false, as rope_scaling sharpens attention",
+    config.Refuse("use_qk_norm", "false, because rope_scaling scales queries",
                   ErrorKind::kUnsupported);
   }
   spec.qk_norm = QkNorm::kTurnedHeads;

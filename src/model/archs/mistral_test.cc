@@ -27,7 +27,7 @@ TEST(Mistral3Test, TheTextOfAModelThatSees) {
   EXPECT_EQ(spec.names.q, "language_model.model.layers.{}.self_attn.q_proj");
   EXPECT_EQ(spec.names.head, "language_model.lm_head");
   EXPECT_THAT(spec.windows, Each(0));
-  EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("a mistral3 model reads texts here")));
+  EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("a mistral3 model reads text only")));
   EXPECT_FALSE(spec.tied_head);
   EXPECT_TRUE(Mistral3(R"(,"tie_word_embeddings":true)").tied_head);
   EXPECT_TRUE(Mistral3("", R"(,"tie_word_embeddings":true)").tied_head);

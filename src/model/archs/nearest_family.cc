@@ -73,8 +73,8 @@ std::string Missing(const HfConfig& config) {
   std::string missing;
   if (!functions.empty()) missing = "has " + FirstNames(functions, kShownKeys);
   if (!unknown.empty()) {
-    missing += fmt::format("{}states {}, of which nothing is known here",
-                           missing.empty() ? "" : ", and ", FirstNames(unknown, kShownKeys));
+    missing += fmt::format("{}has the unknown keys {}", missing.empty() ? "" : ", and ",
+                           FirstNames(unknown, kShownKeys));
   }
   return missing;
 }
@@ -128,12 +128,12 @@ void RefuseFamily(const HfConfig& config, const NearestFamily& nearest, std::str
   if (const auto found = TextConfig(config)) {
     const auto& [key, inner] = *found;
     const std::string type = inner.StringOr("model_type", "");
-    text = fmt::format("its {} is {} {}, but not one that stands in such a model", key,
+    text = fmt::format("its {} is {} {}, which is not supported inside such a model", key,
                        FindArchitecture(type) ? "a supported" : "of model_type", Quote(type));
   } else {
     text = fmt::format("the nearest family is {}, {}{}{}", nearest.model_type,
                        !nearest.spec             ? "which refuses it: "
-                       : nearest.missing.empty() ? "which knows all that its config.json states"
+                       : nearest.missing.empty() ? "which knows all keys of its config.json"
                                                  : "but this one ",
                        nearest.missing, tensors.empty() ? "" : fmt::format("; {}", tensors));
   }

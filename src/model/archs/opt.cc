@@ -25,7 +25,7 @@ DecoderSpec DescribeOpt(const HfConfig& config) {
   spec.first_learned_position = kFirstPosition;
   if (spec.max_context > kVocabRange.max) {
     config.Refuse("max_position_embeddings",
-                  fmt::format("at most {}: each is a row of a table", kVocabRange.max));
+                  fmt::format("at most {}, the rows of the position table", kVocabRange.max));
   }
   const int64_t width = config.IntOr("word_embed_proj_dim", spec.hidden_size, kWidthRange);
   if (width != spec.hidden_size) spec.embedding_size = width;

@@ -103,7 +103,7 @@ export class AnswerMessage {
       this.#showState(this.#loading);
     }
     this.#loading.textContent =
-      `The model is being loaded (${percent(loaded, 1)}), then it answers`;
+      `The model is being loaded (${percent(loaded, 1)}); the answer follows`;
   }
 
   // What is to be said of an answer that has ended.
@@ -114,7 +114,7 @@ export class AnswerMessage {
     const choices = (some) => (isBusy ? {} : some);
     if (node.error?.kind === 'too_long') {
       return [noticeOf(sentenceOf(node.error), choices(this.#waysToFit(question, forgetting)),
-        { detail: isLimited ? `Who runs the server can do more: ${node.error.message}` : '' })];
+        { detail: isLimited ? `On the server this can be changed: ${node.error.message}` : '' })];
     }
     if (node.error) {
       const { kind, retryAt } = node.error;
@@ -161,9 +161,9 @@ function endOf(node) {
   switch (finish) {
     case 'length':
       return isFull(node) ? 'The answer stopped because the context is full.'
-        : `The answer stopped at the longest that the settings allow (${tokens(maxTokens)}).`;
+        : `The answer stopped at the limit of the settings (${tokens(maxTokens)}).`;
     case 'timeout':
-      return 'The answer stopped because its time was over.';
+      return 'The answer stopped because its time limit was reached.';
     case 'cancelled':
       return 'The server cancelled the answer.';
     case 'left':
@@ -184,8 +184,8 @@ function statsOf({ timings, firstMs }) {
   const { cache_n: cached, prompt_n: read, prompt_per_second: speed } = timings;
   const at = read > 0 && speed > 0 ? ` at ${rate(speed)}` : '';
   if (cached > 0) {
-    words.push(`prompt: ${tokens(cached + read)}, ${whole(cached)} of them remembered` +
-      `${at && `, the others read${at}`}`);
+    words.push(`prompt: ${tokens(cached + read)}, ${whole(cached)} of them cached` +
+      `${at && `, the rest read${at}`}`);
   } else if (at) {
     words.push(`prompt: ${tokens(read)} read${at}`);
   }

@@ -66,9 +66,9 @@ export async function* complete(request, signal) {
     }
   } catch (error) {
     if (error instanceof ApiError || signal.aborted) throw error;
-    throw new ApiError('broken', 'The connection to the server broke.');
+    throw new ApiError('broken', 'The connection to the server was lost.');
   }
-  throw new ApiError('broken', 'The server closed the connection before the end.');
+  throw new ApiError('broken', 'The server closed the connection too early.');
 }
 
 async function ask(path, options = {}) {

@@ -157,8 +157,8 @@ export class App {
     const path = chat.tree.pathTo(answer.parent);
     const lost = isWithoutFiles ? [] : lostFiles(path);
     if (lost.length > 0) {
-      answer.error = { kind: 'lost', message: `Not there any more: ${lost.join(', ')}, too large ` +
-        'to keep when the page was left.' };
+      answer.error = { kind: 'lost', message: 'No longer available: ' +
+        `${lost.join(', ')}, too large to keep after the page was left.` };
     } else {
       const own = { ...settings.values, system: this.system, kv: this.kv };
       const request = requestOf(path, own, this.properties);
@@ -204,7 +204,7 @@ export class App {
       announcer.sayProgress(`${readingShort(run.progress)}.`);
       this.#showContext();
     } else if (run.phase === 'later') {
-      announcer.sayProgress('The server is not ready, it is asked again soon.');
+      announcer.sayProgress('The server is not ready; the page will ask it again soon.');
     }
   }
 

@@ -62,7 +62,7 @@ export async function readChat(file) {
   try {
     return parseChat(text, file.name);
   } catch (error) {
-    throw new Error(`${file.name} is no chat: ${error.message}`);
+    throw new Error(`${file.name} is not a chat: ${error.message}`);
   }
 }
 
@@ -96,11 +96,11 @@ function parse(text) {
 
 function messageOf(entry, where) {
   if (entry === null || typeof entry !== 'object' || Array.isArray(entry)) {
-    throw new Error(`${where} is no object.`);
+    throw new Error(`${where} is not an object.`);
   }
   const other = Object.keys(entry).find((key) => !KEYS.has(key) && entry[key] !== null);
   if (other !== undefined) {
-    throw new Error(`${where} has ${quoted(other)}, which a chat here cannot hold.`);
+    throw new Error(`${where} has the field ${quoted(other)}, which this page does not support.`);
   }
   const { role, reasoning_content: thought } = entry;
   if (typeof role !== 'string') throw new Error(`${where} has no "role".`);
@@ -117,12 +117,12 @@ function textOf(content, where) {
   if (Array.isArray(content) && content.every(isText)) {
     return content.map((part) => part.text).join('\n');
   }
-  throw new Error(`${where} has more than text.`);
+  throw new Error(`${where} has other content than text.`);
 }
 
 function roleOf(role, where) {
   if (Object.hasOwn(ROLES, role)) return ROLES[role];
-  throw new Error(`${where} is of ${quoted(role)}, expected "user" or "assistant".`);
+  throw new Error(`${where} has the role ${quoted(role)}, expected "user" or "assistant".`);
 }
 
 const quoted = (text) => JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);

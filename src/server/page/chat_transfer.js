@@ -15,7 +15,7 @@ export function listenToExport(opener, dialog, app) {
     const missing = missingFrom(shownChat(app));
     const loss = dialog.querySelector('.loss');
     loss.hidden = missing.length === 0;
-    loss.textContent = `Not in it: ${missing.join(', ')}, whose text was not kept.`;
+    loss.textContent = `Missing: ${missing.join(', ')}, whose text the page did not keep.`;
     openPanel(dialog);
   });
   dialog.querySelector('.cancel').addEventListener('click', () => dialog.close());

@@ -32,7 +32,7 @@ export class Connection {
     this.#banner.replaceChildren();
     if (properties.chat_template === false) {
       this.#banner.append(
-        noticeOf('This model has no chat template: it cannot answer in a chat.'));
+        noticeOf('This model has no chat template, so it cannot chat.'));
     }
     this.#actions.onProperties(properties);
   }

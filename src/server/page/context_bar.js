@@ -53,7 +53,7 @@ export class ContextBar {
   }
 
   #wayBack() {
-    return el('p', {}, 'You chose to keep the beginning and the end of this chat alone. ',
+    return el('p', {}, 'You chose to keep only the beginning and the end of this chat. ',
       textButton('Keep all of it', () => this.#actions.keepEverything()));
   }
 }
@@ -61,7 +61,7 @@ export class ContextBar {
 function wordsOf({ limit, used, cached, dropped }) {
   const of = limit > 0 ? ` of ${tokens(limit)} (${percent(used, limit)})` : ' tokens, no limit';
   const words = [`Context: ${whole(used)}${of}`];
-  if (cached > 0) words.push(`${whole(cached)} remembered from before`);
+  if (cached > 0) words.push(`${whole(cached)} cached`);
   if (dropped > 0) words.push(`${whole(dropped)} forgotten`);
   return words.join(' · ');
 }
@@ -82,7 +82,7 @@ function drawing({ used, cached, read, spans }, width) {
 }
 
 function legend() {
-  const names = { cached: 'remembered', read: 'read', written: 'written', dropped: 'forgotten' };
+  const names = { cached: 'cached', read: 'read', written: 'written', dropped: 'forgotten' };
   return el('ul', { className: 'legend' }, ...Object.entries(names).map(([name, text]) =>
     el('li', {}, el('span', { className: `swatch ${name}` }), text)));
 }
@@ -90,15 +90,15 @@ function legend() {
 function details({ used, cached, read, dropped, spans, policy }) {
   const written = Math.max(used - cached - read, 0);
   const remembered = cached > 0
-    ? ` ${whole(cached)} were remembered from before and not read again.` : '';
-  const lines = [`The bar above is the chat, from its first token to token ${whole(used)}: ` +
+    ? ` ${whole(cached)} were cached and not read again.` : '';
+  const lines = [`The bar above shows the chat, from its first token to token ${whole(used)}: ` +
     `${whole(read)} read and ${whole(written)} written.${remembered}`];
   if (policy) lines.push(`Attention: ${policy}.`);
   if (dropped > 0) {
     const listed = spans.slice(0, MOST_LISTED).map(([begin, end]) =>
       `${whole(begin)} to ${whole(end - 1)}`);
     const rest = spans.length > MOST_LISTED ? ` and ${spans.length - MOST_LISTED} more spans` : '';
-    lines.push(`Forgotten, ${tokens(dropped)}, the model sees them no more: ` +
+    lines.push(`Forgotten (${tokens(dropped)}), which the model no longer sees: ` +
       `${listed.join(', ')}${rest}.`);
   }
   return lines.map((line) => el('p', {}, line));

@@ -41,7 +41,7 @@ export function textButton(label, onclick, className = 'text-button') {
 // Says on the button for a moment that it was done.
 export async function copyFrom(button, text) {
   const before = button.getAttribute('aria-label');
-  const done = (await copy(text)) ? 'Copied' : 'Not copied: the browser does not allow it';
+  const done = (await copy(text)) ? 'Copied' : 'Not copied, because the browser does not allow it';
   button.setAttribute('aria-label', done);
   button.classList.add('done');
   setTimeout(() => {

@@ -19,8 +19,8 @@ const app = new App();
 
 const store = new Store(() => {
   const close = () => at('store-notice').replaceChildren();
-  at('store-notice').replaceChildren(noticeOf('This browser keeps nothing for this page, its ' +
-    'storage is full or blocked: what is written now is gone when the page is left.',
+  at('store-notice').replaceChildren(noticeOf('This browser keeps nothing for this page, because ' +
+    'its storage is full or blocked: chats are lost when the page is left.',
   { Understood: close }, { isError: false }));
 });
 

@@ -14,7 +14,7 @@ export function showModelInfo(list, properties) {
 
 // [name, text]; what the server says nothing of is left out.
 function factsOf(properties) {
-  if (!properties) return [['State', 'not known yet: the server has not answered']];
+  if (!properties) return [['State', 'unknown until the server answers']];
   const { model_info: info = {}, kv } = properties;
   const facts = [
     ['Name', properties.model],
@@ -22,9 +22,9 @@ function factsOf(properties) {
     ['Parameters', info.n_params && counted(info.n_params)],
     ['Stored as', info.stored_as?.join(', ')],
     ['In memory as', info.loaded_as && `${info.loaded_as}, ${bytes(info.size)}`],
-    ['Reads at most', contextOf(properties)],
-    ['Keeps of a text', kv && wordsOf('kv', kv.default)],
-    ['Keys and values as', info.kv_type],
+    ['Context', contextOf(properties)],
+    ['Tokens kept', kv && wordsOf('kv', kv.default)],
+    ['Type of keys and values', info.kv_type],
     ['Vocabulary', info.n_vocab && tokens(info.n_vocab)],
     ['Server', properties.build_info],
   ];

@@ -5,8 +5,8 @@ import { tokens, whole } from './format.js';
 
 const SENTENCES = {
   unreachable: () => 'The server cannot be reached: is it running?',
-  busy: () => 'The server is busy with the requests of others.',
-  key: () => 'The server asks for an API key.',
+  busy: () => 'The server is busy with other requests.',
+  key: () => 'The server requires an API key.',
   broken: ({ message }) => `The answer broke off: ${message}`,
   lost: ({ message }) => message,
   too_long: tooLong,

@@ -35,7 +35,7 @@ function readingWords({ total, cache, processed, time_ms: ms }, msLeft) {
   const perSecond = ms > 0 ? ((processed - cache) * 1000) / ms : 0;
   if (perSecond > 0) words.push(rate(perSecond));
   if (msLeft > 0) words.push(`about ${duration(msLeft)} left`);
-  if (cache > 0) words.push(`${whole(cache)} remembered from before`);
+  if (cache > 0) words.push(`${whole(cache)} cached`);
   return words.join(' · ');
 }
 

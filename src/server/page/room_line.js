@@ -20,13 +20,13 @@ export class RoomLine {
 
 function overWords({ count, isMore, isCounting }, left, limit, canForget) {
   const about = isMore || isCounting ? 'over' : 'about';
-  return `This does not fit: ${about} ${tokens(count)}, and ${whole(left)} of the ` +
-    `${whole(limit)} that the model can read are left. Remove a file, or shorten the text` +
-    `${canForget ? ', or send it to be read but for its middle.' : '.'}`;
+  return `This does not fit: ${about} ${tokens(count)}, while ${whole(left)} of the ` +
+    `model's ${whole(limit)} are free. Remove a file, or shorten the text` +
+    `${canForget ? ', or send it and choose to keep beginning and end.' : '.'}`;
 }
 
 function wordsOf({ count, isCounting }, left, limit) {
   if (isCounting) return 'Counting the tokens…';
   const about = `This message: about ${tokens(count)}`;
-  return limit > 0 ? `${about} · ${whole(left - count)} left after it` : about;
+  return limit > 0 ? `${about} · ${whole(left - count)} free after it` : about;
 }

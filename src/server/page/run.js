@@ -65,7 +65,7 @@ export class Run {
     this.#startedAt = performance.now();
     for await (const chunk of complete(this.request, this.#abort.signal)) this.#take(chunk);
     if (!this.answer.finish) {
-      throw new ApiError('broken', 'The server ended the answer without saying why.');
+      throw new ApiError('broken', 'The server ended the answer without giving a reason.');
     }
   }
 

@@ -64,7 +64,7 @@ export class UserMessage {
 
 function lossOf(file) {
   return el('p', { className: 'loss' }, `${file.name} is gone: files above 256 KiB are not kept ` +
-    'when the page is left. This chat cannot be continued exactly; edit the message to attach ' +
+    'after the page is left. To continue this chat exactly, edit the message and attach ' +
     'the file again.');
 }
 

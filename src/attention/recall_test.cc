@@ -96,7 +96,7 @@ void ExpectCounts(const AttentionGeometry& geometry) {
   EXPECT_EQ(recalls[2].seen_keys, kHeads * 41);
 }
 
-TEST(RecallTest, CountsWhatIsSeenOfTheHeaviest) { ExpectCounts(Model()); }
+TEST(RecallTest, CountsTheHeaviestKeysThatAreSeen) { ExpectCounts(Model()); }
 TEST(RecallTest, WithAlibi) { ExpectCounts(WithAlibi(Model(), /*in_bf16=*/false)); }
 
 // A policy whose KV heads see different tokens, in the only layer without a window.
@@ -138,7 +138,7 @@ TEST(RecallTest, NamesTheWorstHeads) {
   EXPECT_EQ(all[1].kv_head, 1);
 }
 
-TEST(RecallTest, CountsWhatIsReadToChoose) {
+TEST(RecallTest, CountsTheBytesReadToChoose) {
   const TestText text(Model(), kTokens, 5);
   std::vector<Recall> recalls;
   const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";
@@ -187,7 +187,7 @@ void ExpectErrors(const AttentionGeometry& geometry) {
   EXPECT_LT(recalls[2].error, recalls[1].error);
 }
 
-TEST(RecallTest, HowFarOffAHeadIs) {
+TEST(RecallTest, MeasuresTheErrorOfAHead) {
   ExpectErrors(Model());
   ExpectErrors(WithAlibi(Model(), /*in_bf16=*/false));
   ExpectErrors(WithValuesInKeys(Model()));

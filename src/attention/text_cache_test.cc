@@ -58,7 +58,7 @@ TEST(TextCacheTest, AForkOfATextThatStreamsStreams) {
 }
 
 // A fork takes neither the memory of an unended step nor a tree that is not accepted yet.
-TEST(TextCacheTest, AForkIsOfWhatWasRead) {
+TEST(TextCacheTest, ForkHoldsTheTokensThatWereRead) {
   const TestText text(kGeometry, 100, 4);
   const auto cache = Make("dense");
   ReadText(*cache, text, 10, 10);
@@ -77,7 +77,7 @@ TEST(TextCacheTest, AForkIsOfWhatWasRead) {
 
 // A view of a text that read its own guesses goes back to the text. It then sees what a new view
 // sees, and still has its index.
-TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
+TEST(TextCacheTest, TruncatedForkContinuesLikeItsText) {
   const TestText text(kGeometry, 1200, 6), draft_tokens(kGeometry, 1200, 7);
   for (const std::string spec :
        {"dense", "sinks:4+200", "blocks:initial=0,local_windows_len=64,second_block_count=3",
@@ -106,7 +106,7 @@ TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
   }
 }
 
-TEST(TextCacheTest, WhatNoMachineHoldsIsRefusedWithEverythingAsItWas) {
+TEST(TextCacheTest, ImpossibleReserveIsRefusedAndChangesNothing) {
   const TestText text(kGeometry, 100, 5);
   const auto cache = Make("dense");
   ReadText(*cache, text, 70, 70);

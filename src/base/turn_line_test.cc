@@ -40,7 +40,7 @@ TEST(TurnLineTest, LargeOnesDoNotWaitForEver) {
   EXPECT_THAT(TurnsOf({3, 0, 0, 0, 0, 0}), ElementsAre(0, 0, 3, 0, 0, 0));
 }
 
-TEST(TurnLineTest, WhoIsCancelledLeavesTheLine) {
+TEST(TurnLineTest, CancelledWaiterLeavesTheLine) {
   TurnLine line;
   CancelToken cancel;
   cancel.Cancel();

@@ -33,7 +33,7 @@ TEST(Prefill, ChangesTheResultUnlessTheWindowHoldsTheContext) {
   EXPECT_NE(Alone(engine, prompt, Telling(20, 40)), Alone(engine, prompt, Telling(20, 1)));
 }
 
-TEST(Prefill, ChunksDoNotShow) {
+TEST(Prefill, ChunksChangeNothing) {
   const Engine engine(kTiny, {.threads = 2});
   const Tokens prompt = Prompt(2, 200);
   for (const char* kv : {"dense", "sinks:2+30"}) {
@@ -170,7 +170,7 @@ TEST(Prefill, LogitsAreAskedOfTheTokensBefore) {
   }
 }
 
-TEST(Prefill, ResultsSayIt) {
+TEST(Prefill, ResultsNameThePrefill) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* kv : {"dense", "sinks:2+30"}) {
     Session session = engine.NewSession({.kv = kv, .prefill = "window:9"});
@@ -182,7 +182,7 @@ TEST(Prefill, ResultsSayIt) {
   EXPECT_EQ(engine.NewSession({}).Generate(Prompt(1, 80), Telling(2, 20)).kv.context_tokens, 0);
 }
 
-TEST(Prefill, WhatMakesNoSenseIsRefused) {
+TEST(Prefill, InvalidOptionsAreRefused) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* spec : {"window:0", "dense", "window"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine.NewSession({.prefill = spec}); }),

@@ -172,7 +172,7 @@ TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
 }
 
 // Facts tell texts with values inside their keys from texts saved with separate values.
-TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
+TEST_F(SavedTextsTest, LatentAttentionSavesKeysAlone) {
   const fs::path golden = GODWIT_SOURCE_DIR "/tests/golden/deepseek_v2/lite";
   const TempFolder model;
   for (const fs::path& file :
@@ -211,7 +211,7 @@ TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
   EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(20, 40), blocks));
 }
 
-TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
+TEST_F(SavedTextsTest, TextOfOtherOptionsIsReadAgain) {
   const Tokens prompt = Prompt(4, 300);
   Again(prompt, Telling(5));
   const SessionOptions others[] = {
@@ -319,14 +319,14 @@ TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
 }
 
 // A session does not share its text if there is no place to save it.
-TEST_F(SavedTextsTest, ElseSessionsKeepToThemselves) {
+TEST_F(SavedTextsTest, SessionsShareNothingWithoutAFolder) {
   const Engine engine(kTiny, {.threads = 1});
   engine.NewSession({}).Generate(Prompt(6, 200), Telling(5));
   EXPECT_EQ(engine.NewSession({}).Generate(Prompt(6, 200), Telling(5)).cached_tokens, 0);
 }
 
 // A prompt is saved while it is read: a cancelled or killed reader loses one piece of it.
-TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
+TEST_F(SavedTextsTest, CancelledPromptIsSavedAsFarAsItWasRead) {
   const Tokens prompt = Prompt(7, 400);
   {
     const Engine engine = NewEngine();
@@ -420,7 +420,7 @@ TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
 }
 
 // Requests can take the memory of saved texts and of the last texts.
-TEST_F(SavedTextsTest, MakesWayForOthers) {
+TEST_F(SavedTextsTest, FreeTheirMemoryForRequests) {
   const Tokens prompt = Prompt(1, 300);
   const auto alone = Alone(prompt, Telling(10));
   const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
@@ -513,7 +513,7 @@ TEST_F(SavedTextsTest, WithoutAFolderNothingIsSaved) {
 }
 
 // Texts to keep stay when memory is short, and other texts go.
-TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
+TEST_F(SavedTextsTest, KeptTextStaysInMemory) {
   const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = bytes * 5 / 2});
   GenerateOptions kept = Telling(5);
@@ -528,7 +528,7 @@ TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
 }
 
 // Small requests come and go. The long text stays, because reading it costs much.
-TEST_F(SavedTextsTest, ASmallRequestDoesNotCostALongText) {
+TEST_F(SavedTextsTest, SmallRequestEvictsNoLongText) {
   const int64_t page = Engine(kTiny, {.threads = 1}).KvBytes(64, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = page * 14});
   engine.Submit(Prompt(0, 500), Telling(1), {}).Wait();

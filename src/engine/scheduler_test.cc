@@ -294,7 +294,7 @@ TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
   }
 }
 
-TEST(Scheduler, WhoReadsLogitsMayAskMeanwhile) {
+TEST(Scheduler, RequestsRunDuringALogitsCall) {
   const Engine engine(kTiny, {.threads = 1, .step_tokens = 20});
   const Tokens text = Prompt(3, 200);
   const Tokens expected = Alone(engine, text, 5);
@@ -435,7 +435,7 @@ TEST(Scheduler, AShortPromptDoesNotWaitForALongOnesEnd) {
 }
 
 // A clock on which a step takes 1 ms, and each of its rows 0.5 ms.
-TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
+TEST(Scheduler, DecodeIsSlowedByPromptsNoMoreThanAllowed) {
   constexpr int64_t kPrompt = 2000;
   static std::atomic<double> now = 0;
   Scripted scripted({.threads = 1, .step_tokens = 100, .prompt_slowdown = 3},

@@ -78,7 +78,7 @@ class PartialDraftsTest : public testing::Test {
 
 double AStep(int64_t /*rows*/) { return 1; }
 
-TEST_F(PartialDraftsTest, GuessesAsTheSamplerWouldUnderItsPenalties) {
+TEST_F(PartialDraftsTest, DraftsFollowTheSamplersPenalties) {
   model_.other_logits = -2;
   const SamplerOptions sampler{
       .repeat_last_n = 64, .repeat_penalty = 1.4f, .temperature = 1, .min_p = 0.01f, .seed = 3};
@@ -92,7 +92,7 @@ TEST_F(PartialDraftsTest, GuessesAsTheSamplerWouldUnderItsPenalties) {
   EXPECT_TRUE(std::ranges::equal(sequence_.tokens, std::span(text).first(sequence_.tokens.size())));
 }
 
-TEST_F(PartialDraftsTest, AChainIsAsLongAsPays) {
+TEST_F(PartialDraftsTest, ChainsGrowWhileTheyPay) {
   const auto tokens_a_step = [&](double draft_ms, std::function<double(int64_t)> ms) {
     Begin();
     row_ms = draft_ms;
@@ -111,7 +111,7 @@ TEST_F(PartialDraftsTest, AChainIsAsLongAsPays) {
   EXPECT_GT(rows_of_drafts_, 2);
 }
 
-TEST_F(PartialDraftsTest, AnIndexIsMadeOnceAndNotHeldAgainstIt) {
+TEST_F(PartialDraftsTest, IndexIsMadeOnceAndItsTimeDoesNotCount) {
   Begin();
   Speculative strategy = NewStrategy();
   Drive drive = On();
@@ -123,7 +123,7 @@ TEST_F(PartialDraftsTest, AnIndexIsMadeOnceAndNotHeldAgainstIt) {
   EXPECT_LT(drive.steps, kLeast + 40);
 }
 
-TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
+TEST_F(PartialDraftsTest, ShortOrFullTextHasFewerDrafts) {
   context_ = 300;
   Begin();
   Speculative strategy = NewStrategy();
@@ -139,7 +139,7 @@ TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
 }
 
 // Neither a fork that has no room nor one that is cancelled or damaged is the text's business.
-TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
+TEST_F(PartialDraftsTest, FailedDraftsEndNoText) {
   for (const ErrorKind kind : {ErrorKind::kCancelled, ErrorKind::kMemory, ErrorKind::kFormat}) {
     Begin();
     Speculative strategy = NewStrategy();
@@ -153,7 +153,7 @@ TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
   }
 }
 
-TEST_F(PartialDraftsTest, GivesBackWhatItTook) {
+TEST_F(PartialDraftsTest, ReleasesItsMemory) {
   const auto kv_pool = std::make_shared<KvPool>(LayoutOf(FakeModel::Geometry(), DType::kF32));
   Begin({.temperature = 0}, kv_pool);
   Speculative strategy = NewStrategy();

@@ -100,7 +100,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
   }
 }
 
-TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
+TEST_F(SpeculativeTest, RepeatedTextIsDrafted) {
   const FakeModel model(kVocab, Circle);
   Sequence sequence = NewSequence({.temperature = 0});
   Speculative strategy(Ngram(), NoTime);
@@ -113,7 +113,7 @@ TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
 }
 
 // Where a row costs a step, no guess is worth it; where rows are free, all that are likely are.
-TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
+TEST_F(SpeculativeTest, TreesGrowWhileTheyPay) {
   FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 1500);
   const auto rows_a_step = [&](double right, std::function<double(int64_t)> ms) {
@@ -138,7 +138,7 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   EXPECT_GT(rows_a_step(0.9, [](int64_t) { return 1.0; }), 12);
 }
 
-TEST_F(SpeculativeTest, HowLongAPromptTookSaysNothingOfGuesses) {
+TEST_F(SpeculativeTest, PromptTimeDoesNotCountAgainstDrafts) {
   FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
   Sequence sequence = NewSequence({.temperature = 0});
@@ -185,7 +185,7 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
 }
 
 // What a cheaper source offers as well was not worth the price.
-TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
+TEST_F(SpeculativeTest, DearerOfTwoEqualSourcesRests) {
   static double now;
   class Slow : public ForeseenDrafts {
    public:

@@ -157,7 +157,7 @@ TEST(HttpClientTest, AnotherHostLearnsNoTokenAndFewHeaders) {
   EXPECT_FALSE(Has(response.body, "X-Api-Key"));
 }
 
-TEST(HttpClientTest, WhatCannotBeSentIsRefused) {
+TEST(HttpClientTest, InvalidRequestIsRefused) {
   HttpClient client;
   const auto refused = [&](const HttpRequest& request) {
     return ErrorOf(ErrorKind::kInput, [&] { client.Send(request); });
@@ -200,7 +200,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
   EXPECT_TRUE(Has(lost("http://127.0.0.1:1/"), "127.0.0.1:1 takes no connection"));
 }
 
-TEST(HttpClientTest, WhatIsNoHttpAndWhatIsTooLongIsRefused) {
+TEST(HttpClientTest, NonHttpAndOverlongAnswersAreRefused) {
   HttpTestServer server([](const std::string& request) {
     if (request.starts_with("GET /ssh")) return TestAnswer{"SSH-2.0-x\r\n", TestAnswer::kClose};
     if (request.starts_with("GET /headers")) {

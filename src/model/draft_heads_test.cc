@@ -98,7 +98,7 @@ TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
 }
 
 // The formula of the heads in double.
-TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
+TEST_F(DraftHeadsTest, DraftsFollowTheFormula) {
   ThreadPool pool(2);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};

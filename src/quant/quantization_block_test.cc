@@ -55,7 +55,7 @@ TEST(QuantizationBlock, HasTheCoreKeysAlone) {
 }
 
 // What transformers 5.23 writes, which reads what it knows of it.
-TEST(QuantizationBlock, OfBitsandbytes) {
+TEST(QuantizationBlock, BitsandbytesIsThatOfTransformers) {
   EXPECT_EQ(QuantizationBlock(FindScheme("llm-int8"), {"lm_head"}).dump(),
             R"({"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
             R"("bnb_4bit_quant_storage":"uint8","bnb_4bit_quant_type":"fp4",)"
@@ -83,7 +83,7 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
 }
 
 // As the presets of compressed-tensors have it.
-TEST(QuantizationBlock, OfFourBits) {
+TEST(QuantizationBlock, FourBitsAreThoseOfCompressedTensors) {
   for (const char* name : {"w4a8", "w4a16", "w4a16-asym"}) {
     const auto block = QuantizationBlock(FindScheme(name), {});
     const bool alone = FindScheme(name).weights_alone;

@@ -31,7 +31,7 @@ TEST_F(ApiCompletionsTest, TextsHaveTheAnswerOfTheEngine) {
 }
 
 // The pieces of a stream, put together, are the whole.
-TEST_F(ApiCompletionsTest, AStreamTellsTheSame) {
+TEST_F(ApiCompletionsTest, StreamGivesTheSameText) {
   const Tokens prompt = Prompt(1, 100);
   Json body{{"prompt", prompt}, {"n", 2},           {"seed", 3},
             {"logprobs", 2},    {"temperature", 1}, {"return_token_ids", true}};
@@ -106,7 +106,7 @@ TEST_F(ApiCompletionsTest, PromptsOfAList) {
 }
 
 // How likely a prompt is: what its tokens would have had as an output.
-TEST_F(ApiCompletionsTest, EchoesTellHowLikelyAPromptIs) {
+TEST_F(ApiCompletionsTest, EchoGivesPromptLogProbabilities) {
   const Tokens prompt = Prompt(1, 40);
   const auto written = TheEngine().NewSession({}).Generate(prompt, Telling(8));
   Tokens whole = prompt;
@@ -166,7 +166,7 @@ TEST_F(ApiCompletionsTest, EchoesOfTexts) {
 }
 
 // Whoever is gone takes the reading of a prompt along.
-TEST_F(ApiCompletionsTest, EchoesEndWithWhoeverAsks) {
+TEST_F(ApiCompletionsTest, EchoOfAGoneClientEnds) {
   Start({.session = {.kv = "sinks:4+60"}});
   Json body = kLong;
   body["echo"] = true;
@@ -224,7 +224,7 @@ TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   api_.reset();
 }
 
-TEST_F(ApiCompletionsTest, ARequestMayKeepItsTextAsItLikes) {
+TEST_F(ApiCompletionsTest, RequestChoosesItsCachePolicy) {
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
   const Tokens prompt = Prompt(4, 200);
   for (const char* const kv : {"dense", "sinks:4+60"}) {

@@ -125,7 +125,7 @@ TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
 }
 
 // The same numbers for each token, the likeliest beside it too, whatever guessed it.
-TEST_F(ApiStreamsTest, GuessesChangeNoLogProbability) {
+TEST_F(ApiStreamsTest, DraftsChangeNoLogProbability) {
   Json body{{"prompt", Prompt(1, 300)}, {"max_tokens", 300}, {"logprobs", 5}, {"draft", ""}};
   const Json plain = Post("/v1/completions", body)->json()["choices"][0];
   body["draft"] = "ngram";

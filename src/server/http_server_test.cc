@@ -110,7 +110,7 @@ TEST_F(HttpServerTest, PiecesComeAsTheyAreWritten) {
   EXPECT_THAT(client.HearUntil("/again"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, AnOldClientHearsToTheEnd) {
+TEST_F(HttpServerTest, Http10ClientGetsAnUnchunkedReply) {
   Client client(Start().port());
   client.Say("GET /later HTTP/1.0\r\n\r\n");
   const auto reply = replies_.Take();
@@ -122,7 +122,7 @@ TEST_F(HttpServerTest, AnOldClientHearsToTheEnd) {
   EXPECT_THAT(heard, Not(HasSubstr("chunked")));
 }
 
-TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
+TEST_F(HttpServerTest, DisconnectIsNoticed) {
   Start();
   for (const auto& [half, ahead] :
        {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
@@ -162,7 +162,7 @@ TEST_F(HttpServerTest, ASlowReaderCostsNobodyElse) {
   writer.join();
 }
 
-TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
+TEST_F(HttpServerTest, MalformedRequestIsRefused) {
   Start({.most_body_bytes = 100, .most_header_bytes = 1000});
   const auto refused = [&](std::string_view text) {
     Client client(server_->port());
@@ -281,7 +281,7 @@ TEST_F(HttpServerTest, AllBodiesTogetherHaveALimit) {
   EXPECT_THAT(fourth.HearUntil("POST /  1"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, SaysThatABodyMayCome) {
+TEST_F(HttpServerTest, AnswersExpect100Continue) {
   Client client(Start().port());
   client.Say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.HearUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -299,7 +299,7 @@ TEST_F(HttpServerTest, SaysThatABodyMayCome) {
   EXPECT_THAT(old.HearAll(), StartsWith("HTTP/1.1 200 ")) << "which knows of no Continue";
 }
 
-TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
+TEST_F(HttpServerTest, SlowSenderIsDisconnected) {
   using std::chrono::milliseconds;
   Start({.header_time = milliseconds(50), .body_time = milliseconds(50)});
   for (const std::string_view begun :
@@ -311,7 +311,7 @@ TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
 }
 
 // Pages of other sites, in browsers: of those that may ask.
-TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
+TEST_F(HttpServerTest, CrossOriginRequestsNeedAListedOrigin) {
   Start({.origins = {"https://chat.example"}});
   const auto ask = [&](std::string_view method, std::string_view origin) {
     Client client(server_->port());
@@ -333,7 +333,7 @@ TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
   }
 }
 
-TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
+TEST_F(HttpServerTest, TooManyConnectionsAreToldToRetry) {
   Start({.most_connections = 2});
   Client first(server_->port()), second(server_->port());
   first.Say(Get("/later"));
@@ -352,7 +352,7 @@ TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
 }
 
 // Ten times as many as there may be, on which nothing is asked, or only half.
-TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
+TEST_F(HttpServerTest, IdleConnectionsDoNotBlockOthers) {
   Start({.most_connections = 20});
   Client busy(server_->port());
   busy.Say(Get("/later"));
@@ -373,7 +373,7 @@ TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
   EXPECT_THAT(busy.HearUntil("done"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, StopsAfterWhatWasBegun) {
+TEST_F(HttpServerTest, StopEndsAfterBegunRequests) {
   Start();
   Client busy(server_->port()), idle(server_->port());
   idle.Say(Get("/idle"));
@@ -387,7 +387,7 @@ TEST_F(HttpServerTest, StopsAfterWhatWasBegun) {
   EXPECT_THAT(busy.HearAll(), HasSubstr("done"));
 }
 
-TEST_F(HttpServerTest, AReplyThatNobodyGivesBreaksTheConnection) {
+TEST_F(HttpServerTest, DroppedReplyClosesTheConnection) {
   Client client(Start().port());
   client.Say(Get("/later"));
   replies_.Take()->Begin("text/plain");
@@ -417,7 +417,7 @@ TEST_F(HttpServerTest, EndsOnceAWholeAnswerIsSent) {
   reader.join();
 }
 
-TEST_F(HttpServerTest, WhoDoesNotReadAWholeAnswerIsNotWaitedForLong) {
+TEST_F(HttpServerTest, SlowReaderIsDisconnectedAtShutdown) {
   Client client(Start({.read_time = std::chrono::milliseconds(50)}).port());
   client.Say(Get("/later"));
   replies_.Take()->Send(200, "text/plain", std::string(size_t{64} << 20, 'x'));
@@ -425,7 +425,7 @@ TEST_F(HttpServerTest, WhoDoesNotReadAWholeAnswerIsNotWaitedForLong) {
   EXPECT_LT(client.HearAll().size(), size_t{64} << 20);
 }
 
-TEST_F(HttpServerTest, WhereItCannotListen) {
+TEST_F(HttpServerTest, RefusesUnusableAddresses) {
   const auto listen = [&](HttpOptions options) {
     HttpServer(options, [](HttpRequest, std::shared_ptr<HttpReply>) {});
   };

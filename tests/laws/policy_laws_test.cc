@@ -160,7 +160,7 @@ TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
   }
 }
 
-TEST_P(Laws, ChunksAndThreadsDoNotShow) {
+TEST_P(Laws, ChunksAndThreadsChangeNoBits) {
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
       const TestText text(geometry, 200, 2);
@@ -176,7 +176,7 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
 }
 
 // Next to nothing of it in memory; read in chunks, continued, taken back and continued by a fork.
-TEST_P(Laws, AFileDoesNotShow) {
+TEST_P(Laws, FileChangesNoBits) {
   const TempFolder folder;
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
@@ -206,7 +206,7 @@ TEST_P(Laws, AFileDoesNotShow) {
 }
 
 // One text in a step, three, or eight; some read their prompt while others decode.
-TEST_P(Laws, TheOthersOfAStepDoNotShow) {
+TEST_P(Laws, OtherTextsOfAStepChangeNoBits) {
   constexpr int64_t kTokens = 150;
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
@@ -248,7 +248,7 @@ TEST_P(Laws, TheOthersOfAStepDoNotShow) {
   }
 }
 
-TEST_P(Laws, WhatIsTruncatedNeverWas) {
+TEST_P(Laws, TruncatedTokensLeaveNoTrace) {
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
       const TestText text(geometry, 160, 3);

@@ -152,7 +152,7 @@ TEST_P(FamilyTest, RoundingByTheTextGainsSomething) {
   EXPECT_LT(by_text, error(Quantized(options, "nearest")));
 }
 
-TEST_P(FamilyTest, WhatIsKeptIsFloat) {
+TEST_P(FamilyTest, KeptLayersAreFloat) {
   const std::string last = spec_.mlp.stacked ? spec_.names.apart_down : spec_.names.down;
   const std::string down = fmt::format(fmt::runtime(last), 1, 3);
   Quantized({.keep = {down}}, "kept");

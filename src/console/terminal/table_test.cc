@@ -5,7 +5,7 @@
 namespace godwit::console::table_test {
 namespace {
 
-TEST(Table, IsAsWideAsWhatStandsInIt) {
+TEST(Table, WidthFollowsTheContent) {
   Table table({"<name", "value", "<note"}, /*indent=*/1);
   table.Add("long name", "1.25 ± 0.5").Add("b", 7, "x");
   EXPECT_EQ(table.Take(),

@@ -102,8 +102,8 @@ struct Fit {
   int64_t pieces = 0, tokens = 0;
 };
 
-// As many pieces as take `room_tokens` at most.
-Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
+// As many pieces as take `free_tokens` at most.
+Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t free_tokens) {
   Fit fit;
   while (true) {
     const Piece* const piece = hay.At(fit.pieces);
@@ -111,9 +111,9 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
       Throw(ErrorKind::kInput,
             "a sample of {} tokens needs {} of text to hide its needles in, and there are {}: "
             "expected a longer text",
-            length_tokens, room_tokens, fit.tokens);
+            length_tokens, free_tokens, fit.tokens);
     }
-    if (fit.tokens + piece->size() > room_tokens) return fit;
+    if (fit.tokens + piece->size() > free_tokens) return fit;
     fit.tokens += piece->size();
     ++fit.pieces;
   }
@@ -156,8 +156,8 @@ void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts
     burial.needles.push_back(hay.Inside(needle));
     taken += burial.needles.back().size();
   }
-  sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t room_tokens) {
-    const Fit fit = PiecesThatFit(hay, length_tokens, room_tokens);
+  sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t free_tokens) {
+    const Fit fit = PiecesThatFit(hay, length_tokens, free_tokens);
     return Build(pieces, hay, burial, fit, sample.needles);
   });
 }

@@ -13,9 +13,9 @@ std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int
   const int64_t taken =
       pieces.Ends(listing.words).tokens + listing.most_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;
-  for (int64_t room = RoomIn(length_tokens, taken);;) {
+  for (int64_t room = RemainingTokens(length_tokens, taken);;) {
     Piece next = pieces.Make(listing.entry(std::ssize(entries)));
-    if (entries.empty()) (void)RoomIn(length_tokens, taken + next.size());
+    if (entries.empty()) (void)RemainingTokens(length_tokens, taken + next.size());
     if (next.size() > room) break;
     room -= next.size();
     entries.push_back(std::move(next));

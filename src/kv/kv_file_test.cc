@@ -199,7 +199,7 @@ TEST(KvFileTest, AFullDiskIsAnError) {
     EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { FilePages(tier.file, 2, kPageBytes); }),
                 HasSubstr("the KV cache needs another 32.0 KiB in "));
   }
-  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { tier.file->RequireRoom(int64_t{1} << 60); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { tier.file->RequireSpace(int64_t{1} << 60); }),
               HasSubstr("are free on its disk"));
   std::memset(before.data(), 1, 2 * kPageBytes);
   FilePages after(tier.file, 2, kPageBytes);

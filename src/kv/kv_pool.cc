@@ -113,7 +113,7 @@ void KvPool::RequireSlabs(int64_t pages) const {
   if (more <= 0) return;
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
   const int64_t bytes = CheckedMul(slabs, slab_bytes()).value_or(INT64_MAX);
-  if (file_) return file_->RequireRoom(bytes);
+  if (file_) return file_->RequireSpace(bytes);
   RequireMemory(ReadMachineMemoryBeside(budget_->mapped_bytes()), bytes,
                 "a KV cache of {} that grows takes another",
                 FormatBytes(in_use_ * layout_.page_bytes()));

@@ -240,7 +240,7 @@ class HttpServer::Impl {
 
     void ReadRequest() {
       if (server_.stopping_) return Break();
-      TakeRoom(0);
+      ReserveBodyBytes(0);
       waits_at_ = server_.waiting_.insert(server_.waiting_.end(), this);
       state_ = State::kIdle;
       parser_.emplace();
@@ -273,7 +273,7 @@ class HttpServer::Impl {
         gone_.Cancel();
       }
       changed_.notify_all();
-      TakeRoom(0);
+      ReserveBodyBytes(0);
       WaitNoMore();
       server_.Remove(shared_from_this());
     }
@@ -346,7 +346,7 @@ class HttpServer::Impl {
       // One in pieces may become as large as any.
       const auto length = parser_->content_length();
       const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
-      if (!TakeRoom(length ? *length : most)) {
+      if (!ReserveBodyBytes(length ? *length : most)) {
         return Refuse(503, "too much is asked at once: come back later");
       }
       if (!is_old && parser_->get().count(http::field::expect) > 0) {
@@ -360,11 +360,11 @@ class HttpServer::Impl {
     }
 
     // Instead of what it has. False: there is none, and it has none.
-    bool TakeRoom(uint64_t bytes) {
-      server_.bodies_bytes_ -= std::exchange(room_bytes_, 0);
+    bool ReserveBodyBytes(uint64_t bytes) {
+      server_.bodies_bytes_ -= std::exchange(reserved_bytes_, 0);
       if (bytes > server_.options_.most_bodies_bytes - server_.bodies_bytes_) return false;
       server_.bodies_bytes_ += bytes;
-      room_bytes_ = bytes;
+      reserved_bytes_ = bytes;
       return true;
     }
 
@@ -528,7 +528,7 @@ class HttpServer::Impl {
     State state_ = State::kIdle;
     std::deque<std::string> unsent_;
     bool finished_ = false;
-    uint64_t room_bytes_ = 0;
+    uint64_t reserved_bytes_ = 0;
     std::optional<std::list<Connection*>::iterator> waits_at_;
     std::atomic<bool> keeps_alive_ = true;
     std::atomic<bool> takes_chunks_ = true;

@@ -101,16 +101,16 @@ AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments
       rows_ += std::ssize(segment.tokens);
     }
   } catch (...) {
-    GiveBackRoom();
+    ReleaseReserved();
     throw;
   }
 }
 
 AttentionStep::~AttentionStep() {
-  if (!ended_) GiveBackRoom();
+  if (!ended_) ReleaseReserved();
 }
 
-void AttentionStep::GiveBackRoom() noexcept {
+void AttentionStep::ReleaseReserved() noexcept {
   for (const Run& run : runs_.first(run_count_)) {
     run.text->branches_.clear();
     run.text->cache_.Truncate(run.text->length());

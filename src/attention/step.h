@@ -86,7 +86,7 @@ class AttentionStep {
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                const AttentionInput& input);
-  void GiveBackRoom() noexcept;
+  void ReleaseReserved() noexcept;
 
   Exec exec_;
   const AttentionGeometry& geometry_;

@@ -129,7 +129,7 @@ void RefuseOther(const fs::path& place) {
   Throw(ErrorKind::kInput, "{}: exists already, and is no packed copy", NameOf(place));
 }
 
-void RequireRoom(const fs::path& place, int64_t bytes) {
+void RequireDiskSpace(const fs::path& place, int64_t bytes) {
   std::error_code error;
   const fs::space_info room = fs::space(fs::absolute(place).parent_path(), error);
   if (error || static_cast<uint64_t>(bytes) <= room.available) return;  // writing tells
@@ -154,7 +154,7 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
                   .sources = StampSourcesForGood(model)};
   const std::vector<PackedSource> stamps = info.sources;
   const ModelFolder opened(model.path());
-  RequireRoom(place, LoadedBytes(opened.tensors(), storage));
+  RequireDiskSpace(place, LoadedBytes(opened.tensors(), storage));
   RemoveAbandoned(fs::absolute(place).parent_path(), place.filename().native());
   NewFile file(place);
   if (place.parent_path() != options.folder) file.ShareLike(opened.weight_files().front());

@@ -152,7 +152,7 @@ PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& 
   return plan;
 }
 
-void RequireRoom(const PullPlan& plan) {
+void RequireDiskSpace(const PullPlan& plan) {
   fs::path place = plan.folder;
   struct statvfs disk;
   while (statvfs(place.c_str(), &disk) != 0) {

@@ -276,7 +276,7 @@ TEST_F(PullTest, NoRoomIsSaidBeforeAnythingComes) {
   listing_.files[0].bytes = int64_t{1} << 50;
   HubClient client(Options());
   const PullPlan plan = PlanPull(client, listing_, "main", listing_.files, cache_.path() / "hub");
-  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { RequireRoom(plan); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { RequireDiskSpace(plan); }),
               HasSubstr("1.0 PiB to download, and the disk of "));
 }
 

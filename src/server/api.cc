@@ -323,14 +323,14 @@ void Api::Drain() {
 }
 
 // Empty: requests get through.
-std::string Api::StallOf() const {
+std::string Api::StallReason() const {
   const int64_t waiting = workers_.waiting();
-  const double still_ms = std::min(workers_.still_ms(), slots_.still_ms());
-  if (waiting == 0 || still_ms < options_.stall_ms) return "";
+  const double stalled_ms = std::min(workers_.stalled_ms(), slots_.stalled_ms());
+  if (waiting == 0 || stalled_ms < options_.stall_ms) return "";
   return fmt::format(
       "requests do not get through: {} wait, and of the {} that are answered nothing has come for "
       "{:.0f} s",
-      waiting, workers_.working(), still_ms / 1000);
+      waiting, workers_.working(), stalled_ms / 1000);
 }
 
 // Whoever asks this may end the server where it fails: slow work is no reason for that.
@@ -339,17 +339,17 @@ void Api::Health(const Work& work) const {
     work.served.status = 503;
     return RefuseForNow(work.reply, kEnding);
   }
-  const std::string stall = StallOf();
+  const std::string stall = StallReason();
   if (stall.empty()) return SendJson(work.reply, {{"status", "ok"}});
   SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
 // Whether the next request would be answered, for whoever chooses among servers.
 void Api::Ready(const Work& work) const {
-  std::string why = StallOf();
+  std::string why = StallReason();
   if (draining_ || engine_.ranks_ended()) {
     why = kEnding;
-  } else if (!workers_.has_room()) {
+  } else if (!workers_.has_capacity()) {
     why = kTooMany;
   }
   if (why.empty()) return SendJson(work.reply, {{"status", "ready"}});

@@ -91,7 +91,7 @@ class Api {
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
            HttpReply& reply, ServedRequest& served) const;
 
-  std::string StallOf() const;
+  std::string StallReason() const;
   void Health(const Work& work) const;
   void Ready(const Work& work) const;
   nlohmann::ordered_json ModelJson() const;

@@ -198,8 +198,8 @@ int Probe(std::span<const std::string> arguments) {
                               {"asks", target.chat ? "chat" : "text"},
                               {"checks", nlohmann::ordered_json::array()}};
   console::Table table({{"<check"}, {"<result"}, {"<what was seen"}});
-  for (const probe::Check& check : probe::AllChecks()) table.MakeRoomFor({std::string(check.name)});
-  table.MakeRoomFor({"", "skipped"});
+  for (const probe::Check& check : probe::AllChecks()) table.WidenFor({std::string(check.name)});
+  table.WidenFor({"", "skipped"});
   int faults = 0;
   for (const probe::Check& check : probe::AllChecks()) {
     const auto& only = options.only;

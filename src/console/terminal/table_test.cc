@@ -24,7 +24,7 @@ TEST(Table, FormatsTheCellsOfAColumn) {
 
 TEST(Table, GivesEachLineOnce) {
   Table table({"<task", "n"});
-  table.MakeRoomFor({"longer", "100"});
+  table.WidenFor({"longer", "100"});
   EXPECT_EQ(table.Take(), "task      n\n");
   EXPECT_EQ(table.Take(), "");
   EXPECT_EQ(table.Add("a", 10).Take(), "a        10\n");

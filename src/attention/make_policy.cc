@@ -21,20 +21,20 @@ constexpr std::array kPolicies = {
                .usage = "dense",
                .description = "keep every token (the model's own attention)",
                .tight_example = "dense",
-               .roomy_example = "dense",
+               .ample_example = "dense",
                .make = MakeDensePolicy},
     PolicyKind{.name = "window",
                .usage = "window:W",
                .description = "the last W tokens; most models fail without the first ones",
                .tight_example = "window:5",
-               .roomy_example = "window:4096",
+               .ample_example = "window:4096",
                .make = MakeWindowPolicy},
     PolicyKind{.name = "sinks",
                .usage = "sinks:S+W[,pin=N]",
                .description = "StreamingLLM: the first S and the last W tokens, constant memory; "
                               "pin keeps the first N of them all",
                .tight_example = "sinks:2+5",
-               .roomy_example = "sinks:4+4096",
+               .ample_example = "sinks:4+4096",
                .make = MakeSinksPolicy},
     PolicyKind{.name = "blocks",
                .usage = "blocks:KEY=VALUE,...",
@@ -42,7 +42,7 @@ constexpr std::array kPolicies = {
                    "keep every token; question and answer read the blocks that matter; "
                    "also blocks, blocks:infllm, blocks:meanstd, blocks:quest, blocks:snapkv",
                .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
-               .roomy_example = "blocks:second_block_count=1024",
+               .ample_example = "blocks:second_block_count=1024",
                .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
                                   "head_select_mode=SHARED,representative_type=MEANSTD",
                                   "blocks:initial=0,local_windows_len=1,second_block_count=1,"

@@ -41,7 +41,7 @@ struct PolicyKind {
   // Examples for tests that hold for every policy: the smallest and a roomy spec, as the policy
   // spells its name.
   std::string_view tight_example;
-  std::string_view roomy_example;
+  std::string_view ample_example;
   std::array<std::string_view, 9> other_examples = {};  // of other modes
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,

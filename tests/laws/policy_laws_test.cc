@@ -120,7 +120,7 @@ class Laws : public testing::TestWithParam<Case> {
   std::vector<AttentionGeometry> GeometriesOf(std::string_view spec) const {
     std::vector<AttentionGeometry> served = geometries_;
     if ((kind().name == "window" || kind().name == "sinks") &&
-        spec.starts_with(kind().roomy_example)) {
+        spec.starts_with(kind().ample_example)) {
       std::erase_if(served, [](const AttentionGeometry& geometry) { return geometry.chunked; });
     }
     if (HasTwoVectors(spec) && std::get<1>(GetParam()).kv_type != DType::kF32) served.pop_back();
@@ -135,7 +135,7 @@ class Laws : public testing::TestWithParam<Case> {
   const Reading& reading_ = std::get<2>(GetParam());
   std::vector<std::string> Specs() const {
     std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
-                                      fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
+                                      fmt::format("{}{}", kind().ample_example, reading_.roomy)};
     for (const std::string_view example : kind().other_examples) {
       // Two vectors of a block find no room beside 4 bits (blocks_test.cc).
       if (HasTwoVectors(example) && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type))

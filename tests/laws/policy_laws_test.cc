@@ -33,7 +33,7 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
 // How the context is read, which ends at kQuestionBegin: as the rest of the text, or on its own.
 struct Reading {
   std::string_view name;
-  std::string_view tight, roomy;  // added to the examples of a policy
+  std::string_view tight, ample;  // added to the examples of a policy
 };
 constexpr std::string_view kReadBy = ", read by ";
 constexpr Reading kReadings[] = {
@@ -135,7 +135,7 @@ class Laws : public testing::TestWithParam<Case> {
   const Reading& reading_ = std::get<2>(GetParam());
   std::vector<std::string> Specs() const {
     std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
-                                      fmt::format("{}{}", kind().ample_example, reading_.roomy)};
+                                      fmt::format("{}{}", kind().ample_example, reading_.ample)};
     for (const std::string_view example : kind().other_examples) {
       // Two vectors of a block find no room beside 4 bits (blocks_test.cc).
       if (HasTwoVectors(example) && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type))
@@ -149,13 +149,13 @@ class Laws : public testing::TestWithParam<Case> {
     return spec.find("DYNAMIC") != std::string_view::npos;
   }
   const std::vector<std::string> specs_ = Specs();
-  const std::string &tight_ = specs_[0], &roomy_ = specs_[1];
+  const std::string &tight_ = specs_[0], &ample_ = specs_[1];
 };
 
 TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
-  for (const AttentionGeometry& geometry : GeometriesOf(roomy_)) {
+  for (const AttentionGeometry& geometry : GeometriesOf(ample_)) {
     const TestText text(geometry, 300, 1);
-    EXPECT_EQ(ReadText(*Make(geometry, roomy_), text, 300, 50),
+    EXPECT_EQ(ReadText(*Make(geometry, ample_), text, 300, 50),
               ReadText(*Make(geometry, "dense"), text, 300, 50));
   }
 }
@@ -273,7 +273,7 @@ TEST_P(Laws, TruncatedTokensLeaveNoTrace) {
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
       EXPECT_GE(allowed, 1) << "a text can forget its last token";
-      if (spec == roomy_) {
+      if (spec == ample_) {
         EXPECT_EQ(allowed, 8) << "nothing was dropped";
       }
     }

@@ -224,8 +224,8 @@ TEST(Drafts, TextContinuesWithoutMemoryForPaths) {
   for (size_t i = 0; i < prompt.size(); i += 2) {
     prompt[i] = static_cast<int32_t>('a' + i * 7 % 26);
   }
-  const auto roomy = Alphabet();
-  Session alone = SessionOf(*roomy);
+  const auto unlimited = Alphabet();
+  Session alone = SessionOf(*unlimited);
   const auto plain = alone.Generate(prompt, Greedy(250));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
   Session tight = SessionOf(*engine);
@@ -238,8 +238,8 @@ TEST(Drafts, TextContinuesWithoutMemoryForPaths) {
 
 // Draft tokens take free memory, and give it back to requests that need it.
 TEST(Drafts, TextContinuesWithoutMemoryForAPartialCache) {
-  const auto roomy = Alphabet();
-  Session alone = SessionOf(*roomy);
+  const auto unlimited = Alphabet();
+  Session alone = SessionOf(*unlimited);
   const auto plain = alone.Generate(Beginning(), Greedy(250));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
   Session tight = SessionOf(*engine);
@@ -273,8 +273,8 @@ TEST(Drafts, EndedRequestHoldsNoPartialCache) {
 
 // The newer request waits, or is paused when both have grown.
 TEST(Drafts, PausedRequestReleasesItsPartialCache) {
-  const auto roomy = Alphabet();
-  const GenerateResult plain = WaitFor(*Submit(*roomy, Greedy(250)));
+  const auto unlimited = Alphabet();
+  const GenerateResult plain = WaitFor(*Submit(*unlimited, Greedy(250)));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes * 15 / 13);
   const auto first = Submit(*engine, With(Greedy(250), kPartial));
   const auto second = Submit(*engine, With(Greedy(250), kPartial));

@@ -102,8 +102,8 @@ TEST(Prefill, ATailIsReadAgainForAnotherQuestion) {
 }
 
 TEST(Prefill, APausedTextIsReadAgainAsItWas) {
-  const Engine roomy(kTiny, {.threads = 1});
-  Session measure = roomy.NewSession({});
+  const Engine unlimited(kTiny, {.threads = 1});
+  Session measure = unlimited.NewSession({});
   measure.Generate(Prompt(0, 10), Telling(1));
   const int64_t page_set = measure.kv().bytes;  // of 64 tokens in all layers
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set, .step_tokens = 64});
@@ -114,7 +114,7 @@ TEST(Prefill, APausedTextIsReadAgainAsItWas) {
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
     const GenerateResult result = generations[i].Wait();
-    EXPECT_EQ(AnswerOf(result), Alone(roomy, Prompt(i, 40 + i), Telling(150, 7))) << i;
+    EXPECT_EQ(AnswerOf(result), Alone(unlimited, Prompt(i, 40 + i), Telling(150, 7))) << i;
     pauses += result.pauses;
   }
   EXPECT_GT(pauses, 0);

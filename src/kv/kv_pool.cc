@@ -129,11 +129,11 @@ size_t KvPool::AddSlab() {
 }
 
 KvPool::PageId KvPool::TakeOne() {
-  while (first_with_room_ < slabs_.size() && slabs_[first_with_room_].free.empty()) {
-    ++first_with_room_;
+  while (first_with_free_page_ < slabs_.size() && slabs_[first_with_free_page_].free.empty()) {
+    ++first_with_free_page_;
   }
-  if (first_with_room_ == slabs_.size()) AddSlab();
-  Slab& slab = slabs_[first_with_room_];
+  if (first_with_free_page_ == slabs_.size()) AddSlab();
+  Slab& slab = slabs_[first_with_free_page_];
   if (slab.data() == nullptr) {
     if (file_) {
       slab.file = std::make_unique<FilePages>(file_, pages_per_slab_, layout_.page_bytes());
@@ -146,7 +146,7 @@ KvPool::PageId KvPool::TakeOne() {
   const uint32_t slot = slab.free.back();
   slab.free.pop_back();
   slab.references[slot] = 1;
-  return static_cast<PageId>(first_with_room_) * pages_per_slab_ + slot;
+  return static_cast<PageId>(first_with_free_page_) * pages_per_slab_ + slot;
 }
 
 void KvPool::Share(std::span<const PageId> ids) {
@@ -177,7 +177,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
   Slab& slab = slabs_[index];
   slab.references[id % pages_per_slab_] = 0;
   slab.free.push_back(id % pages_per_slab_);  // has capacity for all
-  first_with_room_ = std::min(first_with_room_, index);
+  first_with_free_page_ = std::min(first_with_free_page_, index);
   if (slab.free.size() < pages_per_slab_) return;
   if (empty_slabs_ > 0) {
     slab.memory = Buffer();
@@ -195,7 +195,7 @@ void KvPool::GiveUp(size_t index) noexcept {
   slab.snapshot = nullptr;
   slab.free.resize(pages_per_slab_);  // has capacity for all
   std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
-  first_with_room_ = std::min(first_with_room_, index);
+  first_with_free_page_ = std::min(first_with_free_page_, index);
 }
 
 bool KvPool::IsShared(PageId id) const {

@@ -188,8 +188,8 @@ void Scheduler::Admit() {
       std::erase(waiting_, request);
       continue;
     }
-    const Room before = RoomFor(*request);
-    if (before.IsNoMoreThan(no_room_)) {
+    const MemoryInUse before = MemoryInUseFor(*request);
+    if (before.IsNoFreerThan(too_little_with_)) {
       request->WaitOn();
       return;
     }
@@ -205,7 +205,7 @@ void Scheduler::Admit() {
       }
       if (!room) {
         request->WaitOn();
-        no_room_ = before;
+        too_little_with_ = before;
         return;
       }
     }
@@ -214,7 +214,7 @@ void Scheduler::Admit() {
   }
 }
 
-Scheduler::Room Scheduler::RoomFor(const Request& request) const {
+Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
   const KvPool& pool = request.plan().pool();
   return {.request = &request,
           .running = running_.size(),
@@ -334,8 +334,8 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 }
 
 // False: the request is paused, or failed.
-bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
-  if (request->plan().ranks() != nullptr) return MakeRoomWithRanks(request, tokens);
+bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens) {
+  if (request->plan().ranks() != nullptr) return ReserveWithRanks(request, tokens);
   while (!Reserve(request, tokens)) {
     if (GiveMemory(*request, tokens)) continue;
     const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
@@ -352,7 +352,7 @@ bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens
 }
 
 // A rank without memory says so at once. The others hear it when they meet next.
-bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
+bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
   Communicator& ranks = *request->plan().ranks();
   const bool meets = request->MeetsRanks(tokens);
   std::string mine;
@@ -380,7 +380,7 @@ void Scheduler::GatherParts() {
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
     const int64_t rows = request->sequence().NextOf(std::min(most, request->plan().chunk_tokens()));
-    if (!MakeRoom(request, rows)) return int64_t{0};
+    if (!ReserveOrPause(request, rows)) return int64_t{0};
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;
     return rows;

@@ -196,14 +196,14 @@ void Scheduler::Admit() {
     FindBeginning(request, prefix);
     const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
     if (!Reserve(request, at_once)) {
-      bool room = false;
-      while (!room && GiveMemory(*request, at_once)) room = Reserve(request, at_once);
-      if (!room && running_.empty()) {
+      bool reserved = false;
+      while (!reserved && GiveMemory(*request, at_once)) reserved = Reserve(request, at_once);
+      if (!reserved && running_.empty()) {
         std::erase(waiting_, request);
         Fail(request, request->TakeReserveError());
         continue;
       }
-      if (!room) {
+      if (!reserved) {
         request->WaitOn();
         too_little_with_ = before;
         return;
@@ -287,9 +287,9 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
   bool all_know = false;
   try {
     if (ranks.rank() == 0) BroadcastRequest(ranks, *request);
-    const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
-                                          request->options().query_tokens);
-    if (const auto lack = CompareRoom(ranks, request->plan().pool().budget(), mine).lack) {
+    const std::string mine = MissingMemory(ranks, request->plan(), request->prompt_tokens(),
+                                           request->options().query_tokens);
+    if (const auto lack = CompareMemory(ranks, request->plan().pool().budget(), mine).lack) {
       error = std::make_exception_ptr(*lack);
       all_know = true;
     } else {
@@ -362,11 +362,12 @@ bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_
     if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
     if (!meets && mine.empty()) return true;
     const KvPool& pool = request->plan().pool();
-    const RanksRoom room = CompareRoom(ranks, pool.budget(), mine);
+    const RanksMemory memory = CompareMemory(ranks, pool.budget(), mine);
     // A draft token may be a branch, which takes a copy of the last page and another page.
-    draft_tokens_that_fit_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
-    if (!room.lack) return true;
-    error = std::make_exception_ptr(*room.lack);
+    draft_tokens_that_fit_ =
+        memory.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
+    if (!memory.lack) return true;
+    error = std::make_exception_ptr(*memory.lack);
     all_know = true;
   } catch (...) {
     error = std::current_exception();

@@ -37,7 +37,7 @@ class TextPlan {
 
   // Throws Error(kInput) for an empty prompt, an unknown token, or more tokens than the context
   // holds. Throws Error(kMemory) for more than the memory for KV caches holds (of ranks:
-  // LackOfMemory).
+  // MissingMemory).
   void CheckPrompt(std::span<const int32_t> prompt) const;
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;

@@ -15,7 +15,7 @@ namespace {
 using kernels::kTileTokens;
 
 // The limit for one rank's frame. MPI copies what it sends and receives.
-constexpr int64_t kMostFrame = int64_t{4} << 20;
+constexpr int64_t kMaxFrame = int64_t{4} << 20;
 
 // Memory for the pages of a group of rounds.
 struct Landing {
@@ -36,7 +36,7 @@ class Ring {
         view_(cache.View(layer)),
         round_(round),
         page_bytes_(cache.layout().tile_bytes()),
-        frame_pages_(std::max<int64_t>(1, kMostFrame / page_bytes_)) {}
+        frame_pages_(std::max<int64_t>(1, kMaxFrame / page_bytes_)) {}
 
   int64_t groups() const { return round_ / layout_.rounds_in_group() + 1; }
 
@@ -165,7 +165,7 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
   const int64_t round = layout.RoundOf(cache.length());
   const int64_t pages = layout.SharedBy(round) / kTileTokens;
   const int64_t page_bytes = cache.layout().tile_bytes();
-  const int64_t frame_pages = std::clamp<int64_t>(kMostFrame / page_bytes, 1, pages);
+  const int64_t frame_pages = std::clamp<int64_t>(kMaxFrame / page_bytes, 1, pages);
   Workspace::Scope scope(exec.workspace);
   const auto take = [&](int64_t frames) {
     return exec.workspace.Matrix<std::byte>(1, frames * frame_pages * page_bytes).RowSpan(0);

@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-constexpr int kMostNodes = 1024;
+constexpr int kMaxNodes = 1024;
 
 // As in <numaif.h>, which is libnuma's.
 constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
@@ -24,12 +24,12 @@ constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
 // Of the calling thread and those that it starts.
 bool InterleaveMemory(const std::vector<NumaNode>& nodes) noexcept {
   constexpr size_t kBits = 8 * sizeof(unsigned long);
-  unsigned long mask[kMostNodes / kBits] = {};
+  unsigned long mask[kMaxNodes / kBits] = {};
   for (const NumaNode& node : nodes) {
     const auto bit = static_cast<size_t>(node.id);
     mask[bit / kBits] |= 1UL << (bit % kBits);
   }
-  return syscall(SYS_set_mempolicy, kInterleave, mask, static_cast<unsigned long>(kMostNodes)) == 0;
+  return syscall(SYS_set_mempolicy, kInterleave, mask, static_cast<unsigned long>(kMaxNodes)) == 0;
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ std::vector<int> ParseCpuList(std::string_view list) {
     int last = first;
     if (parsed.ptr < end && *parsed.ptr == '-') {
       parsed = std::from_chars(parsed.ptr + 1, end, last);
-      constexpr int kMostCpus = 1 << 16;
-      if (parsed.ec != std::errc() || last < first || last > kMostCpus) return cpus;
+      constexpr int kMaxCpus = 1 << 16;
+      if (parsed.ec != std::errc() || last < first || last > kMaxCpus) return cpus;
     }
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
     at = parsed.ptr;
@@ -67,7 +67,7 @@ std::vector<NumaNode> NumaNodes(const std::vector<int>& cpus, const std::string&
   std::ifstream list(root + "/online");
   std::getline(list, online);
   for (const int id : ParseCpuList(online)) {
-    if (id >= kMostNodes) break;
+    if (id >= kMaxNodes) break;
     std::ifstream file(fmt::format("{}/node{}/cpulist", root, id));
     std::string line;
     std::getline(file, line);

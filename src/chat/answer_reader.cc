@@ -13,7 +13,7 @@ using Kind = AnswerPiece::Kind;
 constexpr std::string_view kMessageMark = "<|message|>", kChannelMark = "<|channel|>";
 constexpr std::array<std::string_view, 4> kMessageEnds = {"<|end|>", "<|call|>", "<|return|>",
                                                           "<|start|>"};
-constexpr size_t kMostHeaderBytes = 512;
+constexpr size_t kMaxHeaderBytes = 512;
 
 // The word behind `mark`; empty: there is none.
 std::string_view WordBehind(std::string_view header, std::string_view mark) {
@@ -115,7 +115,7 @@ void AnswerReader::FeedHeader(char c, AnswerPieces& out) {
   const std::string_view said = held_;
   const bool may_be = begins.starts_with(said.substr(0, begins.size())) ||
                       mark.starts_with(said.substr(0, mark.size()));
-  if (may_be && held_.size() < kMostHeaderBytes) return;
+  if (may_be && held_.size() < kMaxHeaderBytes) return;
   message_ = Message::kText;
   state_ = State::kMessage;
   for (const char held : std::exchange(held_, {})) FeedMessage(held, out);

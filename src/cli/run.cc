@@ -35,7 +35,7 @@
 namespace godwit::cli {
 namespace {
 
-constexpr int kMostSamples = 128, kMostLogprobs = 1000;
+constexpr int kMaxSamples = 128, kMaxLogprobs = 1000;
 
 struct RunOptions {
   ModelOptions model;
@@ -85,13 +85,13 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                .help = "K answers to the one prompt, which is read once",
                .fallback = "1",
                .is_verbs_own = true},
-              options.samples, 1, kMostSamples);
+              options.samples, 1, kMaxSamples);
   line.AddInt(
       {.names = "--logprobs",
        .value = "K",
        .help = "with --json: how likely each token was under the model, before the sampler, "
                "and the K likeliest in its place"},
-      options.logprobs, 0, kMostLogprobs);
+      options.logprobs, 0, kMaxLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);

@@ -118,7 +118,7 @@ TEST(LocalWorldTest, RanksOutOfStepAreRefused) {
 TEST(LocalWorldTest, FramesAreBounded) {
   LocalWorld world(1);
   const auto alone = world.Rank(0);
-  const std::vector<std::byte> frame(Communicator::kMostFrameBytes + 1);
+  const std::vector<std::byte> frame(Communicator::kMaxFrameBytes + 1);
   EXPECT_THAT(ErrorOf([&] { alone->Send(frame, 0, nullptr); }).what(), HasSubstr("the most is"));
 }
 

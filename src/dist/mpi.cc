@@ -51,7 +51,7 @@ namespace {
 
 enum Tag : int { kFrame = 1, kBeat, kFarewell };
 constexpr std::chrono::milliseconds kBeatEvery{100};
-constexpr size_t kMostFarewell = 1024, kMostHostName = 64;
+constexpr size_t kMaxFarewell = 1024, kMaxHostName = 64;
 
 void Check(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
@@ -79,12 +79,12 @@ class MpiRanks : public Communicator {
     std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
     int length = 0;
     MPI_Get_processor_name(name.data(), &length);
-    std::vector<char> names(size * kMostHostName);
-    MPI_Allgather(name.data(), kMostHostName, MPI_CHAR, names.data(), kMostHostName, MPI_CHAR,
+    std::vector<char> names(size * kMaxHostName);
+    MPI_Allgather(name.data(), kMaxHostName, MPI_CHAR, names.data(), kMaxHostName, MPI_CHAR,
                   MPI_COMM_WORLD);
     for (size_t rank = 0; rank < size; ++rank) {
-      const char* const host = &names[rank * kMostHostName];
-      hosts_.emplace_back(host, strnlen(host, kMostHostName));
+      const char* const host = &names[rank * kMaxHostName];
+      hosts_.emplace_back(host, strnlen(host, kMaxHostName));
     }
     missed_.assign(size, 0);
     beats_.assign(size, MPI_REQUEST_NULL);
@@ -150,7 +150,7 @@ class MpiRanks : public Communicator {
   void SendFarewell(std::string_view why) noexcept override {
     const std::lock_guard lock(mutex_);
     gone_ = true;
-    farewell_ = why.substr(0, kMostFarewell);
+    farewell_ = why.substr(0, kMaxFarewell);
     std::vector<MPI_Request> sent;
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
@@ -225,7 +225,7 @@ class MpiRanks : public Communicator {
     MPI_Status status;
     MPI_Iprobe(MPI_ANY_SOURCE, kFarewell, MPI_COMM_WORLD, &found, &status);
     if (found == 0 || left_) return;
-    std::array<char, kMostFarewell> text;
+    std::array<char, kMaxFarewell> text;
     int length = 0;
     MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kFarewell,
              MPI_COMM_WORLD, &status);

@@ -43,11 +43,11 @@ std::vector<int> Cpus(const LoadOptions& options) {
 }
 
 std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
-  constexpr double kLeastMs = 1000, kMostMs = 3'600'000;
-  if (!(options.mpi_silence_ms >= kLeastMs && options.mpi_silence_ms <= kMostMs)) {
+  constexpr double kMinMs = 1000, kMaxMs = 3'600'000;
+  if (!(options.mpi_silence_ms >= kMinMs && options.mpi_silence_ms <= kMaxMs)) {
     Throw(ErrorKind::kInput,
           "ranks that are lost after {} ms of silence, expected {:.0f} to {:.0f}",
-          options.mpi_silence_ms, kLeastMs, kMostMs);
+          options.mpi_silence_ms, kMinMs, kMaxMs);
   }
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
 }

@@ -17,7 +17,7 @@ namespace godwit {
 namespace {
 
 // Tokens that may wait for a reader before the request is held up.
-constexpr size_t kMostUnread = 256;
+constexpr size_t kMaxUnread = 256;
 
 void CheckOptions(const GenerateOptions& options) {
   if (options.max_tokens < -1) {
@@ -151,7 +151,7 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (state_.compare_exchange_strong(waiting, State::kDone)) Finish(*reason);
     lock.lock();
   }
-  const bool held_up = unread_.tokens.size() >= kMostUnread;
+  const bool held_up = unread_.tokens.size() >= kMaxUnread;
   Event event = std::exchange(unread_, {});
   has_event_ = false;
   const std::exception_ptr error = std::exchange(error_, nullptr);
@@ -178,7 +178,7 @@ bool Request::done() const {
 
 bool Request::held_up() const {
   const std::lock_guard lock(mutex_);
-  return unread_.tokens.size() >= kMostUnread || states_;
+  return unread_.tokens.size() >= kMaxUnread || states_;
 }
 
 std::optional<FinishReason> Request::Expired() const {

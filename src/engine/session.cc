@@ -9,7 +9,7 @@ namespace godwit {
 namespace {
 
 // The counting limit for texts that are too long anyway.
-constexpr int64_t kMostCounted = 250'000;
+constexpr int64_t kMaxCounted = 250'000;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::vector<int32_t> Session::Impl::WithinLimits(
   auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
   // The number of tokens says what would help. It is counted within limits.
-  const int64_t most_counted = std::max(4 * most, kMostCounted);
+  const int64_t most_counted = std::max(4 * most, kMaxCounted);
   const int64_t count = std::ssize(encode(most_counted));
   if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
   plan_->RefuseLength(fmt::format("more than {} tokens", most_counted), most_counted + 1);

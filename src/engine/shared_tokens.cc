@@ -22,7 +22,7 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
   const int64_t count = NumberOfRankZero(ranks, std::ssize(tokens));
   std::vector<int32_t> shared(tokens.begin(), tokens.end());
   shared.resize(count);
-  constexpr auto kMost = Communicator::kMostFrameBytes / static_cast<int64_t>(sizeof(int32_t));
+  constexpr auto kMost = Communicator::kMaxFrameBytes / static_cast<int64_t>(sizeof(int32_t));
   for (int64_t at = 0; at < count; at += kMost) {
     const auto piece = std::span(shared).subspan(at, std::min(kMost, count - at));
     ranks.Broadcast(std::as_writable_bytes(piece), 0, nullptr);
@@ -66,7 +66,8 @@ RanksMemory CompareMemory(Communicator& ranks, const KvBudget& budget, std::stri
                   nullptr);
   RanksMemory memory{.lack = std::nullopt,
                      .free_bytes = std::ranges::min(all, {}, &RankMemory::free_bytes).free_bytes};
-  const auto first = std::ranges::find_if(all, [](const RankMemory& one) { return one.lack[0] != 0; });
+  const auto first =
+      std::ranges::find_if(all, [](const RankMemory& one) { return one.lack[0] != 0; });
   if (first == all.end()) return memory;
   const std::string_view text(first->lack.data(), first->lack.size());
   memory.lack.emplace(ErrorKind::kMemory, std::string(text.substr(0, text.find('\0'))),

@@ -6,7 +6,7 @@ namespace godwit {
 namespace {
 
 // A guess less likely than that is not worth looking for.
-constexpr double kLeastReach = 0.02;
+constexpr double kMinReach = 0.02;
 
 }  // namespace
 
@@ -87,7 +87,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
   const bool none = limits.depth < 1 || costs.Ms(limits.other_rows + 1) == 0;
   const int64_t most =
       none ? 1
-           : std::min({limits.rows, shape_.rows, StepCosts::kMostRows - limits.other_rows,
+           : std::min({limits.rows, shape_.rows, StepCosts::kMaxRows - limits.other_rows,
                        2 * costs.Largest() - limits.other_rows});
   const int64_t deepest = std::min(limits.depth, shape_.depth);
   const bool all = !shape_.fixed.empty();
@@ -100,7 +100,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
     std::ranges::pop_heap(reached_);
     const auto [reach, node] = reached_.back();
     reached_.pop_back();
-    if (reach < kLeastReach && !all) break;
+    if (reach < kMinReach && !all) break;
     tokens += reach;
     taken_.push_back(-node);
     if (const double rate = tokens_per_ms(tokens, std::ssize(taken_)); rate > best || all) {

@@ -9,7 +9,7 @@ constexpr int64_t kTrialSteps = 48, kShortestRest = 64, kLongestRest = 1024;
 // What a source may take of the time, as it may come to save more.
 constexpr double kFree = 0.01;
 // A trial ends before its time when it has lost that many steps: short texts pay for it, too.
-constexpr double kMostLost = 2;
+constexpr double kMaxLost = 2;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void DraftWorth::EndStep(double step_ms, double saved_ms) {
   step_ms_ += step_ms;
   saved_ms_ += saved_ms;
   ++steps_;
-  if (steps_ < kTrialSteps && spent_ms_ - saved_ms_ < kMostLost * step_ms) return;
+  if (steps_ < kTrialSteps && spent_ms_ - saved_ms_ < kMaxLost * step_ms) return;
   ms_a_step_ = spent_ms_ / static_cast<double>(steps_);
   const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
   rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;

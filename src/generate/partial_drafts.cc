@@ -78,7 +78,7 @@ PartialDrafts::Prospect PartialDrafts::Predict(const Sequence& sequence,
   if (plain_ms == 0) return prospect;
   const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
   // More rows than twice what was measured are a leap in the dark.
-  const int64_t rows = std::min(StepCosts::kMostRows, 2 * costs_.Largest()) - prospect.others;
+  const int64_t rows = std::min(StepCosts::kMaxRows, 2 * costs_.Largest()) - prospect.others;
   prospect.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
   double tokens = static_cast<double>(prospect.others + 1), reach = 1;
   prospect.tokens_per_ms = tokens / plain_ms;

@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostHeaderBytes = size_t{1} << 20;
+constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // Of a body that nobody looks at: more costs more than another connection.
-constexpr int64_t kMostUnreadBytes = 64 << 10;
+constexpr int64_t kMaxUnreadBytes = 64 << 10;
 constexpr int kLookMs = 50;
 
 struct EasyDeleter {
@@ -146,9 +146,9 @@ class Exchange {
   bool HeaderLine(std::string_view line) {
     if (has_headers_) return true;  // behind the body
     header_bytes_ += line.size();
-    if (header_bytes_ > kMostHeaderBytes) {
+    if (header_bytes_ > kMaxHeaderBytes) {
       Throw(ErrorKind::kFormat, "the headers of an answer take more than {} bytes",
-            kMostHeaderBytes);
+            kMaxHeaderBytes);
     }
     line = Stripped(line);
     if (line.empty()) return Headers();
@@ -180,7 +180,7 @@ class Exchange {
   bool Bytes(std::string_view bytes) {
     if (redirected_) {
       unread_bytes_ += static_cast<int64_t>(bytes.size());
-      skips_body_ = unread_bytes_ > kMostUnreadBytes;
+      skips_body_ = unread_bytes_ > kMaxUnreadBytes;
       return !skips_body_;
     }
     response_.body_bytes += static_cast<int64_t>(bytes.size());

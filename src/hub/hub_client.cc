@@ -16,13 +16,13 @@
 namespace godwit::hub {
 namespace {
 
-constexpr int kMostTries = 5;
+constexpr int kMaxTries = 5;
 // Of a question, for whose answer somebody waits.
-constexpr int kMostTriesToAsk = 2;
+constexpr int kMaxTriesToAsk = 2;
 // A try that brought so much was none in vain.
 constexpr int64_t kProgressBytes = 1 << 20;
-constexpr int kMostRedirects = 8;
-constexpr size_t kMostTokenBytes = 4096;
+constexpr int kMaxRedirects = 8;
+constexpr size_t kMaxTokenBytes = 4096;
 
 std::string TokenOfUser() {
   const std::string said = Variable("HF_TOKEN");
@@ -31,7 +31,7 @@ std::string TokenOfUser() {
   const std::string named = Variable("HF_TOKEN_PATH");
   const std::filesystem::path file =
       named.empty() ? HomeFolder() / "token" : std::filesystem::path(named);
-  return IsListed(file) ? std::string(Stripped(ReadTextFile(file, kMostTokenBytes))) : "";
+  return IsListed(file) ? std::string(Stripped(ReadTextFile(file, kMaxTokenBytes))) : "";
 }
 
 std::optional<int64_t> Number(std::string_view text) {
@@ -95,9 +95,9 @@ Listing HubClient::List(const std::string& repository, const std::string& revisi
                          PercentEncoded(revision)),
       .headers = {{"User-Agent", "godwit"}, {"Accept", "application/json"}},
       .bearer_token = options_.token,
-      .most_redirects = kMostRedirects};
+      .most_redirects = kMaxRedirects};
   Listing listing;
-  Retrying(kMostTriesToAsk, [&] {
+  Retrying(kMaxTriesToAsk, [&] {
     const HttpResponse response = http_.Send(request);
     if (response.status != 200) {
       ThrowRefused(response, repository, "revision " + Quote(revision));
@@ -112,13 +112,13 @@ HttpRequest HubClient::RequestOf(const Listing& listing, const RemoteFile& file)
                              listing.commit, PercentEncoded(file.name, /*keep_slashes=*/true)),
           .headers = {{"User-Agent", "godwit"}},
           .bearer_token = options_.token,
-          .most_redirects = kMostRedirects};
+          .most_redirects = kMaxRedirects};
 }
 
 // A GET that ends with its headers, since those who store for the hub sign their URLs for GET
 // alone.
 void HubClient::Ask(const Listing& listing, RemoteFile& file) {
-  Retrying(kMostTriesToAsk, [&] {
+  Retrying(kMaxTriesToAsk, [&] {
     const HttpResponse response =
         http_.Send(RequestOf(listing, file),
                    {.on_headers = [](const HttpResponse&) { return false; }, .on_body = {}});
@@ -145,7 +145,7 @@ void HubClient::Ask(const Listing& listing, RemoteFile& file) {
 void HubClient::Fetch(const Listing& listing, const RemoteFile& file, PartialFile& partial,
                       const std::function<void()>& on_change) {
   Retrying(
-      kMostTries,
+      kMaxTries,
       [&] {
         if (partial.size() > file.bytes) partial.Restart();
         // Even an empty file is asked for: whether it may be read is known by its answer.

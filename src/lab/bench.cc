@@ -41,8 +41,8 @@
 namespace godwit::lab {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 22;
-constexpr int64_t kMostTexts = 1024;
+constexpr int64_t kMaxTokens = int64_t{1} << 22;
+constexpr int64_t kMaxTexts = 1024;
 // What is measured where nothing else is asked for.
 constexpr int64_t kPrompt = 512, kPredict = 128;
 
@@ -82,13 +82,13 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
            .value = "N,...",
            .help = "tokens of a prompt; 0: no such test. A list, or a range: 128-1024*2",
            .fallback = fmt::format("{}", kPrompt)},
-          options.prompt, 0, kMostTokens);
+          options.prompt, 0, kMaxTokens);
   AddList(line,
           {.names = "-n,--n-gen",
            .value = "N,...",
            .help = "tokens read one by one, as when a text is generated; 0: no such test",
            .fallback = fmt::format("{}", kPredict)},
-          options.predict, 0, kMostTokens);
+          options.predict, 0, kMaxTokens);
   AddList(
       line,
       {.names = "-np,--parallel",
@@ -97,13 +97,13 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
                "the weights once for all",
        .fallback = "1",
        .is_verbs_own = true},
-      options.texts, 1, kMostTexts);
+      options.texts, 1, kMaxTexts);
   AddList(line,
           {.names = "-d,--n-depth",
            .value = "N,...",
            .help = "tokens that are in the cache before the test begins",
            .fallback = "0"},
-          options.depth, 0, kMostTokens);
+          options.depth, 0, kMaxTokens);
   line.AddInt({.names = "-r,--repetitions",
                .value = "N",
                .help = "rounds, each of which runs every test once; medians are reported"},
@@ -136,13 +136,13 @@ void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
            .help = "tell how long so many hosts like this one would take over a context, by a "
                    "model fitted to the tests; they need prompts at two depths",
            .fallback = "none"},
-          options.ranks, 1, bench::kMostHosts);
+          options.ranks, 1, bench::kMaxHosts);
   AddList(line,
           {.names = "--contexts",
            .value = "N,...",
            .help = "with --ranks: of so many tokens",
            .fallback = "131072,1048576"},
-          options.contexts, 2, kMostTokens);
+          options.contexts, 2, kMaxTokens);
   line.Add({.names = "--network-gbit",
             .value = "X",
             .help = "with --ranks: what a link between hosts carries in a second, in gigabits"},

@@ -92,7 +92,7 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
   line.AddInt({.names = "--heads",
                .value = "N",
                .help = "how many: the first guesses the second token behind what was read"},
-              options.heads, 1, HeadParameters::kMostHeads);
+              options.heads, 1, HeadParameters::kMaxHeads);
   line.Add(
       {.names = "--vocab",
        .value = "N",

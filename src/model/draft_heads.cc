@@ -76,14 +76,14 @@ HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden,
   const auto source = OpenSafetensors(file);
   const std::string path = QuoteUnlessPlain(file.native());
   int64_t heads = 0;
-  while (heads <= HeadParameters::kMostHeads && source->Find(NameOf(heads, "linear")) != nullptr) {
+  while (heads <= HeadParameters::kMaxHeads && source->Find(NameOf(heads, "linear")) != nullptr) {
     ++heads;
   }
   const std::string digits = MetadataOf(*source, kVocabKey);
   int64_t guessed = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), guessed);
-  if (heads == 0 || heads > HeadParameters::kMostHeads ||
-      std::ssize(source->Names()) != 3 * heads || guessed < 1) {
+  if (heads == 0 || heads > HeadParameters::kMaxHeads || std::ssize(source->Names()) != 3 * heads ||
+      guessed < 1) {
     Throw(ErrorKind::kFormat, "{} holds no draft heads as godwit train-heads writes them", path);
   }
   if (MetadataOf(*source, kDigestKey) != DigestText(digest) || guessed > vocab ||

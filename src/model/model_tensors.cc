@@ -289,10 +289,10 @@ TensorFinder::Shapes Resolver::Wanted() {
 
 // A config.json may ask for millions of tensors, whose names would take gigabytes.
 void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
-  constexpr int64_t kMostMissing = 10000;
+  constexpr int64_t kMaxMissing = 10000;
   const int64_t wanted = CountTensors(spec).tensors;
   const auto found = std::ssize(source.Names());
-  if (wanted - found <= kMostMissing) return;
+  if (wanted - found <= kMaxMissing) return;
   const std::string experts =
       spec.mlp.experts > 0 ? fmt::format(" of {} experts", spec.mlp.experts) : "";
   Throw(ErrorKind::kFormat,

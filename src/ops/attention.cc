@@ -19,7 +19,7 @@ using kernels::TileSpan;
 
 // The most scratch memory for states of stretches that wait to be merged: that of 28 tokens with 32
 // heads of 128 at a million positions, or of one with 128 heads of 512 at two.
-constexpr int64_t kMostStateBytes = int64_t{512} << 20;
+constexpr int64_t kMaxStateBytes = int64_t{512} << 20;
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
@@ -425,7 +425,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
-    const bool few = blocks == 1 || (rows <= kMostSharedRows &&
+    const bool few = blocks == 1 || (rows <= kMaxSharedRows &&
                                      LeavesIdle(blocks * shape.kv_heads, exec.pool.threads()));
     const int64_t stretches = few ? attender.MostStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
@@ -437,7 +437,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
            .stretches = 0,
            .states = nullptr,
            .first_merge = merges};
-    if (stretches > 1 && state_bytes + bytes <= kMostStateBytes) {
+    if (stretches > 1 && state_bytes + bytes <= kMaxStateBytes) {
       state_bytes += bytes;
       job.stretches = stretches;
       job.states =

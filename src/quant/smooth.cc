@@ -11,7 +11,7 @@
 namespace godwit::quant {
 namespace {
 
-constexpr float kLeastFactor = 1e-5f;
+constexpr float kMinFactor = 1e-5f;
 
 // [channels] what the calibration saw, the most over all linear layers and columns of a channel.
 std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {
@@ -125,7 +125,7 @@ size_t Best(const std::vector<double>& errors) {
 
 float SmoothingFactor(float activation, float weight, float alpha) {
   if (activation == 0 || weight == 0) return 1;
-  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kLeastFactor);
+  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kMinFactor);
 }
 
 std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha) {
@@ -140,7 +140,7 @@ std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha)
   std::vector<float> s;
   for (const float x : channels) {
     const double factor = x == 0 ? 1 : std::pow(double{x} / mean, double{alpha});
-    s.push_back(std::max(static_cast<float>(factor), kLeastFactor));
+    s.push_back(std::max(static_cast<float>(factor), kMinFactor));
   }
   return s;
 }

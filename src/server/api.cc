@@ -38,9 +38,9 @@ constexpr std::string_view kTooMany = "too many requests are waiting already";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
 // Of a text of more than a million tokens as numbers.
-constexpr size_t kMostValues = 4'000'000;
+constexpr size_t kMaxValues = 4'000'000;
 // Of a request itself, many times those that there are: each is looked for among the others.
-constexpr size_t kMostFields = 1000;
+constexpr size_t kMaxFields = 1000;
 
 void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
@@ -95,11 +95,11 @@ auto ReadBody(const auto& work, const auto& read) {
   if (work.request.body.size() > kLargeBytes) lock = CancellableLock(one_at_a_time, gone);
   const Json body = ParseOrderedJson(work.request.body, "the body",
                                      {.reject_duplicate_keys = true,
-                                      .max_values = kMostValues,
+                                      .max_values = kMaxValues,
                                       .quote_input = false,
                                       .cancel = gone});
-  if (body.is_object() && body.size() > kMostFields) {
-    Throw(ErrorKind::kInput, "expected a request of at most {} fields, found {}", kMostFields,
+  if (body.is_object() && body.size() > kMaxFields) {
+    Throw(ErrorKind::kInput, "expected a request of at most {} fields, found {}", kMaxFields,
           body.size());
   }
   return read(body);

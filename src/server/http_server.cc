@@ -298,7 +298,7 @@ class HttpServer::Impl {
     void WaitForReader() {
       std::unique_lock lock(mutex_);
       changed_.wait(
-          lock, [&] { return waiting_bytes_ <= HttpReply::kMostUnsentBytes || gone_.cancelled(); });
+          lock, [&] { return waiting_bytes_ <= HttpReply::kMaxUnsentBytes || gone_.cancelled(); });
     }
 
    private:

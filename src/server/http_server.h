@@ -43,8 +43,8 @@ class HttpReply {
                     Headers headers = {}) = 0;
 
   // The beginning, pieces and end of an answer in pieces. Write waits while more than
-  // kMostUnsentBytes wait for the reader, except in the server's own thread.
-  static constexpr size_t kMostUnsentBytes = size_t{1} << 20;
+  // kMaxUnsentBytes wait for the reader, except in the server's own thread.
+  static constexpr size_t kMaxUnsentBytes = size_t{1} << 20;
   virtual void Begin(std::string_view content_type) = 0;
   virtual void Write(std::string_view piece) = 0;
   virtual void End() = 0;

@@ -52,7 +52,7 @@ constexpr int BitsOf(Codes codes) {
 }
 
 // More inputs would leave the integers that f32 holds: 256 * 255 * 127 < 2^24.
-inline constexpr int64_t kMostGroup = 256;
+inline constexpr int64_t kMaxGroup = 256;
 
 constexpr bool IsNested(Scaling scaling) {
   return scaling == Scaling::kNested || scaling == Scaling::kNestedMins;
@@ -79,7 +79,7 @@ constexpr bool IsInUse(Codes codes, Scaling scaling) {
 
 // Inputs of the largest group with such a scaling.
 constexpr int64_t MostGroup(Scaling scaling) {
-  return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMostGroup;
+  return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMaxGroup;
 }
 
 constexpr bool IsInUse(const GroupFormat& format) {

@@ -233,7 +233,7 @@ TEST(JsonGrammar, InvalidSchemaIsRefused) {
   EXPECT_THAT(refused(R"({"$ref": "#"})"), HasSubstr("refers to itself without end"));
   EXPECT_THAT(refused(R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})"),
               HasSubstr("refers to itself without end"));
-  EXPECT_THAT(refused(std::string(JsonGrammar::kMostSchemaBytes + 1, ' ')), HasSubstr("65536"));
+  EXPECT_THAT(refused(std::string(JsonGrammar::kMaxSchemaBytes + 1, ' ')), HasSubstr("65536"));
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [] { JsonGrammar(JsonOf(ByteLevel()), {}).Match("{}"); }),
       HasSubstr("no token that ends"));

@@ -132,11 +132,11 @@ class Pattern {
 // deep as the expression is long; a counted repetition would make it longer than its text. It has
 // no back references, but reads their numbers first, those too that no integer holds.
 bool IsSimple(std::string_view expression) {
-  constexpr size_t kMostBytes = 1000;
+  constexpr size_t kMaxBytes = 1000;
   for (size_t at = 1; at < expression.size(); ++at) {
     if (expression[at - 1] == '\\' && '0' <= expression[at] && expression[at] <= '9') return false;
   }
-  return expression.size() <= kMostBytes && expression.find('{') == std::string_view::npos;
+  return expression.size() <= kMaxBytes && expression.find('{') == std::string_view::npos;
 }
 
 Pattern::Pattern(std::string text) : text_(std::move(text)) {

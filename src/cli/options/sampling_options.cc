@@ -115,7 +115,7 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
            flags.json_schema);
   line.Add({.names = "--json-schema-file", .value = "FILE", .help = "of the schema in this file"},
            [&flags](const std::string& file) {
-             flags.json_schema = ReadTextFile(file, JsonGrammar::kMostSchemaBytes);
+             flags.json_schema = ReadTextFile(file, JsonGrammar::kMaxSchemaBytes);
            });
   line.Exclusive({"--json-schema", "--json-schema-file"});
   line.Add(

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostTogetherBytes = size_t{1} << 30;
+constexpr size_t kMaxTogetherBytes = size_t{1} << 30;
 constexpr int64_t kShownNames = 3;
 
 // A NUL is looked for before a large file is read whole.
@@ -103,7 +103,7 @@ std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool l
   for (const std::string& name : names) ReadNamed(name, lossy, texts);
   size_t bytes = 0;
   for (const NamedText& text : texts) bytes += text.text.size();
-  if (bytes > kMostTogetherBytes) {
+  if (bytes > kMaxTogetherBytes) {
     Throw(ErrorKind::kInput,
           "{} files have more than 1 GiB together, the most that is read at once", texts.size());
   }

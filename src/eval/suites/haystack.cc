@@ -24,7 +24,7 @@ bool EndsSentence(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> SentencesOf(std::string_view text) {
-  constexpr size_t kMostBytes = 600;
+  constexpr size_t kMaxBytes = 600;
   std::vector<std::string> sentences;
   std::string sentence;
   const auto end = [&] {
@@ -40,7 +40,7 @@ std::vector<std::string> SentencesOf(std::string_view text) {
     if (begin == at) break;
     if (!sentence.empty()) sentence += ' ';
     sentence += text.substr(begin, at - begin);
-    if (EndsSentence(sentence) || sentence.size() >= kMostBytes) end();
+    if (EndsSentence(sentence) || sentence.size() >= kMaxBytes) end();
   }
   end();
   return sentences;

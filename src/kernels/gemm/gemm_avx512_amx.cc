@@ -24,7 +24,7 @@ void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
 
 // Fewer rows do not pay for unpacking, and groups of 16 for being stored.
 void avx512_amx::GemmGroups(const GroupGemmArgs& args) noexcept {
-  const int64_t least = args.format->group < 32 ? 2 * kMostTileRows : kTileRows;
+  const int64_t least = args.format->group < 32 ? 2 * kMaxTileRows : kTileRows;
   if (args.rows <= least) return avx512_vnni::GemmGroups(args);
   GemmGroupsByTiles(args);
 }

@@ -75,7 +75,7 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
 void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
                 DecoderSpec& spec) {
   ops::ExpertChoice& choice = spec.mlp.choice;
-  choice.groups = config.IntOr("n_group", groups, {1, ops::kMostGroups});
+  choice.groups = config.IntOr("n_group", groups, {1, ops::kMaxGroups});
   choice.groups_chosen =
       config.IntOr("topk_group", std::min(chosen, choice.groups), {1, choice.groups});
   choice.best_of_group = best;

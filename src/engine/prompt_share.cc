@@ -67,8 +67,8 @@ void PromptShare::Took(double ms, int64_t prompt_rows) {
     last_rows_ = prompt_rows;
   }
   // Credit is saved for the fewest rows, never for a long step.
-  const double most_ms = std::max(0.0, kFewestRows * row_ms_ - (slowdown_ - 1) * alone_ms_);
-  credit_ms_ = std::min(credit_ms_ + slowdown_ * alone_ms_ - ms, most_ms);
+  const double max_ms = std::max(0.0, kFewestRows * row_ms_ - (slowdown_ - 1) * alone_ms_);
+  credit_ms_ = std::min(credit_ms_ + slowdown_ * alone_ms_ - ms, max_ms);
 }
 
 }  // namespace godwit

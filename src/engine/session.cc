@@ -24,10 +24,10 @@ std::vector<int32_t> Session::Impl::WithinLimits(
   auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
   // The number of tokens says what would help. It is counted within limits.
-  const int64_t most_counted = std::max(4 * most, kMaxCounted);
-  const int64_t count = std::ssize(encode(most_counted));
-  if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
-  plan_->RefuseLength(fmt::format("more than {} tokens", most_counted), most_counted + 1);
+  const int64_t max_counted = std::max(4 * most, kMaxCounted);
+  const int64_t count = std::ssize(encode(max_counted));
+  if (count <= max_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
+  plan_->RefuseLength(fmt::format("more than {} tokens", max_counted), max_counted + 1);
 }
 
 std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {

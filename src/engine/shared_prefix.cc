@@ -45,15 +45,15 @@ void ParkedTexts::Use(const TextCache* cache) {
 // nothing: small texts meet a small need, and large texts stay.
 bool ParkedTexts::Drop(int64_t bytes) {
   auto least = texts_.end();
-  double least_loss = 0;
+  double min_loss = 0;
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
     if (!text->keep_as.empty()) continue;
     const auto age = static_cast<double>(texts_.end() - text);
     const int64_t gain = std::max<int64_t>(1, std::min(text->cache->cache().bytes(), bytes));
     const double loss = CostOf(*text) / age / static_cast<double>(gain);
-    if (least != texts_.end() && loss >= least_loss) continue;
+    if (least != texts_.end() && loss >= min_loss) continue;
     least = text;
-    least_loss = loss;
+    min_loss = loss;
   }
   if (least == texts_.end()) return false;
   texts_.erase(least);

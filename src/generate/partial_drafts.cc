@@ -15,9 +15,9 @@ constexpr int64_t kTryAgain = 64;
 
 }  // namespace
 
-PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens,
+PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t min_tokens,
                              NowMs now_ms)
-    : policy_(std::move(policy)), least_tokens_(least_tokens), now_ms_(now_ms) {}
+    : policy_(std::move(policy)), min_tokens_(min_tokens), now_ms_(now_ms) {}
 
 void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
                           int32_t node, std::vector<DraftOffer>& offers) {
@@ -38,7 +38,7 @@ void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, i
   CountHits(sequence.tokens);
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
-  if (given_back_ || sequence.cache->length() < least_tokens_) return;
+  if (given_back_ || sequence.cache->length() < min_tokens_) return;
   const Prospect prospect = Predict(sequence, outcome);
   if (prospect.most < 1 || (!prospect.pays && ++idle_steps_ % kTryAgain != 0)) return;
   try {

@@ -23,9 +23,9 @@ class PartialDrafts : public DraftSource {
  public:
   static constexpr int64_t kMaxDraftTokens = 8;
 
-  // policy: of the text's model; it shows the part. least_tokens: shorter texts have no draft
+  // policy: of the text's model; it shows the part. min_tokens: shorter texts have no draft
   // tokens. now_ms: the clock that measures the drafts; 0: they take nothing.
-  PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens, NowMs now_ms);
+  PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t min_tokens, NowMs now_ms);
 
   std::string_view name() const override { return "partial"; }
   std::span<const double> Priors() const override { return kPriors; }
@@ -63,7 +63,7 @@ class PartialDrafts : public DraftSource {
   void Add(int32_t token, std::span<const float> logits);
 
   std::unique_ptr<AttentionPolicy> policy_;
-  int64_t least_tokens_;
+  int64_t min_tokens_;
   NowMs now_ms_;
   bool given_back_ = false;
   std::optional<Sequence> draft_;  // the text, and guesses

@@ -188,9 +188,9 @@ class Exchange {
       response_.stopped = !callbacks_.on_body(bytes);
       return !response_.stopped;
     }
-    if (bytes.size() > options_.most_body_bytes - response_.body.size()) {
+    if (bytes.size() > options_.max_body_bytes - response_.body.size()) {
       Throw(ErrorKind::kFormat, "{}: the answer is longer than {} bytes, expected less",
-            HostAndPort(OriginOf(response_.url)), options_.most_body_bytes);
+            HostAndPort(OriginOf(response_.url)), options_.max_body_bytes);
     }
     response_.body += bytes;
     return true;
@@ -246,16 +246,16 @@ class HttpClient::Impl {
     for (;;) {
       response.url = request.url;
       const bool may_redirect =
-          request.most_redirects > 0 && (request.method == "GET" || request.method == "HEAD");
+          request.max_redirects > 0 && (request.method == "GET" || request.method == "HEAD");
       if (!SendOne(request, origin == first, origin, may_redirect, callbacks, response)) {
         return response;
       }
       // libcurl joins it with the URL that it is relative to.
       const char* next = nullptr;
       Curl().easy_getinfo(easy_.get(), CURLINFO_REDIRECT_URL, &next);
-      if (static_cast<int>(response.redirects.size()) == request.most_redirects) {
+      if (static_cast<int>(response.redirects.size()) == request.max_redirects) {
         Throw(ErrorKind::kFormat, "{}: more than {} redirects", HostAndPort(first),
-              request.most_redirects);
+              request.max_redirects);
       }
       if (next == nullptr) {
         Throw(ErrorKind::kFormat, "{}: a redirect to {}, expected a URL", HostAndPort(origin),

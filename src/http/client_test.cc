@@ -119,7 +119,7 @@ TEST(HttpClientTest, ARedirectIsFollowedOnlyWhereThatIsAskedFor) {
   HttpRequest request = Get(server.Url("/start"));
   EXPECT_EQ(client.Send(request).status, 302);
   EXPECT_EQ(client.Send(request).body, "gone");
-  request.most_redirects = 1;
+  request.max_redirects = 1;
   const HttpResponse response = client.Send(request);
   EXPECT_EQ(response.body, "here");
   EXPECT_EQ(response.url, server.Url("/end"));
@@ -147,7 +147,7 @@ TEST(HttpClientTest, AnotherHostLearnsNoTokenAndFewHeaders) {
       client.Send({.url = server.Url("/"),
                    .headers = {{"Range", "bytes=7-"}, {"Cookie", "c"}, {"X-Api-Key", "k"}},
                    .bearer_token = "secret",
-                   .most_redirects = 3});
+                   .max_redirects = 3});
   const std::string first = server.requests()[0];
   EXPECT_TRUE(Has(first, "Authorization: Bearer secret"));
   EXPECT_TRUE(Has(first, "Cookie: c"));
@@ -210,7 +210,7 @@ TEST(HttpClientTest, NonHttpAndOverlongAnswersAreRefused) {
     }
     return TestAnswer{OkAnswer(std::string(1001, 'x'))};
   });
-  HttpClient client({.most_body_bytes = 1000});
+  HttpClient client({.max_body_bytes = 1000});
   ErrorOf(ErrorKind::kFormat, [&] { client.Send(Get(server.Url("/ssh"))); });
   EXPECT_TRUE(Has(ErrorOf(ErrorKind::kFormat, [&] { client.Send(Get(server.Url("/"))); }),
                   "longer than 1000 bytes"));

@@ -95,7 +95,7 @@ Listing HubClient::List(const std::string& repository, const std::string& revisi
                          PercentEncoded(revision)),
       .headers = {{"User-Agent", "godwit"}, {"Accept", "application/json"}},
       .bearer_token = options_.token,
-      .most_redirects = kMaxRedirects};
+      .max_redirects = kMaxRedirects};
   Listing listing;
   Retrying(kMaxTriesToAsk, [&] {
     const HttpResponse response = http_.Send(request);
@@ -112,7 +112,7 @@ HttpRequest HubClient::RequestOf(const Listing& listing, const RemoteFile& file)
                              listing.commit, PercentEncoded(file.name, /*keep_slashes=*/true)),
           .headers = {{"User-Agent", "godwit"}},
           .bearer_token = options_.token,
-          .most_redirects = kMaxRedirects};
+          .max_redirects = kMaxRedirects};
 }
 
 // A GET that ends with its headers, since those who store for the hub sign their URLs for GET
@@ -203,7 +203,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
   }
 }
 
-void HubClient::Retrying(int most_tries, const std::function<void()>& work,
+void HubClient::Retrying(int max_tries, const std::function<void()>& work,
                          const std::function<int64_t()>& got) {
   std::chrono::milliseconds pause = options_.first_pause;
   for (int tries = 1;; ++tries) {
@@ -216,7 +216,7 @@ void HubClient::Retrying(int most_tries, const std::function<void()>& work,
         tries = 1;
         pause = options_.first_pause;
       }
-      if (!error.may_pass() || tries == most_tries) throw;
+      if (!error.may_pass() || tries == max_tries) throw;
       why = error.what();
     }
     if (options_.say) {

@@ -244,8 +244,8 @@ class HttpServer::Impl {
       waits_at_ = server_.waiting_.insert(server_.waiting_.end(), this);
       state_ = State::kIdle;
       parser_.emplace();
-      parser_->header_limit(server_.options_.most_header_bytes);
-      parser_->body_limit(server_.options_.most_body_bytes);
+      parser_->header_limit(server_.options_.max_header_bytes);
+      parser_->body_limit(server_.options_.max_body_bytes);
       header_bytes_ = 0;
       stream_.expires_after(server_.options_.header_time);
       ReadHeader();
@@ -321,7 +321,7 @@ class HttpServer::Impl {
         header_bytes_ += used;
         if (folded) return Refuse(400, "expected each header on one line");
       }
-      if (header_bytes_ + buffer_.size() > server_.options_.most_header_bytes &&
+      if (header_bytes_ + buffer_.size() > server_.options_.max_header_bytes &&
           !parser_->is_header_done()) {
         error = http::error::header_limit;
       }
@@ -345,7 +345,7 @@ class HttpServer::Impl {
       stream_.expires_after(server_.options_.body_time);
       // One in pieces may become as large as any.
       const auto length = parser_->content_length();
-      const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
+      const uint64_t most = parser_->chunked() ? server_.options_.max_body_bytes : 0;
       if (!ReserveBodyBytes(length ? *length : most)) {
         return Refuse(503, "too much is asked at once: come back later");
       }
@@ -362,7 +362,7 @@ class HttpServer::Impl {
     // Instead of what it has. False: there is none, and it has none.
     bool ReserveBodyBytes(uint64_t bytes) {
       server_.bodies_bytes_ -= std::exchange(reserved_bytes_, 0);
-      if (bytes > server_.options_.most_bodies_bytes - server_.bodies_bytes_) return false;
+      if (bytes > server_.options_.max_bodies_bytes - server_.bodies_bytes_) return false;
       server_.bodies_bytes_ += bytes;
       reserved_bytes_ = bytes;
       return true;
@@ -574,7 +574,7 @@ class HttpServer::Impl {
 
   void Serve(tcp::socket socket) {
     error_code ignored;
-    if (std::ssize(connections_) >= options_.most_connections && !BreakLongestWaiting()) {
+    if (std::ssize(connections_) >= options_.max_connections && !BreakLongestWaiting()) {
       static constexpr std::string_view kBusy =
           "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n"
           "Connection: close\r\n\r\n";

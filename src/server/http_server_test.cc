@@ -163,7 +163,7 @@ TEST_F(HttpServerTest, ASlowReaderCostsNobodyElse) {
 }
 
 TEST_F(HttpServerTest, MalformedRequestIsRefused) {
-  Start({.most_body_bytes = 100, .most_header_bytes = 1000});
+  Start({.max_body_bytes = 100, .max_header_bytes = 1000});
   const auto refused = [&](std::string_view text) {
     Client client(server_->port());
     client.Say(text);
@@ -265,7 +265,7 @@ TEST_F(HttpServerTest, HeadIsAGetWithoutItsBody) {
 }
 
 TEST_F(HttpServerTest, AllBodiesTogetherHaveALimit) {
-  Start({.most_body_bytes = 600, .most_bodies_bytes = 1000});
+  Start({.max_body_bytes = 600, .max_bodies_bytes = 1000});
   Client first(server_->port()), second(server_->port()), third(server_->port());
   first.Say("POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n" +
             std::string(500, 'a'));
@@ -334,7 +334,7 @@ TEST_F(HttpServerTest, CrossOriginRequestsNeedAListedOrigin) {
 }
 
 TEST_F(HttpServerTest, TooManyConnectionsAreToldToRetry) {
-  Start({.most_connections = 2});
+  Start({.max_connections = 2});
   Client first(server_->port()), second(server_->port());
   first.Say(Get("/later"));
   auto reply = replies_.Take();
@@ -353,7 +353,7 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldToRetry) {
 
 // Ten times as many as there may be, on which nothing is asked, or only half.
 TEST_F(HttpServerTest, IdleConnectionsDoNotBlockOthers) {
-  Start({.most_connections = 20});
+  Start({.max_connections = 20});
   Client busy(server_->port());
   busy.Say(Get("/later"));
   auto reply = replies_.Take();

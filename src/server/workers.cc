@@ -4,8 +4,8 @@
 
 namespace godwit::server {
 
-Workers::Workers(int64_t threads, int64_t most_waiting)
-    : threads_count_(threads), most_waiting_(most_waiting) {
+Workers::Workers(int64_t threads, int64_t max_waiting)
+    : threads_count_(threads), max_waiting_(max_waiting) {
   for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 

@@ -16,8 +16,8 @@ namespace godwit::server {
 
 class Workers {
  public:
-  // most_waiting: tasks beyond those that run.
-  Workers(int64_t threads, int64_t most_waiting);
+  // max_waiting: tasks beyond those that run.
+  Workers(int64_t threads, int64_t max_waiting);
   // Runs the tasks that were taken, then ends.
   ~Workers();
 
@@ -35,11 +35,9 @@ class Workers {
 
  private:
   void Work();
-  bool HasCapacity() const {
-    return std::ssize(tasks_) + working_ < threads_count_ + most_waiting_;
-  }
+  bool HasCapacity() const { return std::ssize(tasks_) + working_ < threads_count_ + max_waiting_; }
 
-  int64_t threads_count_, most_waiting_;
+  int64_t threads_count_, max_waiting_;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

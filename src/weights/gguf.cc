@@ -109,10 +109,10 @@ class Reader {
     return {reinterpret_cast<const char*>(name.data()), name.size()};
   }
 
-  void CheckCount(std::string_view what, uint64_t count, uint64_t most, uint64_t least_bytes) {
-    if (count > most || count > left() / least_bytes) {
+  void CheckCount(std::string_view what, uint64_t count, uint64_t most, uint64_t min_bytes) {
+    if (count > most || count > left() / min_bytes) {
       Refuse("expected at most {} {}, which is what the format and its {} bytes allow, found {}",
-             std::min(most, left() / least_bytes), what, left(), count);
+             std::min(most, left() / min_bytes), what, left(), count);
     }
   }
 

@@ -21,7 +21,7 @@ void Answer(server::HttpRequest request, std::shared_ptr<server::HttpReply> repl
 
 // All that a client says on one connection.
 void FuzzHttp(std::span<const uint8_t> input) {
-  static server::HttpServer server({.port = 0, .most_body_bytes = 4096, .most_header_bytes = 2048},
+  static server::HttpServer server({.port = 0, .max_body_bytes = 4096, .max_header_bytes = 2048},
                                    Answer);
   const auto ask = [](std::string_view text) {
     server::Client client(server.port());

@@ -165,15 +165,15 @@ class Questions {
   // Of those whose facts leave room for other text: a fact for every 8 tokens is the original's
   // limit.
   const BabiQuestion& At(const SamplePlace& place) const {
-    const int64_t most_facts = place.length_tokens / 8;
+    const int64_t max_facts = place.length_tokens / 8;
     int64_t passed = 0;
     for (const BabiQuestion& question : questions_) {
-      if (std::ssize(question.facts) <= most_facts && passed++ == place.index) return question;
+      if (std::ssize(question.facts) <= max_facts && passed++ == place.index) return question;
     }
     Throw(ErrorKind::kInput,
           "questions of at most {} facts, which samples of {} tokens have room for: expected {} or "
           "more, found {}",
-          most_facts, place.length_tokens, place.index + 1, passed);
+          max_facts, place.length_tokens, place.index + 1, passed);
   }
 
  private:

@@ -49,10 +49,8 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
       numbers.push_back(1 + draws.Below(kMaxNumber));
       return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[i], numbers.back());
     };
-    const Listing listing{.entry = entry,
-                          .finish = {},
-                          .words = Words(""),
-                          .most_name_tokens = 2 * kMaxWordPairBytes};
+    const Listing listing{
+        .entry = entry, .finish = {}, .words = Words(""), .max_name_tokens = 2 * kMaxWordPairBytes};
     const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
     const size_t asked = EntryAt(*place.depth, entries.size());
     Sample sample{.expected = {fmt::format("{}", numbers[asked])},

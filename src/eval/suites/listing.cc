@@ -11,7 +11,7 @@ std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int
                            int64_t max_new_tokens) {
   constexpr int64_t kJoined = 4;  // that joining the last entry with the question may take
   const int64_t taken =
-      pieces.Ends(listing.words).tokens + listing.most_name_tokens + kJoined + max_new_tokens;
+      pieces.Ends(listing.words).tokens + listing.max_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;
   for (int64_t room = RemainingTokens(length_tokens, taken);;) {
     Piece next = pieces.Make(listing.entry(std::ssize(entries)));

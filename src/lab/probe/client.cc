@@ -193,7 +193,7 @@ Answer Client::Ask(std::string_view prompt, const Json& fields) {
   return answer;
 }
 
-Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_events) {
+Answer Client::Stream(std::string_view prompt, const Json& fields, size_t max_events) {
   Answer answer;
   EventReader reader;
   std::string refusal;
@@ -202,7 +202,7 @@ Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_e
   callbacks.on_headers = [&](const HttpResponse& response) {
     answer.status = response.status;
     refusal.clear();
-    return response.status != 200 || most_events > 0;
+    return response.status != 200 || max_events > 0;
   };
   callbacks.on_body = [&](std::string_view piece) {
     if (answer.status != 200) {
@@ -217,14 +217,14 @@ Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_e
       } else {
         OrFault([&] { Take(ParseAnswer(event), answer, /*streamed=*/true); });
       }
-      if (++events >= most_events) return false;
+      if (++events >= max_events) return false;
     }
     return true;
   };
   Send(Post(Body(prompt, fields, /*stream=*/true)), callbacks);
   if (answer.status != 200) {
     answer.refusal = RefusalIn(refusal);
-  } else if (most_events == kToTheEnd && (!answer.done || !reader.is_between_events())) {
+  } else if (max_events == kToTheEnd && (!answer.done || !reader.is_between_events())) {
     throw Fault("a stream ended without [DONE]");
   }
   return answer;

@@ -121,7 +121,7 @@ void AttentionStep::ReleaseReserved() noexcept {
 void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   TextCache& text = *segment.text;
   const int64_t length = text.length();
-  assert(!text.TakesAllNext() || std::ssize(segment.tokens) == text.MostNext());
+  assert(!text.TakesAllNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
   const size_t first_run = run_count_;
   text.branches_.clear();
   int64_t longest = 0;

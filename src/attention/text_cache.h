@@ -79,8 +79,8 @@ class TextCache {
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   // The most tokens that a step may bring.
-  int64_t MostNext() const { return policy_->Reads(length()).end - length(); }
-  // Whether a step must bring MostNext() tokens, since other ranks wait for them.
+  int64_t MaxNextTokens() const { return policy_->Reads(length()).end - length(); }
+  // Whether a step must bring MaxNextTokens() tokens, since other ranks wait for them.
   bool TakesAllNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }

@@ -218,7 +218,7 @@ class Suite {
         Tokens(spec_, index, first, std::max<int64_t>(0, length - first));
     Reads reads;
     while (text.length() < length) {
-      const int64_t at = text.length(), next = std::min(length - at, text.MostNext());
+      const int64_t at = text.length(), next = std::min(length - at, text.MaxNextTokens());
       const int64_t n = text.TakesAllNext() ? next : std::min(next, options_.chunk_tokens);
       const Segment segment{
           .tokens = std::span(tokens).subspan(at - first, n), .text = &text, .phase = phase};

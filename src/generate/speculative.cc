@@ -47,7 +47,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
     return {.segment = segment, .logit_rows = own_rows_ == sequence.pending()};
   }
   const int64_t room =
-      std::min(sequence.cache->limit_tokens() - length, sequence.cache->MostNext());
+      std::min(sequence.cache->limit_tokens() - length, sequence.cache->MaxNextTokens());
   const double since = now_ms_();
   tree_.Grow(sequence.tokens, costs_,
              {.rows = max_tokens, .depth = room - 1, .other_rows = other_rows_});

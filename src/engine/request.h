@@ -101,7 +101,7 @@ class Request {
   // in between, by a reader that may wait for other requests.
   bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
   // The most rows that the request can use in a decode step.
-  int64_t most_rows() const { return strategy_->MostRows(); }
+  int64_t max_rows() const { return strategy_->MaxRows(); }
   // Counts a step whose draft tokens found no memory, so that it ran without them.
   void CountStepShortOfMemory() { ++steps_short_of_memory_; }
   // Whether the request must wait until its events or states are read.

@@ -391,7 +391,7 @@ void Scheduler::GatherParts() {
   const auto add_draft_tokens = [&] {
     int64_t for_draft_tokens = std::clamp<int64_t>(draft_tokens_that_fit_, 0, left / 2);
     for (Part& part : parts_) {
-      const int64_t more = std::min(for_draft_tokens, part.request->most_rows() - 1);
+      const int64_t more = std::min(for_draft_tokens, part.request->max_rows() - 1);
       part.rows += more;
       for_draft_tokens -= more;
       left -= more;

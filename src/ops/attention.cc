@@ -130,7 +130,7 @@ class Attender {
   }
 
   // Of all sources and rows, the most that a head has.
-  int64_t MostStretches(const AttentionRows& text) const {
+  int64_t MaxStretches(const AttentionRows& text) const {
     int64_t most = 0;
     for (int64_t head = 0; head < shape_.kv_heads; ++head) {
       int64_t stretches = 0;
@@ -427,7 +427,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
     const bool few = blocks == 1 || (rows <= kMaxSharedRows &&
                                      LeavesIdle(blocks * shape.kv_heads, exec.pool.threads()));
-    const int64_t stretches = few ? attender.MostStretches(texts[i]) : 0;
+    const int64_t stretches = few ? attender.MaxStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));
     Job& job = *std::construct_at(&jobs[i]);

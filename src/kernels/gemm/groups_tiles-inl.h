@@ -144,7 +144,7 @@ GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
 // the first-level cache.
 template <bool kSigned, Scaling kScaling>
 void RunTiledBlock(const TiledBlock& of) {
-  if constexpr (MostGroup(kScaling) == kMaxGroup) {
+  if constexpr (MaxGroup(kScaling) == kMaxGroup) {
     if (of.sizes.groups == 1) return RunTiledBlock<kSigned, kScaling, 4>(of);
     if (of.sizes.groups == 2) return RunTiledBlock<kSigned, kScaling, 2>(of);
   }

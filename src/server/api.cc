@@ -248,7 +248,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (route == nullptr) {
     std::vector<Endpoint> endpoints{{"POST", kChats}};  // first, as the one that is asked most
     for (const Route& other : kRoutes) endpoints.push_back({other.method, other.path});
-    return refuse(404, NothingAt(request.path, endpoints));
+    return refuse(404, UnknownPathMessage(request.path, endpoints));
   }
   served.path = route->path;
   if (route->method != request.method) {

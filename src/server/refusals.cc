@@ -82,7 +82,7 @@ std::string ShortenPaths(std::string_view message) {
 
 }  // namespace
 
-std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints) {
+std::string UnknownPathMessage(std::string_view path, std::span<const Endpoint> endpoints) {
   for (const Elsewhere& elsewhere : kElsewhere) {
     if (path.starts_with(elsewhere.path)) return std::string(elsewhere.answer);
   }

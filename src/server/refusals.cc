@@ -14,7 +14,7 @@ namespace godwit::server {
 namespace {
 
 // Paths of other servers, as they begin.
-struct Elsewhere {
+struct ForeignEndpoint {
   std::string_view path;
   std::string_view answer;
 };
@@ -24,7 +24,7 @@ constexpr std::string_view kNoEmbeddings =
 constexpr std::string_view kTextAlone =
     "there are no pictures, sounds and files: the model reads and writes text, at POST "
     "/v1/chat/completions";
-constexpr Elsewhere kElsewhere[] = {
+constexpr ForeignEndpoint kForeignEndpoints[] = {
     {"/v1/embeddings", kNoEmbeddings},
     {"/embedding", kNoEmbeddings},
     {"/api/embed", kNoEmbeddings},
@@ -83,8 +83,8 @@ std::string ShortenPaths(std::string_view message) {
 }  // namespace
 
 std::string UnknownPathMessage(std::string_view path, std::span<const Endpoint> endpoints) {
-  for (const Elsewhere& elsewhere : kElsewhere) {
-    if (path.starts_with(elsewhere.path)) return std::string(elsewhere.answer);
+  for (const ForeignEndpoint& foreign : kForeignEndpoints) {
+    if (path.starts_with(foreign.path)) return std::string(foreign.answer);
   }
   const Endpoint& nearest = NearestTo(path, endpoints);
   return fmt::format("there is nothing at this path; the nearest is {} {}", nearest.method,

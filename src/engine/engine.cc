@@ -240,7 +240,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
     RequireTokenizer();
     request->RestrictTo(json_grammar_->Match(options.json_schema), *tokenizer);
   }
-  request->on_room = [this] { scheduler->Wake(); };
+  request->on_unblocked = [this] { scheduler->Wake(); };
   return request;
 }
 

@@ -151,12 +151,12 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (state_.compare_exchange_strong(waiting, State::kDone)) Finish(*reason);
     lock.lock();
   }
-  const bool held_up = unread_.tokens.size() >= kMaxUnread;
+  const bool waits_for_reader = unread_.tokens.size() >= kMaxUnread;
   Event event = std::exchange(unread_, {});
   has_event_ = false;
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();
-  if (held_up && on_room) on_room();
+  if (waits_for_reader && on_unblocked) on_unblocked();
   if (error) std::rethrow_exception(error);
   return event;
 }
@@ -167,7 +167,7 @@ std::optional<ReadStates> Request::TakeStates() {
     const std::lock_guard lock(mutex_);
     states = std::exchange(states_, std::nullopt);
   }
-  if (states && on_room) on_room();
+  if (states && on_unblocked) on_unblocked();
   return states;
 }
 
@@ -176,7 +176,7 @@ bool Request::done() const {
   return done_;
 }
 
-bool Request::held_up() const {
+bool Request::waits_for_reader() const {
   const std::lock_guard lock(mutex_);
   return unread_.tokens.size() >= kMaxUnread || states_;
 }

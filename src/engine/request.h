@@ -74,7 +74,7 @@ class Request {
   // taken, the request does not go on. After a pause, states come again.
   std::optional<ReadStates> TakeStates();
   // The callback for when the request no longer waits for its reader.
-  std::function<void()> on_room;
+  std::function<void()> on_unblocked;
   void Cancel() noexcept { interrupt_->Cancel(); }
   bool done() const;
   // Results of a request that is done.
@@ -105,7 +105,7 @@ class Request {
   // Counts a step whose draft tokens found no memory, so that it ran without them.
   void CountStepShortOfMemory() { ++steps_short_of_memory_; }
   // Whether the request must wait until its events or states are read.
-  bool held_up() const;
+  bool waits_for_reader() const;
 
   // The reason for which the request should end, if there is one.
   std::optional<FinishReason> Expired() const;

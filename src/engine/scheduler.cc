@@ -112,7 +112,8 @@ void Scheduler::Loop() {
 }
 
 bool Scheduler::CanStep() const {
-  return std::ranges::any_of(running_, [](const auto& request) { return !request->held_up(); });
+  return std::ranges::any_of(running_,
+                             [](const auto& request) { return !request->waits_for_reader(); });
 }
 
 bool Scheduler::WaitForWork() {
@@ -399,7 +400,8 @@ void Scheduler::GatherParts() {
   };
   Requests prompts;
   for (const auto& request : Requests(running_)) {
-    if (request->held_up() || !std::ranges::binary_search(running_, request, Older)) continue;
+    if (request->waits_for_reader() || !std::ranges::binary_search(running_, request, Older))
+      continue;
     if (request->reads_prompt()) {
       prompts.push_back(request);
     } else if (left > 0) {

@@ -383,7 +383,7 @@ class StreamRun {
   const std::span<const ArcFile> files_;
   eval::StreamEvalOptions lines_;
   eval::Stream::Options stream_;
-  Comparison comparison_;
+  PolicyComparison comparison_;
   std::map<int64_t, ComparedRow*> rows_;  // by distance
   AnswerFile* answers_ = nullptr;         // while it asks
   size_t kv_ = 0;                         // whose turn it is

@@ -209,7 +209,7 @@ class TaskRun {
   const TasksEvalOptions& options_;
   const Engine& engine_;
   AnswerFile answers_;
-  Comparison comparison_;
+  PolicyComparison comparison_;
   std::vector<Asker> askers_;
   int64_t limit_tokens_ = INT64_MAX;  // a question that one policy cannot read is asked of none
   std::vector<EncodedTask> tasks_;

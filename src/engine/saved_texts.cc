@@ -39,7 +39,7 @@ std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
                                                     std::span<const int32_t> tokens, int64_t known,
                                                     int64_t question_begin, int64_t answer) {
   const auto pieces = folder_.Longest(plan.facts(), tokens);
-  SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
+  ExplainRereading(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
   std::unique_ptr<TextCache> cache;
   int64_t taken = 0;
   if (!pieces.empty() && pieces.back().end > known) {
@@ -127,11 +127,11 @@ void SavedTexts::SaveOne(const Text& text) {
 }
 
 // Tells users why a text that was saved is read again.
-void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
-                              int64_t found) {
+void SavedTexts::ExplainRereading(const TextPlan& plan, std::span<const int32_t> tokens,
+                                  int64_t found) {
   if (2 * found >= std::ssize(tokens)) return;
   const SnapshotFacts mine = plan.facts();
-  const SnapshotFolder::Otherwise other = folder_.LongestOtherwise(mine, tokens);
+  const SnapshotFolder::Otherwise other = folder_.LongestByOtherFacts(mine, tokens);
   if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
   std::string differ;
   const auto add = [&](const std::string& name) {

@@ -137,10 +137,10 @@ std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& 
   return tree_.Find(facts, tokens);
 }
 
-SnapshotFolder::Otherwise SnapshotFolder::LongestOtherwise(const SnapshotFacts& facts,
-                                                           std::span<const int32_t> tokens) {
+SnapshotFolder::Otherwise SnapshotFolder::LongestByOtherFacts(const SnapshotFacts& facts,
+                                                              std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
-  return tree_.FindOtherwise(facts, tokens);
+  return tree_.FindByOtherFacts(facts, tokens);
 }
 
 // Uses are ordered by the file system's clock, not by the process's clock.

@@ -124,8 +124,8 @@ SnapshotTree::FoundIndex SnapshotTree::FindIndex(std::span<const SnapshotPiece> 
   return best;
 }
 
-SnapshotTree::Otherwise SnapshotTree::FindOtherwise(const SnapshotFacts& facts,
-                                                    std::span<const int32_t> tokens) const {
+SnapshotTree::Otherwise SnapshotTree::FindByOtherFacts(const SnapshotFacts& facts,
+                                                       std::span<const int32_t> tokens) const {
   std::set<SnapshotFacts> others;
   for (const auto& [name, entry] : entries) {
     const SnapshotFacts& its = entry.info->facts;

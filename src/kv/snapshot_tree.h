@@ -62,7 +62,7 @@ class SnapshotTree {
     int64_t tokens = 0;
     SnapshotFacts facts;
   };
-  Otherwise FindOtherwise(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
+  Otherwise FindByOtherFacts(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
   // An index with that tag, from the most of a chain's first tokens.
   struct FoundIndex {
     std::string name;  // of the snapshot beside which it lies; empty: no index

@@ -131,7 +131,7 @@ void SavedTexts::ExplainRereading(const TextPlan& plan, std::span<const int32_t>
                                   int64_t found) {
   if (2 * found >= std::ssize(tokens)) return;
   const SnapshotFacts mine = plan.facts();
-  const SnapshotFolder::Otherwise other = folder_.LongestByOtherFacts(mine, tokens);
+  const SnapshotFolder::OtherFactsMatch other = folder_.LongestByOtherFacts(mine, tokens);
   if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
   std::string differ;
   const auto add = [&](const std::string& name) {

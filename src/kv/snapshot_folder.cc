@@ -137,8 +137,8 @@ std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& 
   return tree_.Find(facts, tokens);
 }
 
-SnapshotFolder::Otherwise SnapshotFolder::LongestByOtherFacts(const SnapshotFacts& facts,
-                                                              std::span<const int32_t> tokens) {
+SnapshotFolder::OtherFactsMatch SnapshotFolder::LongestByOtherFacts(
+    const SnapshotFacts& facts, std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
   return tree_.FindByOtherFacts(facts, tokens);
 }

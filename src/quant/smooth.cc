@@ -85,7 +85,7 @@ struct GroupSizes {
 
 std::vector<float> GroupFactors(const SmoothGroup& group, const GroupSizes& sizes, float alpha) {
   std::vector<float> s;
-  if (sizes.weights.empty()) s = LoudnessFactors(sizes.activations, alpha);
+  if (sizes.weights.empty()) s = RmsFactors(sizes.activations, alpha);
   for (size_t i = 0; i < sizes.weights.size(); ++i) {
     s.push_back(SmoothingFactor(sizes.activations[i], sizes.weights[i], alpha));
   }
@@ -128,7 +128,7 @@ float SmoothingFactor(float activation, float weight, float alpha) {
   return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kMinFactor);
 }
 
-std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha) {
+std::vector<float> RmsFactors(std::span<const float> channels, float alpha) {
   double logs = 0;
   int64_t heard = 0;
   for (const float x : channels) {

@@ -65,7 +65,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
   }
   states_.clear();
   const auto logits = exec.workspace.Matrix<float>(heads() * n, heads_->vocab());
-  heads_->Guess(exec, model, states, logits);
+  heads_->ComputeLogits(exec, model, states, logits);
   for (int64_t row = 0; row < logits.rows; ++row) {
     const auto head = static_cast<size_t>(row / n);
     auto& offers = computed_[row % n]->offers[head];

@@ -136,8 +136,8 @@ int64_t DraftHeads::bytes() const {
   return bytes;
 }
 
-void DraftHeads::Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
-                       MatrixView<float> logits) const {
+void DraftHeads::ComputeLogits(const Exec& exec, const LanguageModel& model,
+                               MatrixView<const float> states, MatrixView<float> logits) const {
   const int64_t n = states.rows;
   assert(logits.rows == count() * n && logits.cols == vocab_);
   Workspace::Scope scope(exec.workspace);

@@ -70,8 +70,8 @@ class DraftHeads {
 
   // Computes logits [count * n, vocab] from states [n, hidden], before the final norm: those of the
   // first head for all states, then those of the next one.
-  void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
-             MatrixView<float> logits) const;
+  void ComputeLogits(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
+                     MatrixView<float> logits) const;
 
  private:
   struct Head {

@@ -29,9 +29,9 @@ void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNo
   if (depth > 0 && (chain_.back() != parent || draft_tokens_[at - 1].token != token)) return;
   chain_.push_back(node);
   if (at == draft_tokens_.size()) return;
-  const Guess& guess = draft_tokens_[at];
-  offers.push_back({guess.token, guess.kind});
-  if (guess.other >= 0) offers.push_back({guess.other, guess.other_kind});
+  const DraftToken& draft = draft_tokens_[at];
+  offers.push_back({draft.token, draft.kind});
+  if (draft.other >= 0) offers.push_back({draft.other, draft.other_kind});
 }
 
 void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/) {
@@ -58,11 +58,11 @@ bool PartialDrafts::GiveBack() {
 
 void PartialDrafts::CountHits(std::span<const int32_t> text) {
   auto at = static_cast<size_t>(text_tokens_);
-  for (const Guess& guess : draft_tokens_) {
+  for (const DraftToken& draft : draft_tokens_) {
     if (at >= text.size()) break;
-    const bool hit = text[at++] == guess.token;
+    const bool hit = text[at++] == draft.token;
     all_.Count(hit);
-    rates_[guess.kind].Count(hit);
+    rates_[draft.kind].Count(hit);
     if (!hit) break;
   }
 }
@@ -150,7 +150,7 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     } else {
       index_ms_ = ms;
     }
-    const Guess& last = draft_tokens_.back();
+    const DraftToken& last = draft_tokens_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);
   } while (prospect.pays && std::ssize(draft_tokens_) < prospect.most && GoesOn(prospect, reach));

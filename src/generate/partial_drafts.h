@@ -42,7 +42,7 @@ class PartialDrafts : public DraftSource {
   // Kinds of draft tokens by their lead over the likeliest other token, which is offered, too.
   static constexpr std::array kLeads = {0.5f, 1.5f, 3.0f, 6.0f};
   static constexpr std::array kPriors = {0.4, 0.6, 0.75, 0.9, 0.97, 0.3, 0.2, 0.1, 0.05, 0.02};
-  struct Guess {
+  struct DraftToken {
     int32_t token, kind;
     int32_t other, other_kind;  // -1: there is none
   };
@@ -68,7 +68,7 @@ class PartialDrafts : public DraftSource {
   bool given_back_ = false;
   std::optional<Sequence> draft_;  // the text, and guesses
   int64_t text_tokens_ = 0;        // tokens of the text when the drafts were made
-  std::vector<Guess> draft_tokens_;
+  std::vector<DraftToken> draft_tokens_;
   std::vector<int32_t> chain_;      // nodes of guesses_ in the tree
   int64_t idle_steps_ = 0;          // steps in which no draft token would have paid
   std::optional<double> index_ms_;  // time that making the index took

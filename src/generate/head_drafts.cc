@@ -46,7 +46,7 @@ void OfferLikeliest(std::span<const float> logits, int32_t head, std::vector<Dra
 HeadBatch::HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms)
     : heads_(std::move(heads)), now_ms_(now_ms) {}
 
-void HeadBatch::Add(std::shared_ptr<Guesses> draft_tokens, std::span<const float> state) {
+void HeadBatch::Add(std::shared_ptr<TextOffers> draft_tokens, std::span<const float> state) {
   waiting_.push_back(std::move(draft_tokens));
   states_.insert(states_.end(), state.begin(), state.end());
 }
@@ -76,7 +76,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
 }
 
 HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
-    : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::Guesses>()) {
+    : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::TextOffers>()) {
   draft_tokens_->offers.resize(batch_->heads());
   for (int64_t head = 0; head < batch_->heads(); ++head) {
     for (int32_t i = 0; i < kClasses; ++i) priors_.push_back(0.7 * std::exp2(-i));

@@ -80,7 +80,7 @@ ReplayTimes Times(double ms_of_many) {
   return times;
 }
 
-// Guesses by what the model said are as good as the model.
+// TextOffers by what the model said are as good as the model.
 TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
   class Asks : public DraftSource {
    public:

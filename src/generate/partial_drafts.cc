@@ -39,10 +39,10 @@ void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, i
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
   if (given_back_ || sequence.cache->length() < min_tokens_) return;
-  const Prospect prospect = Predict(sequence, outcome);
-  if (prospect.most < 1 || (!prospect.pays && ++idle_steps_ % kTryAgain != 0)) return;
+  const ChainForecast forecast = Predict(sequence, outcome);
+  if (forecast.most < 1 || (!forecast.pays && ++idle_steps_ % kTryAgain != 0)) return;
   try {
-    Draft(sequence, outcome, prospect);
+    Draft(sequence, outcome, forecast);
   } catch (const Error& error) {
     // A text that is cancelled ends by itself.
     if (error.kind() != ErrorKind::kCancelled) GiveBack();
@@ -67,33 +67,33 @@ void PartialDrafts::CountHits(std::span<const int32_t> text) {
   }
 }
 
-PartialDrafts::Prospect PartialDrafts::Predict(const Sequence& sequence,
-                                               const Outcome& outcome) const {
-  Prospect prospect{.others = outcome.step_rows - outcome.logits.rows,
-                    .most = 0,
-                    .chance = all_.Chance(kAssumed),
-                    .tokens_per_ms = 0,
-                    .pays = false};
-  const double plain_ms = StepMs(prospect, 0);
-  if (plain_ms == 0) return prospect;
+PartialDrafts::ChainForecast PartialDrafts::Predict(const Sequence& sequence,
+                                                    const Outcome& outcome) const {
+  ChainForecast forecast{.others = outcome.step_rows - outcome.logits.rows,
+                         .most = 0,
+                         .chance = all_.Chance(kAssumed),
+                         .tokens_per_ms = 0,
+                         .pays = false};
+  const double plain_ms = StepMs(forecast, 0);
+  if (plain_ms == 0) return forecast;
   const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
   // More rows than twice what was measured are a leap in the dark.
-  const int64_t rows = std::min(StepCosts::kMaxRows, 2 * costs_.Largest()) - prospect.others;
-  prospect.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
-  double tokens = static_cast<double>(prospect.others + 1), reach = 1;
-  prospect.tokens_per_ms = tokens / plain_ms;
-  for (int64_t draft_tokens = 1; draft_tokens <= prospect.most; ++draft_tokens) {
-    tokens += reach *= prospect.chance;
-    const double rate = tokens / StepMs(prospect, draft_tokens);
-    if (rate <= prospect.tokens_per_ms) continue;
-    prospect.tokens_per_ms = rate;
-    prospect.pays = true;
+  const int64_t rows = std::min(StepCosts::kMaxRows, 2 * costs_.Largest()) - forecast.others;
+  forecast.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
+  double tokens = static_cast<double>(forecast.others + 1), reach = 1;
+  forecast.tokens_per_ms = tokens / plain_ms;
+  for (int64_t draft_tokens = 1; draft_tokens <= forecast.most; ++draft_tokens) {
+    tokens += reach *= forecast.chance;
+    const double rate = tokens / StepMs(forecast, draft_tokens);
+    if (rate <= forecast.tokens_per_ms) continue;
+    forecast.tokens_per_ms = rate;
+    forecast.pays = true;
   }
-  return prospect;
+  return forecast;
 }
 
-double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) const {
-  const double step_ms = costs_.Ms(prospect.others + 1 + draft_tokens);
+double PartialDrafts::StepMs(const ChainForecast& forecast, int64_t draft_tokens) const {
+  const double step_ms = costs_.Ms(forecast.others + 1 + draft_tokens);
   if (draft_tokens == 0) return step_ms;
   const auto& [first, other] = draft_costs_;
   return step_ms + first.Ms(1) + static_cast<double>(draft_tokens - 1) * other.Ms(1);
@@ -101,13 +101,13 @@ double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) con
 
 // Whether some more of them, behind those that come true with the chance `reach`, make more tokens
 // than their time is worth.
-bool PartialDrafts::GoesOn(const Prospect& prospect, double reach) const {
+bool PartialDrafts::GoesOn(const ChainForecast& forecast, double reach) const {
   const int64_t made = std::ssize(draft_tokens_);
   double tokens = 0;
-  for (int64_t draft_tokens = made + 1; draft_tokens <= prospect.most; ++draft_tokens) {
-    tokens += reach *= prospect.chance;
-    const double ms = StepMs(prospect, draft_tokens) - StepMs(prospect, made);
-    if (tokens > prospect.tokens_per_ms * ms) return true;
+  for (int64_t draft_tokens = made + 1; draft_tokens <= forecast.most; ++draft_tokens) {
+    tokens += reach *= forecast.chance;
+    const double ms = StepMs(forecast, draft_tokens) - StepMs(forecast, made);
+    if (tokens > forecast.tokens_per_ms * ms) return true;
   }
   return false;
 }
@@ -128,7 +128,7 @@ void PartialDrafts::GoOnAs(const Sequence& sequence) {
 }
 
 void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
-                          const Prospect& prospect) {
+                          const ChainForecast& forecast) {
   GoOnAs(sequence);
   const LanguageModel& model = *outcome.model;
   Exec exec = *outcome.exec;
@@ -153,7 +153,7 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     const DraftToken& last = draft_tokens_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);
-  } while (prospect.pays && std::ssize(draft_tokens_) < prospect.most && GoesOn(prospect, reach));
+  } while (forecast.pays && std::ssize(draft_tokens_) < forecast.most && GoesOn(forecast, reach));
 }
 
 void PartialDrafts::Add(int32_t token, std::span<const float> logits) {

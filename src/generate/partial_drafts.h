@@ -47,7 +47,7 @@ class PartialDrafts : public DraftSource {
     int32_t other, other_kind;  // -1: there is none
   };
   // The expected value of chains for a step that has so many rows of other texts.
-  struct Prospect {
+  struct ChainForecast {
     int64_t others, most;
     double chance;         // of a draft token behind right ones
     double tokens_per_ms;  // of the best length
@@ -55,21 +55,21 @@ class PartialDrafts : public DraftSource {
   };
 
   void CountHits(std::span<const int32_t> text);
-  Prospect Predict(const Sequence& sequence, const Outcome& outcome) const;
-  double StepMs(const Prospect& prospect, int64_t draft_tokens) const;
-  bool GoesOn(const Prospect& prospect, double reach) const;
+  ChainForecast Predict(const Sequence& sequence, const Outcome& outcome) const;
+  double StepMs(const ChainForecast& forecast, int64_t draft_tokens) const;
+  bool GoesOn(const ChainForecast& forecast, double reach) const;
   void GoOnAs(const Sequence& sequence);
-  void Draft(const Sequence& sequence, const Outcome& outcome, const Prospect& prospect);
+  void Draft(const Sequence& sequence, const Outcome& outcome, const ChainForecast& forecast);
   void Add(int32_t token, std::span<const float> logits);
 
   std::unique_ptr<AttentionPolicy> policy_;
   int64_t min_tokens_;
   NowMs now_ms_;
   bool given_back_ = false;
-  std::optional<Sequence> draft_;  // the text, and guesses
+  std::optional<Sequence> draft_;  // the text, and draft tokens
   int64_t text_tokens_ = 0;        // tokens of the text when the drafts were made
   std::vector<DraftToken> draft_tokens_;
-  std::vector<int32_t> chain_;      // nodes of guesses_ in the tree
+  std::vector<int32_t> chain_;      // nodes of draft_tokens_ in the tree
   int64_t idle_steps_ = 0;          // steps in which no draft token would have paid
   std::optional<double> index_ms_;  // time that making the index took
 

@@ -14,7 +14,7 @@ using ApiCompletionsTest = ApiTest;
 
 TEST_F(ApiCompletionsTest, TextsHaveTheAnswerOfTheEngine) {
   const Tokens prompt = Prompt(1, 100);
-  const auto expected = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  const auto expected = TheEngine().NewSession({}).Generate(prompt, GreedyWithLogprobs(8));
   const auto reply =
       Post("/v1/completions", {{"prompt", prompt}, {"logprobs", 0}, {"return_token_ids", true}});
   ASSERT_EQ(reply->status(), 200) << reply->body();
@@ -108,7 +108,7 @@ TEST_F(ApiCompletionsTest, PromptsOfAList) {
 // How likely a prompt is: what its tokens would have had as an output.
 TEST_F(ApiCompletionsTest, EchoGivesPromptLogProbabilities) {
   const Tokens prompt = Prompt(1, 40);
-  const auto written = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  const auto written = TheEngine().NewSession({}).Generate(prompt, GreedyWithLogprobs(8));
   Tokens whole = prompt;
   whole.insert(whole.end(), written.tokens.begin(), written.tokens.end());
   Json body{{"prompt", {whole, prompt}}, {"echo", true}, {"logprobs", 1}, {"max_tokens", 1}};

@@ -56,7 +56,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
     body["seed"] = 5;
     // Letters alone, so that each place is the beginning of a character.
     for (int id = 0; id < 512 && !body.contains("response_format"); ++id) {
-      const std::string text = TheEngine().Detokenize({{id}});
+      const std::string text = TinyEngine().Detokenize({{id}});
       if (text.find("\xef\xbf\xbd") != text.npos) body["logit_bias"][std::to_string(id)] = -100;
     }
     const Texts whole = TextsOf(body, false);
@@ -75,7 +75,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
           ++stopped;
         }
       }
-      inside += TheEngine().Tokenize(stop).size() > 1;
+      inside += TinyEngine().Tokenize(stop).size() > 1;
     }
   }
   EXPECT_GT(stopped, 100);
@@ -85,7 +85,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
 // Bytes that are no text: what clients get is text, and the log-probabilities have the bytes.
 TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
   // ED A0 80 would be a surrogate; its bytes come from characters that there are.
-  const auto bytes_of = [](const char* text) { return TheEngine().Tokenize(text, false); };
+  const auto bytes_of = [](const char* text) { return TinyEngine().Tokenize(text, false); };
   const Tokens ed = bytes_of("\xed\x9f\xbf"), a0 = bytes_of("\xc2\xa0"), x80 = bytes_of("\xc2\x80");
   ASSERT_EQ(ed.size(), 3u);
   ASSERT_EQ(a0.size(), 2u);

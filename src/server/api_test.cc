@@ -25,7 +25,7 @@ TEST_F(ApiTest, ReportsHealth) {
   EXPECT_EQ(Ask("GET", "/health")->json(), Json({{"status", "ok"}}));
   const Json models = Ask("GET", "/v1/models")->json();
   EXPECT_EQ(models["data"][0]["id"], "tiny");
-  EXPECT_EQ(models["data"][0]["meta"]["n_vocab"], TheEngine().vocab_size());
+  EXPECT_EQ(models["data"][0]["meta"]["n_vocab"], TinyEngine().vocab_size());
   api_->Drain();
   EXPECT_EQ(Ask("GET", "/health")->status(), 503);
   EXPECT_EQ(Post("/v1/completions", kLong)->headers().count("Retry-After"), 1u);
@@ -72,9 +72,9 @@ TEST_F(ApiTest, PropsDescribeTheModel) {
   EXPECT_EQ(props["model_info"]["family"], "llama");
   EXPECT_EQ(props["model_info"]["n_params"], 7);
   EXPECT_EQ(props["model_info"]["stored_as"], (Json{"Q4_K", "F32"}));
-  EXPECT_EQ(props["model_info"]["size"], TheEngine().weight_bytes());
+  EXPECT_EQ(props["model_info"]["size"], TinyEngine().weight_bytes());
   EXPECT_EQ(props["model"], "tiny");
-  EXPECT_EQ(props["n_ctx"], TheEngine().NewSession({}).limit_tokens());
+  EXPECT_EQ(props["n_ctx"], TinyEngine().NewSession({}).limit_tokens());
   EXPECT_EQ(props["total_slots"], 3);
   EXPECT_EQ(props["kv"]["choices"], (Json{"dense", "sinks:4+60"}));
   EXPECT_EQ(props["default_generation_settings"]["temperature"], 0);
@@ -158,9 +158,9 @@ TEST(HistogramTest, CountsUpToEveryBound) {
 TEST_F(ApiTest, TokensAndTexts) {
   const std::string text = "Once upon a time";
   const Json tokens = Post("/tokenize", {{"content", text}})->json()["tokens"];
-  EXPECT_EQ(tokens, Json(TheEngine().Tokenize(text, false)));
+  EXPECT_EQ(tokens, Json(TinyEngine().Tokenize(text, false)));
   EXPECT_EQ(Post("/tokenize", {{"content", text}, {"add_special", true}})->json()["tokens"],
-            Json(TheEngine().Tokenize(text, true)));
+            Json(TinyEngine().Tokenize(text, true)));
   EXPECT_EQ(Post("/detokenize", {{"tokens", tokens}})->json()["content"], text);
 }
 

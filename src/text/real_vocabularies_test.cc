@@ -71,9 +71,10 @@ TEST_P(RealVocabulary, RELEASE_GivesTheIdsOfItsTokenizerJson) {
   if (!std::filesystem::exists(file)) {
     GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";
   }
-  Vocabulary vocabulary = TakeApart(ParseJson(ReadFile(file), file.string()),
-                                    real.pre_tokenizer.empty() ? VocabularyKind::kSentencePieceBpe
-                                                               : VocabularyKind::kByteLevelBpe);
+  Vocabulary vocabulary =
+      VocabularyOfTokenizerJson(ParseJson(ReadFile(file), file.string()),
+                                real.pre_tokenizer.empty() ? VocabularyKind::kSentencePieceBpe
+                                                           : VocabularyKind::kByteLevelBpe);
   const auto original = ParseTokenizer(ReadFile(file), file.string());
   vocabulary.pre_tokenizer = real.pre_tokenizer;
   vocabulary.space_prefix = real.space_prefix;

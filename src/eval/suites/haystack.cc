@@ -92,7 +92,7 @@ Piece Haystack::First(const Piece& piece) const {
 namespace {
 
 // What of a sample is the same however much hay there is.
-struct Burial {
+struct HiddenNeedles {
   PromptEnds ends;
   std::vector<Piece> needles;
   const std::vector<double>& depths;  // [needles]
@@ -120,29 +120,29 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t free_tokens) {
 }
 
 // Sets the spans of the needles, too.
-std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial& burial,
+std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const HiddenNeedles& hidden,
                            const Fit& fit, std::vector<TokenSpan>& spans) {
   PromptBuilder builder(pieces);
-  builder.Append(burial.ends.first);
+  builder.Append(hidden.ends.first);
   bool begins = true;
   const auto append = [&](const Piece& piece) {
     const int64_t begin = builder.Append(std::exchange(begins, false) ? hay.First(piece) : piece);
     return TokenSpan{begin, builder.size()};
   };
   spans.clear();
-  const auto append_needle = [&] { spans.push_back(append(burial.needles[spans.size()])); };
+  const auto append_needle = [&] { spans.push_back(append(hidden.needles[spans.size()])); };
   int64_t passed = 0;
   for (int64_t i = 0; i < fit.pieces; ++i) {
     const Piece& piece = *hay.At(i);
     passed += piece.size();
     const auto share = 100 * static_cast<double>(passed) / static_cast<double>(fit.tokens);
-    while (spans.size() < burial.needles.size() && share > burial.depths[spans.size()]) {
+    while (spans.size() < hidden.needles.size() && share > hidden.depths[spans.size()]) {
       append_needle();
     }
     append(piece);
   }
-  while (spans.size() < burial.needles.size()) append_needle();
-  builder.Append(burial.ends.last);
+  while (spans.size() < hidden.needles.size()) append_needle();
+  builder.Append(hidden.ends.last);
   return builder.Take();
 }
 
@@ -150,15 +150,15 @@ std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial
 
 void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
             int64_t length_tokens, Sample& sample) {
-  Burial burial{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
-  int64_t taken = burial.ends.tokens + parts.max_new_tokens;
+  HiddenNeedles hidden{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
+  int64_t taken = hidden.ends.tokens + parts.max_new_tokens;
   for (const std::string& needle : parts.needles) {
-    burial.needles.push_back(hay.Inside(needle));
-    taken += burial.needles.back().size();
+    hidden.needles.push_back(hay.Inside(needle));
+    taken += hidden.needles.back().size();
   }
   sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t free_tokens) {
     const Fit fit = PiecesThatFit(hay, length_tokens, free_tokens);
-    return Build(pieces, hay, burial, fit, sample.needles);
+    return Build(pieces, hay, hidden, fit, sample.needles);
   });
 }
 

@@ -372,14 +372,14 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     FinishWithRanks(exec_, *ranks, geometry_.shape, texts.subspan(begin, end - begin),
                     input.sink_logits, out);
   }
-  TurnValuesBack(out);
+  RotateValuesBack(out);
 }
 
 // Turns sums of values H v back into sums of v. H is its own inverse.
-void AttentionStep::TurnValuesBack(MatrixView<float> out) const {
+void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
   const int64_t dim = geometry_.shape.value_dim();
   for (const Run& run : runs_.first(run_count_)) {
-    if (!run.cache->layout().turned_values()) continue;
+    if (!run.cache->layout().rotated_values()) continue;
     exec_.ParallelRows(run.rows.rows, out.cols, [&](int64_t i, int) {
       float* const row = out.Row(run.rows.RowAt(run.rows.position + i));
       for (int64_t at = 0; at < out.cols; at += dim) exec_.kernels.hadamard(dim, row + at);

@@ -95,7 +95,7 @@ float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layou
 float PlaceIntegerValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
                         float* turned, int64_t slot, std::byte* values) {
   const int64_t head_dim = layout.head_dim;
-  if (layout.turned_values()) {
+  if (layout.rotated_values()) {
     std::array<uint8_t, kernels::kMaxHeadDim> codes;
     std::copy_n(v, head_dim, turned);
     kernels.hadamard(head_dim, turned);

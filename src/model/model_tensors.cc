@@ -210,7 +210,7 @@ LayerTensors Resolver::Layer(int64_t index) {
   } else {
     layer.qkv = Qkv(index);
   }
-  if (spec_.qk_norm == QkNorm::kTurnedHeads) {
+  if (spec_.qk_norm == QkNorm::kRotatedHeads) {
     if (RotationOf(spec_, index).rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
     layer.k_norm = layer.q_norm;
   } else if (spec_.qk_norm != QkNorm::kNone) {

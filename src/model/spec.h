@@ -41,7 +41,7 @@ enum class QkNorm {
   kAllHeads,  // those of all heads
   // Numbers of a head, without a gain, in the layers in which positions rotate it. In Llama 4 the
   // norm comes after the rotation, which keeps lengths.
-  kTurnedHeads,
+  kRotatedHeads,
 };
 
 // The extra term of attention's softmax, beside the keys.

@@ -43,7 +43,7 @@ void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
     config.Refuse("use_qk_norm", "false, as rope_scaling sharpens attention",
                   ErrorKind::kUnsupported);
   }
-  spec.qk_norm = QkNorm::kTurnedHeads;
+  spec.qk_norm = QkNorm::kRotatedHeads;
 }
 
 void ReadExperts(const HfConfig& config, DecoderSpec& spec) {

@@ -13,7 +13,7 @@ namespace {
 
 // Numbers of kSize bytes, kDepth of them side by side.
 template <int64_t kSize, int64_t kDepth>
-struct KeyTurner {
+struct KeyTransposer {
   static constexpr int64_t kSixteen = 16;             // bytes
   static constexpr int64_t kDims = kSixteen / kSize;  // that are turned at once
   static constexpr int64_t kRows = kDims / kDepth;    // of the keys
@@ -100,28 +100,28 @@ struct KeyTurner {
 };
 
 template <DType kType>
-GODWIT_INLINE void TurnKeys(const ValuesOfKeysArgs& args) {
+GODWIT_INLINE void TransposeKeys(const ValuesOfKeysArgs& args) {
   constexpr int64_t kSize = SizeOf(kType), kDepth = KvDepth(kType);
-  using Turner = KeyTurner<kSize, kDepth>;
-  static_assert(Turner::kRows == 4 || Turner::kRows == 8);
+  using Transposer = KeyTransposer<kSize, kDepth>;
+  static_assert(Transposer::kRows == 4 || Transposer::kRows == 8);
   const int64_t dim = args.head_dim - args.first;
-  Turner{.keys = static_cast<const char*>(args.k) + args.first / kDepth * Turner::kRowBytes,
-         .values = static_cast<char*>(args.v),
-         .rows = (dim + kDepth - 1) / kDepth,
-         .width = (dim + kLaneFloats - 1) / kLaneFloats * kLaneFloats}
+  Transposer{.keys = static_cast<const char*>(args.k) + args.first / kDepth * Transposer::kRowBytes,
+             .values = static_cast<char*>(args.v),
+             .rows = (dim + kDepth - 1) / kDepth,
+             .width = (dim + kLaneFloats - 1) / kLaneFloats * kLaneFloats}
       .Run();
 }
 
 void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept {
   switch (args.dtype) {
     case DType::kF16:
-      return TurnKeys<DType::kF16>(args);
+      return TransposeKeys<DType::kF16>(args);
     case DType::kBF16:
-      return TurnKeys<DType::kBF16>(args);
+      return TransposeKeys<DType::kBF16>(args);
     case DType::kI8:
-      return TurnKeys<DType::kI8>(args);
+      return TransposeKeys<DType::kI8>(args);
     default:
-      return TurnKeys<DType::kF32>(args);
+      return TransposeKeys<DType::kF32>(args);
   }
 }
 

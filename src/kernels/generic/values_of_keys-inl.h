@@ -6,7 +6,7 @@
 // many others as a product adds up.
 #pragma once
 
-#include "kernels/generic/turn_words-inl.h"
+#include "kernels/generic/transpose_words-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -48,7 +48,7 @@ struct KeyTransposer {
   GODWIT_INLINE void Turn(int64_t token, int64_t d) const {
     const int64_t row = d / kDepth;
     if constexpr (kSize == 4) {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       Put(token, 4, d, x.a);
       Put(token + 1, 4, d, x.b);
       Put(token + 2, 4, d, x.c);
@@ -60,11 +60,11 @@ struct KeyTransposer {
       const FourVecs odd = {Row(row + 1, token), Row(row + 3, token), Row(row + 5, token),
                             Row(row + 7, token)};
       const FourVecs low =
-          TurnWords({InterleaveLow<2>(even.a, odd.a), InterleaveLow<2>(even.b, odd.b),
-                     InterleaveLow<2>(even.c, odd.c), InterleaveLow<2>(even.d, odd.d)});
+          TransposeWords({InterleaveLow<2>(even.a, odd.a), InterleaveLow<2>(even.b, odd.b),
+                          InterleaveLow<2>(even.c, odd.c), InterleaveLow<2>(even.d, odd.d)});
       const FourVecs high =
-          TurnWords({InterleaveHigh<2>(even.a, odd.a), InterleaveHigh<2>(even.b, odd.b),
-                     InterleaveHigh<2>(even.c, odd.c), InterleaveHigh<2>(even.d, odd.d)});
+          TransposeWords({InterleaveHigh<2>(even.a, odd.a), InterleaveHigh<2>(even.b, odd.b),
+                          InterleaveHigh<2>(even.c, odd.c), InterleaveHigh<2>(even.d, odd.d)});
       Put(token, 8, d, low.a);
       Put(token + 1, 8, d, low.b);
       Put(token + 2, 8, d, low.c);
@@ -74,13 +74,13 @@ struct KeyTransposer {
       Put(token + 6, 8, d, high.c);
       Put(token + 7, 8, d, high.d);
     } else if constexpr (kDepth == 2) {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       Put(token, 4, d, InterleaveLow<2>(x.a, x.b));
       Put(token, 4, d + 4, InterleaveHigh<2>(x.a, x.b));
       Put(token + 2, 4, d, InterleaveLow<2>(x.c, x.d));
       Put(token + 2, 4, d + 4, InterleaveHigh<2>(x.c, x.d));
     } else {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       const Vec ac_low = InterleaveLow<1>(x.a, x.c), bd_low = InterleaveLow<1>(x.b, x.d);
       const Vec ac_high = InterleaveHigh<1>(x.a, x.c), bd_high = InterleaveHigh<1>(x.b, x.d);
       Put(token, 4, d, InterleaveLow<1>(ac_low, bd_low));

@@ -118,8 +118,8 @@ class Request {
   // Makes the request wait, with nothing cached.
   void Pause();
   // Goes on from `cache`, which holds a beginning of the text: at most all but its last token, and
-  // no more than TextPlan::ReadAlike allows. disk_tokens: the tokens of it that came from saved
-  // texts.
+  // no more than TextPlan::ReusableTokens allows. disk_tokens: the tokens of it that came from
+  // saved texts.
   void GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
   // Drops the cached text, which turned out to be of no use, and reads it again.
   void ReadAgain();

@@ -55,7 +55,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->RestartPoint(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                plan_->ReadAlike(request.question_begin(), question_begin_)}),
+                plan_->ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);

@@ -81,7 +81,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
                         const TextCache& cache, int64_t question_begin, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;
     const int64_t most = std::min({std::ssize(mine) - 1, std::ssize(theirs),
-                                   plan.ReadAlike(request.question_begin(), question_begin)});
+                                   plan.ReusableTokens(request.question_begin(), question_begin)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());

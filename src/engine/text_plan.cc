@@ -124,7 +124,7 @@ int64_t TextPlan::SetQuestion(int64_t tokens, int64_t query_tokens) const {
   return policy_->separates_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
-int64_t TextPlan::ReadAlike(int64_t question_begin, int64_t other) const {
+int64_t TextPlan::ReusableTokens(int64_t question_begin, int64_t other) const {
   if (question_begin == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
   return std::max<int64_t>(0,

@@ -42,7 +42,8 @@ class TextPlan {
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
 
-  // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
+  // Whether a text of one plan may go on from the cache of the other, as far as they are
+  // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
   // The facts on which the keys and values of its texts depend besides the tokens, and the plan's
@@ -58,7 +59,7 @@ class TextPlan {
   int64_t SetQuestion(int64_t tokens, int64_t query_tokens) const;
   // The number of first tokens for which two texts that begin alike got equal keys and values, on
   // the same ranks. They are asked about from question_begin and from `other` on.
-  int64_t ReadAlike(int64_t question_begin, int64_t other) const;
+  int64_t ReusableTokens(int64_t question_begin, int64_t other) const;
 
   // The number of first tokens whose keys and values do not depend on the question, in a text that
   // is asked about from question_begin on.

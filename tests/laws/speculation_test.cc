@@ -9,9 +9,9 @@
 #include "generate/speculative.h"
 #include "generate/suffix_drafts.h"
 #include "tests/drive_strategy.h"
-#include "tests/foreseen_drafts.h"
 #include "tests/model_runner.h"
 #include "tests/on_isas.h"
+#include "tests/scripted_drafts.h"
 #include "train/train_heads.h"
 
 namespace godwit::speculation_test {
@@ -108,7 +108,7 @@ class Speculation : public TestOnIsas<Case> {
   }
   Sources Foreseen(const std::vector<int32_t>& plain, double right) const {
     Sources sources;
-    sources.push_back(std::make_unique<ForeseenDrafts>(vocab(), plain, right));
+    sources.push_back(std::make_unique<ScriptedDrafts>(vocab(), plain, right));
     return sources;
   }
 

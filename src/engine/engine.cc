@@ -327,8 +327,8 @@ bool Engine::RemoveSaved(const std::string& id) const {
   return impl_->saved != nullptr && impl_->saved->folder().Remove(id) > 0;
 }
 
-bool Engine::LetGo(const std::string& name) const {
-  impl_->scheduler->LetGo(name);
+bool Engine::StopKeeping(const std::string& name) const {
+  impl_->scheduler->StopKeeping(name);
   return impl_->saved != nullptr && impl_->saved->folder().Unpin(name);
 }
 

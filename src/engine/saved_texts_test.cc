@@ -500,8 +500,8 @@ TEST_F(SavedTextsTest, TextsAreKeptByName) {
   };
   no_text({}, "a-film");
   no_text({.kv_type = "int8"}, "the-book");
-  EXPECT_TRUE(engine.LetGo("the-book"));
-  EXPECT_FALSE(engine.LetGo("the-book"));
+  EXPECT_TRUE(engine.StopKeeping("the-book"));
+  EXPECT_FALSE(engine.StopKeeping("the-book"));
   no_text({}, "the-book");
   for (const SavedText& text : engine.ListSaved()) engine.RemoveSaved(text.id);
   EXPECT_THAT(engine.ListSaved(), IsEmpty());
@@ -532,7 +532,7 @@ TEST_F(SavedTextsTest, KeptTextStaysInMemory) {
   for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), GreedyWithLogprobs(5), {}).Wait();
   EXPECT_EQ(engine.Submit(Prompt(0, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 299);
   EXPECT_EQ(engine.Submit(Prompt(1, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 0);
-  engine.LetGo("system");
+  engine.StopKeeping("system");
   for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), GreedyWithLogprobs(5), {}).Wait();
   EXPECT_EQ(engine.Submit(Prompt(0, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 0);
 }

@@ -82,9 +82,9 @@ void Scheduler::Leave(ReadText text) {
   changed_.notify_all();
 }
 
-void Scheduler::LetGo(const std::string& name) {
+void Scheduler::StopKeeping(const std::string& name) {
   Interrupt nobody;
-  RunAlone(nobody, [&](const Exec&) { parked_.LetGo(name); });
+  RunAlone(nobody, [&](const Exec&) { parked_.StopKeeping(name); });
 }
 
 void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work) {

@@ -57,7 +57,7 @@ class Scheduler {
   // Takes a text that a session has read, so that other requests can go on from it.
   void Leave(ReadText text);
   // Stops keeping a text in memory under that name: it may go when its memory is needed.
-  void LetGo(const std::string& name);
+  void StopKeeping(const std::string& name);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.

@@ -27,7 +27,7 @@ double CostOf(const ReadText& text) {
 
 void ParkedTexts::Park(ReadText text) {
   constexpr size_t kMost = 64;  // each request looks through all of them
-  LetGo(text.keep_as);
+  StopKeeping(text.keep_as);
   std::erase_if(texts_, [&](const ReadText& other) {
     return other.keep_as.empty() && BeginsWith(text, other);
   });
@@ -60,7 +60,7 @@ bool ParkedTexts::Drop(int64_t bytes) {
   return true;
 }
 
-void ParkedTexts::LetGo(std::string_view name) {
+void ParkedTexts::StopKeeping(std::string_view name) {
   for (ReadText& text : texts_) {
     if (text.keep_as == name) text.keep_as.clear();
   }

@@ -9,7 +9,7 @@ namespace godwit {
 KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
               const KvLayout& layout, int64_t length) {
   const ops::KvRange forgotten =
-      policy.Forgotten(std::max<int64_t>(0, length - TextCache::kTokensToGoBack));
+      policy.Forgotten(std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens));
   const int64_t dropped =
       std::max<int64_t>(0, forgotten.end / kernels::kTileTokens - PagesFor(forgotten.begin));
   int64_t seen = 0;

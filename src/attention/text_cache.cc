@@ -138,7 +138,7 @@ void TextCache::Append(int64_t tokens) {
     tokens = policy_->ring()->RoundAround(length()).end - length();
   }
   cache_.Append(tokens);
-  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));
+  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kMaxRollbackTokens)));
   SkipOthers();
 }
 

@@ -162,7 +162,8 @@ std::string TextPlan::label() const {
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees. A step takes pages before it gives others back.
   if (limit_tokens() != INT64_MAX) return tokens;
-  return std::min(tokens, policy_->max_kept_tokens() + TextCache::kTokensToGoBack + chunk_tokens_);
+  return std::min(tokens,
+                  policy_->max_kept_tokens() + TextCache::kMaxRollbackTokens + chunk_tokens_);
 }
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {

@@ -169,7 +169,7 @@ TEST_P(SinksPolicyTest, GoesBackAsFarAsItsPagesReachAfterwards) {
     ASSERT_EQ(result, reference) << "back by " << back;
     ++back;
   }
-  EXPECT_EQ(back, TextCache::kTokensToGoBack + (kFrom - window) % 64 + 1)
+  EXPECT_EQ(back, TextCache::kMaxRollbackTokens + (kFrom - window) % 64 + 1)
       << "until the window would reach into a page that went";
 }
 

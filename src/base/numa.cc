@@ -83,7 +83,7 @@ std::vector<NumaNode> NumaNodes(const std::vector<int>& cpus, const std::string&
 
 std::vector<NumaNode> NumaNodes() { return NumaNodes(AllowedCpus(), "/sys/devices/system/node"); }
 
-std::vector<int> DealOut(const std::vector<NumaNode>& nodes, int threads) {
+std::vector<int> AssignCpus(const std::vector<NumaNode>& nodes, int threads) {
   std::vector<int> order;
   size_t longest = 0;
   for (const NumaNode& node : nodes) longest = std::max(longest, node.cpus.size());
@@ -108,7 +108,7 @@ std::vector<int> PlaceThreads(Numa numa, int threads, std::string* report) {
                  ? fmt::format("memory is dealt out to {} nodes", nodes.size())
                  : std::string("the system refuses to deal out memory to its nodes");
   }
-  std::vector<int> cpus = DealOut(nodes, threads);
+  std::vector<int> cpus = AssignCpus(nodes, threads);
   *report = fmt::format("threads are pinned to CPUs {}; {}", fmt::join(cpus, ", "), memory);
   return cpus;
 }

@@ -346,7 +346,7 @@ class HttpClient::Impl {
         throw HttpError(
             ErrorKind::kIo,
             fmt::format("{} sent nothing for {}", HostAndPort(origin), Seconds(options_.idle_time)),
-            /*may_pass=*/true);
+            /*is_transient=*/true);
       }
       Curl().multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr);
     }
@@ -365,7 +365,7 @@ class HttpClient::Impl {
     const char* known = error_text_[0] != 0 ? error_text_.data() : Curl().easy_strerror(code);
     const std::string reason = Printable(known);
     std::string message = fmt::format("{}: {}", host, reason);
-    bool may_pass = true;
+    bool is_transient = true;
     switch (code) {
       case CURLE_COULDNT_RESOLVE_HOST:
       case CURLE_COULDNT_RESOLVE_PROXY:
@@ -394,15 +394,15 @@ class HttpClient::Impl {
       case CURLE_SSL_CACERT_BADFILE:
       case CURLE_SSL_ISSUER_ERROR:
         message = fmt::format("the certificate of {} is not to be trusted: {}", host, reason);
-        may_pass = false;
+        is_transient = false;
         break;
       case CURLE_UNSUPPORTED_PROTOCOL:
       case CURLE_WEIRD_SERVER_REPLY:
         Throw(ErrorKind::kFormat, "{}: the answer is not HTTP: {}", host, reason);
       default:
-        may_pass = false;
+        is_transient = false;
     }
-    throw HttpError(ErrorKind::kIo, message, may_pass);
+    throw HttpError(ErrorKind::kIo, message, is_transient);
   }
 
   // Of the last system call that failed.

@@ -79,14 +79,14 @@ struct HttpClientOptions {
 // HttpError: no response, or only its beginning.
 class HttpError : public Error {
  public:
-  HttpError(ErrorKind kind, const std::string& message, bool may_pass)
-      : Error(kind, message), may_pass_(may_pass) {}
+  HttpError(ErrorKind kind, const std::string& message, bool is_transient)
+      : Error(kind, message), is_transient_(is_transient) {}
 
   // Whether the same request may succeed a little later: a lost connection, but no bad certificate.
-  bool may_pass() const { return may_pass_; }
+  bool is_transient() const { return is_transient_; }
 
  private:
-  bool may_pass_;
+  bool is_transient_;
 };
 
 // HttpClient: not thread-safe.

@@ -186,7 +186,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
       client.Send(Get(url));
     } catch (const HttpError& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_TRUE(error.may_pass());
+      EXPECT_TRUE(error.is_transient());
       return std::string(error.what());
     }
     return std::string("no error");
@@ -224,7 +224,7 @@ TEST(HttpClientTest, SilenceEndsByTimeAndByCancel) {
     patient_client.Send(Get(server.Url("/")));
     ADD_FAILURE() << "no error";
   } catch (const HttpError& error) {
-    EXPECT_TRUE(error.may_pass());
+    EXPECT_TRUE(error.is_transient());
     EXPECT_TRUE(Has(error.what(), "sent nothing for 0.02 s")) << error.what();
   }
   CancelToken cancel;

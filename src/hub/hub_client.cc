@@ -60,7 +60,7 @@ bool BeginsAt(const HttpResponse& response, int64_t at, int64_t size) {
   return Number(text.substr(0, dash)) == at && (all == "*" || Number(all) == size);
 }
 
-bool MayPass(int status) { return status == 408 || status == 429 || status >= 500; }
+bool IsTransient(int status) { return status == 408 || status == 429 || status >= 500; }
 
 std::string StatusOf(const HttpResponse& response) {
   const std::string* said = HubHeader(response, "X-Error-Message");
@@ -199,7 +199,7 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
     throw HttpError(
         ErrorKind::kIo,
         fmt::format("{}: {} of {} bytes came", Quote(file.name), partial.size(), file.bytes),
-        /*may_pass=*/true);
+        /*is_transient=*/true);
   }
 }
 
@@ -216,7 +216,7 @@ void HubClient::Retrying(int max_tries, const std::function<void()>& work,
         tries = 1;
         pause = options_.first_pause;
       }
-      if (!error.may_pass() || tries == max_tries) throw;
+      if (!error.is_transient() || tries == max_tries) throw;
       why = error.what();
     }
     if (options_.say) {
@@ -244,7 +244,8 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
   const std::string status = StatusOf(response);
   // Of those who store for the hub, by a URL that is signed for some time.
   if (code == nullptr && OriginOf(response.url) != OriginOf(options_.endpoint)) {
-    throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status), /*may_pass=*/true);
+    throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status),
+                    /*is_transient=*/true);
   }
   if (response.status == 404 && (is("RevisionNotFound") || is("EntryNotFound"))) {
     Throw(ErrorKind::kIo, "{} has no {} ({})", repository, of, status);
@@ -271,7 +272,7 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
                     page);
   }
   const std::string message = fmt::format("{}: {}", repository, status);
-  throw HttpError(ErrorKind::kIo, message, MayPass(response.status));
+  throw HttpError(ErrorKind::kIo, message, IsTransient(response.status));
 }
 
 }  // namespace godwit::hub

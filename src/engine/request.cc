@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/next_look.h"
-#include "engine/held_to_schema.h"
 #include "engine/rank_strategy.h"
+#include "engine/schema_constraint.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
@@ -127,7 +127,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
 
 void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher, const Tokenizer& tokenizer) {
   sequence_.restrict_to = [begin = static_cast<size_t>(prompt_tokens_),
-                           held = std::make_shared<HeldToSchema>(
+                           held = std::make_shared<SchemaConstraint>(
                                std::move(matcher), options_.thought, tokenizer, eos_)](
                               std::span<const int32_t> tokens, std::span<float> logits) {
     held->Restrict(tokens.subspan(begin), logits);

@@ -43,8 +43,8 @@ class SavedTextsTest : public testing::Test {
                       const SessionOptions& session = {}) {
     return AnswerOf(Engine(kTiny, {.threads = 1}).NewSession(session).Generate(prompt, options));
   }
-  GenerateResult Again(const Tokens& prompt, const GenerateOptions& options,
-                       const SessionOptions& session = {}) {
+  GenerateResult GenerateInNewEngine(const Tokens& prompt, const GenerateOptions& options,
+                                     const SessionOptions& session = {}) {
     return NewEngine().NewSession(session).Generate(prompt, options);
   }
   std::vector<fs::path> Files(const char* extension = ".kv") const {
@@ -76,22 +76,22 @@ Tokens Join(Tokens a, const Tokens& b) {
 TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
   const Tokens prompt = Prompt(1, 300);
   const Answer alone = Alone(prompt, GreedyWithLogprobs(20));
-  const auto first = Again(prompt, GreedyWithLogprobs(20));
+  const auto first = GenerateInNewEngine(prompt, GreedyWithLogprobs(20));
   EXPECT_EQ(AnswerOf(first), alone);
   EXPECT_EQ(first.cached_tokens, 0);
-  const auto second = Again(prompt, GreedyWithLogprobs(20));
+  const auto second = GenerateInNewEngine(prompt, GreedyWithLogprobs(20));
   EXPECT_EQ(AnswerOf(second), alone);
   EXPECT_EQ(second.cached_tokens, 256);
   EXPECT_EQ(second.disk_tokens, 256);
   EXPECT_EQ(second.read_tokens, 44);
   // Prompts with another question after the same context, and with the first answer.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 200}, Prompt(7, 60));
-  const auto third = Again(other, GreedyWithLogprobs(20));
+  const auto third = GenerateInNewEngine(other, GreedyWithLogprobs(20));
   EXPECT_EQ(AnswerOf(third), Alone(other, GreedyWithLogprobs(20)));
   EXPECT_EQ(third.disk_tokens, 192);
   Tokens longer = Join(prompt, first.tokens);
   longer.resize(320 + 1);
-  EXPECT_EQ(Again(longer, GreedyWithLogprobs(5)).disk_tokens, 256)
+  EXPECT_EQ(GenerateInNewEngine(longer, GreedyWithLogprobs(5)).disk_tokens, 256)
       << "the answer ended within a tile";
   EXPECT_THAT(notices_, IsEmpty());
 }
@@ -133,13 +133,14 @@ TEST_P(EverySession, GoesOnWithTheSameBits) {
   const Tokens prompt = Prompt(2, 300);
   const auto& [name, session, query_tokens, disk_tokens] = GetParam();
   const Answer alone = Alone(prompt, GreedyWithLogprobs(40, query_tokens), session);
-  EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(40, query_tokens), session)), alone);
-  const auto again = Again(prompt, GreedyWithLogprobs(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(40, query_tokens), session)),
+            alone);
+  const auto again = GenerateInNewEngine(prompt, GreedyWithLogprobs(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(again), alone);
   EXPECT_EQ(again.disk_tokens, disk_tokens);
   // Another prompt parts earlier and has another question.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 170));
-  const auto parted = Again(other, GreedyWithLogprobs(40, query_tokens), session);
+  const auto parted = GenerateInNewEngine(other, GreedyWithLogprobs(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(parted), Alone(other, GreedyWithLogprobs(40, query_tokens), session));
   EXPECT_THAT(notices_, IsEmpty());
 }
@@ -155,19 +156,19 @@ TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
     const Answer alone = Alone(prompt, GreedyWithLogprobs(20, 40), session);
     fs::remove_all(temp_.path() / "cache");
     const auto indexes = [&] { return Files(".index"); };
-    EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     ASSERT_EQ(indexes().size(), 1u);
     const auto written = fs::last_write_time(indexes()[0]);
-    EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_EQ(fs::last_write_time(indexes()[0]), written) << "it is not written again";
     EXPECT_THAT(notices_, IsEmpty());
 
     FlipBit(indexes()[0], static_cast<int64_t>(fs::file_size(indexes()[0])) / 2);
-    EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_THAT(notices_, ElementsAre(HasSubstr("has another checksum")));
     notices_.clear();
     EXPECT_EQ(indexes().size(), 1u) << "made anew";
-    EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_THAT(notices_, IsEmpty());
   }
 }
@@ -207,19 +208,19 @@ TEST_F(SavedTextsTest, LatentAttentionSavesKeysAlone) {
 TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
   const Tokens prompt = Prompt(3, 300);
   const SessionOptions blocks{.kv = "blocks:initial=64,local_windows_len=64,second_block_count=1"};
-  Again(prompt, GreedyWithLogprobs(5));
-  const auto result = Again(prompt, GreedyWithLogprobs(20, 40), blocks);
+  GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
+  const auto result = GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), blocks);
   EXPECT_EQ(result.disk_tokens, 256);
   EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(20, 40), blocks));
 }
 
 TEST_F(SavedTextsTest, TextOfOtherOptionsIsReadAgain) {
   const Tokens prompt = Prompt(4, 300);
-  Again(prompt, GreedyWithLogprobs(5));
+  GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
   const SessionOptions others[] = {
       {.kv = "sinks:4+600"}, {.prefill = "window:600"}, {.kv_type = "int8"}, {.owner = "somebody"}};
   for (const SessionOptions& other : others) {
-    EXPECT_EQ(Again(prompt, GreedyWithLogprobs(5), other).disk_tokens, 0)
+    EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), other).disk_tokens, 0)
         << other.kv << other.kv_type;
   }
   // Notices tell the owner why a text is read again.
@@ -228,9 +229,13 @@ TEST_F(SavedTextsTest, TextOfOtherOptionsIsReadAgain) {
                                     HasSubstr("read by dense, not window:600"),
                                     HasSubstr("kv type BF16, not I8 (rotated), attention none, "
                                               "not int8")));
-  EXPECT_EQ(Again(prompt, GreedyWithLogprobs(5), {.owner = "somebody"}).disk_tokens, 256);
-  EXPECT_EQ(Again(prompt, GreedyWithLogprobs(5), {.owner = "somebody else"}).disk_tokens, 0);
-  EXPECT_EQ(Again(prompt, GreedyWithLogprobs(5), {.context_tokens = 400}).disk_tokens, 256);
+  EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.owner = "somebody"}).disk_tokens,
+            256);
+  EXPECT_EQ(
+      GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.owner = "somebody else"}).disk_tokens,
+      0);
+  EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.context_tokens = 400}).disk_tokens,
+            256);
   const Engine scalar = NewEngine({.isa = "scalar"});
   EXPECT_EQ(scalar.NewSession({}).Generate(prompt, GreedyWithLogprobs(5)).disk_tokens, 0);
 }
@@ -309,7 +314,8 @@ TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
       EXPECT_GE(result.cached_tokens, round > 0 ? 149 : 0) << round;
     }
   }
-  EXPECT_EQ(AnswerOf(Again(branches[1], GreedyWithLogprobs(10))), alone[1]) << "a later process";
+  EXPECT_EQ(AnswerOf(GenerateInNewEngine(branches[1], GreedyWithLogprobs(10))), alone[1])
+      << "a later process";
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -344,7 +350,7 @@ TEST_F(SavedTextsTest, CancelledPromptIsSavedAsFarAsItWasRead) {
     };
     EXPECT_EQ(session.Generate(prompt, options).finish_reason, FinishReason::kCancelled);
   }
-  const auto result = Again(prompt, GreedyWithLogprobs(5));
+  const auto result = GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
   EXPECT_GE(result.disk_tokens, 192);
   EXPECT_LT(result.disk_tokens, 400);
   EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(5)));
@@ -356,7 +362,7 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
   const Tokens prompt = Prompt(8, 200);
   const Answer alone = Alone(prompt, GreedyWithLogprobs(5));
   for (int step = 0; step < 40; ++step) {
-    Again(prompt, GreedyWithLogprobs(5));
+    GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
     const auto files = Files();
     ASSERT_FALSE(files.empty());
     const fs::path& file = files[static_cast<size_t>(step) % files.size()];
@@ -370,7 +376,7 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
     const SnapshotFolder before(temp_.path() / "cache", 1 << 30);
     const size_t wrong = const_cast<SnapshotFolder&>(before).Verify().size();
     notices_.clear();
-    EXPECT_EQ(AnswerOf(Again(prompt, GreedyWithLogprobs(5))), alone) << step;
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(5))), alone) << step;
     if (wrong > 0) {
       EXPECT_EQ(notices_.size(), 1u) << step;
     }
@@ -385,7 +391,7 @@ TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
   const Answer alone = Alone(prompt, GreedyWithLogprobs(5)),
                other_alone = Alone(other, GreedyWithLogprobs(5));
   for (int step = 0; step < 12; ++step) {
-    Again(prompt, GreedyWithLogprobs(5));
+    GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
     const auto files = Files();
     const fs::path& file = files[static_cast<size_t>(step) % files.size()];
     FlipBit(file, static_cast<int64_t>(fs::file_size(file)) * step / 12);
@@ -401,7 +407,7 @@ TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
 
 TEST_F(SavedTextsTest, RequestsThatMeetDamageTogetherAllReadAgain) {
   const Tokens context = Prompt(9, 256);
-  Again(context, GreedyWithLogprobs(1));
+  GenerateInNewEngine(context, GreedyWithLogprobs(1));
   for (const fs::path& file : Files()) {
     FlipBit(file, static_cast<int64_t>(fs::file_size(file)) - 5000);
   }
@@ -449,7 +455,7 @@ TEST_F(SavedTextsTest, FreeTheirMemoryForRequests) {
 TEST_F(SavedTextsTest, TheAnswerIsSavedForTheNextTurn) {
   Tokens text = Prompt(2, 100);
   for (int turn = 0; turn < 4; ++turn) {
-    const auto result = Again(text, GreedyWithLogprobs(70));
+    const auto result = GenerateInNewEngine(text, GreedyWithLogprobs(70));
     EXPECT_EQ(AnswerOf(result), Alone(text, GreedyWithLogprobs(70))) << turn;
     EXPECT_EQ(result.disk_tokens, turn == 0 ? 0 : (std::ssize(text) - 4) / 64 * 64) << turn;
     text = Join(Join(text, result.tokens), {5, 6, 7});

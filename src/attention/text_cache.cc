@@ -45,9 +45,9 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
   return fork;
 }
 
-void TextCache::GoOnAs(const TextCache& text) {
+void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
-  policy_->Truncate(cache_.GoOnAs(text.cache_));
+  policy_->Truncate(cache_.ContinueAs(text.cache_));
   Append(0);
 }
 

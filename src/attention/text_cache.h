@@ -69,7 +69,7 @@ class TextCache {
   // Makes a fork forget the tokens that it read itself and go on as `text`, which has dropped
   // nothing. Data that its policy derived from common tokens stays, so that the time is
   // proportional to the others.
-  void GoOnAs(const TextCache& text);
+  void ContinueAs(const TextCache& text);
 
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }

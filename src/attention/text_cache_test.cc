@@ -93,7 +93,7 @@ TEST(TextCacheTest, TruncatedForkContinuesLikeItsText) {
     const auto view = cache->Fork(policy());
     for (const int64_t end : {701, 705, 769, 832, 1000, 1001, 1100}) {
       ReadText(*cache, text, end, 40);
-      view->GoOnAs(*cache);
+      view->ContinueAs(*cache);
       EXPECT_EQ(view->length(), end);
       EXPECT_EQ(view->policy().bytes() > 0, spec.starts_with("blocks") && end > 701);
       const auto fresh = cache->Fork(policy());

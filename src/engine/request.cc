@@ -94,7 +94,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
                 .sampler = Sampler(options.sampler, vocab),
                 .id = options.sequence},
       output_(tokenizer, prompt, options.stop, options.spelled_out, &interrupt_->token()) {
-  GoOnFrom(plan_->NewText());
+  ContinueFrom(plan_->NewText());
   if (tokenizer != nullptr && !options.thought.end.empty()) {
     thought_.emplace(options.thought, *tokenizer, &interrupt_->token());
   }
@@ -209,11 +209,11 @@ void Request::Pause() {
 }
 
 void Request::WaitOn() {
-  if (shares()) GoOnFrom(plan_->NewText());
+  if (shares()) ContinueFrom(plan_->NewText());
   state_.store(State::kWaiting);
 }
 
-void Request::GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
+void Request::ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
   cache->SetQuestion(question_begin_, prompt_tokens_);
   sequence_.cache = std::move(cache);
   disk_tokens_ = disk_tokens;
@@ -221,7 +221,7 @@ void Request::GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
 
 void Request::ReadAgain() {
   GiveBackDrafts();
-  GoOnFrom(plan_->NewText());
+  ContinueFrom(plan_->NewText());
 }
 
 bool Request::IsToBeSaved(int64_t tokens, double ms) {

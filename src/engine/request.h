@@ -53,9 +53,9 @@ struct ReadStates {
 
 class Request {
  public:
-  // Makes a request with nothing cached (GoOnFrom). eos: ids that end a text. drafted: the strategy
-  // for GenerateOptions::draft; null: no draft tokens. Throws Error(kInput) for options that make
-  // no sense.
+  // Makes a request with nothing cached (ContinueFrom). eos: ids that end a text. drafted: the
+  // strategy for GenerateOptions::draft; null: no draft tokens. Throws Error(kInput) for options
+  // that make no sense.
   Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
           const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
           int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind,
@@ -120,7 +120,7 @@ class Request {
   // Goes on from `cache`, which holds a beginning of the text: at most all but its last token, and
   // no more than TextPlan::ReusableTokens allows. disk_tokens: the tokens of it that came from
   // saved texts.
-  void GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
+  void ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
   // Drops the cached text, which turned out to be of no use, and reads it again.
   void ReadAgain();
   // Whether the text read since the last save is to be saved now: after so many tokens, so long a

@@ -231,7 +231,7 @@ bool Scheduler::TakesFromOthers(const Request& request) const {
 // Goes on from another text in memory, or from a saved text if that is longer.
 void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix) {
   if (prefix.from != nullptr) {
-    request->GoOnFrom(prefix.Take());
+    request->ContinueFrom(prefix.Take());
     parked_.Use(prefix.from);
   }
   if (saved_ == nullptr || !TakesFromOthers(*request)) return;
@@ -243,7 +243,7 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
                                    request->prompt_tokens());
       if (cache == nullptr) return;
       const int64_t tokens = cache->length();
-      return request->GoOnFrom(std::move(cache), tokens);
+      return request->ContinueFrom(std::move(cache), tokens);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kMemory) throw;
     }
@@ -297,7 +297,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
       SharedPrefix prefix;
       if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
-        request->GoOnFrom(prefix.Take());
+        request->ContinueFrom(prefix.Take());
       }
     }
   } catch (...) {

@@ -132,7 +132,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
                                            RequestKind::kOfSession);
   // The last token is always read again, because its logits begin the output.
-  request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
+  request->ContinueFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
     if (event.progress && options.on_progress) options.on_progress(*event.progress);
     if (!event.text.empty() && options.on_text) options.on_text(event.text);
@@ -156,7 +156,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   const auto request = engine_->NewRequest(
       plan_, text, {.max_tokens = 0, .query_tokens = std::ssize(tokens) - first}, interrupt_,
       RequestKind::kStates);
-  request->GoOnFrom(TakePrefix(*request, first + added));
+  request->ContinueFrom(TakePrefix(*request, first + added));
 
   // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
   constexpr int64_t kBlock = 64;

@@ -91,7 +91,7 @@ void HeadDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode>
                 draft_tokens_->offers[head].end());
 }
 
-void HeadDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
+void HeadDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
   batch_->Add(draft_tokens_, outcome.hidden.RowSpan(row));
   draft_tokens_->length = sequence.tokens.size();
 }

@@ -48,7 +48,7 @@ class HeadDrafts : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override;
-  void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   double EndStep(const LanguageModel& model, const Exec& exec) override;
 
  private:

@@ -34,7 +34,8 @@ void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNo
   if (draft.other >= 0) offers.push_back({draft.other, draft.other_kind});
 }
 
-void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/) {
+void PartialDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome,
+                                 int64_t /*row*/) {
   CountHits(sequence.tokens);
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
@@ -112,14 +113,14 @@ bool PartialDrafts::GoesOn(const ChainForecast& forecast, double reach) const {
   return false;
 }
 
-void PartialDrafts::GoOnAs(const Sequence& sequence) {
+void PartialDrafts::ContinueAs(const Sequence& sequence) {
   if (!draft_) {
     draft_.emplace(Sequence{.tokens = sequence.tokens,
                             .cache = sequence.cache->Fork(policy_->Fork()),
                             .sampler = sequence.sampler,
                             .id = sequence.id});
   } else {
-    draft_->cache->GoOnAs(*sequence.cache);
+    draft_->cache->ContinueAs(*sequence.cache);
     draft_->tokens.resize(text_tokens_);
     draft_->tokens.insert(draft_->tokens.end(), sequence.tokens.begin() + text_tokens_,
                           sequence.tokens.end());
@@ -129,7 +130,7 @@ void PartialDrafts::GoOnAs(const Sequence& sequence) {
 
 void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
                           const ChainForecast& forecast) {
-  GoOnAs(sequence);
+  ContinueAs(sequence);
   const LanguageModel& model = *outcome.model;
   Exec exec = *outcome.exec;
   exec.cancel = outcome.cancel;

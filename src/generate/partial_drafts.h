@@ -34,7 +34,7 @@ class PartialDrafts : public DraftSource {
              std::vector<DraftOffer>& offers) override;
   // Makes the next chain, of the length with the most tokens for the time that it and the step
   // take. A failure ends this chain and those after it, and nothing else.
-  void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   double once_ms() const override { return index_ms_.value_or(0); }
   bool GiveBack() override;
 
@@ -58,7 +58,7 @@ class PartialDrafts : public DraftSource {
   ChainForecast Predict(const Sequence& sequence, const Outcome& outcome) const;
   double StepMs(const ChainForecast& forecast, int64_t draft_tokens) const;
   bool GoesOn(const ChainForecast& forecast, double reach) const;
-  void GoOnAs(const Sequence& sequence);
+  void ContinueAs(const Sequence& sequence);
   void Draft(const Sequence& sequence, const Outcome& outcome, const ChainForecast& forecast);
   void Add(int32_t token, std::span<const float> logits);
 

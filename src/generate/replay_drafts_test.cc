@@ -94,7 +94,7 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
     void Learn(int32_t token, std::span<const float> logits) override {
       EXPECT_EQ(logits[Next(token)], 0);
     }
-    void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override {
+    void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override {
       length_ = sequence.tokens.size();
       EXPECT_EQ(outcome.hidden.Row(row)[0], static_cast<float>(sequence.tokens.back()));
     }

@@ -92,7 +92,7 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
     CountDraftedSteps();
   }
   if (!PlainStepIsDue()) {
-    AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
+    AskAll([&](DraftSource& drafts) { drafts.ContinueFrom(sequence, outcome, row); });
   }
   return std::span<const int32_t>(sequence.tokens).last(tokens);
 }

@@ -158,7 +158,7 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
    public:
     using ScriptedDrafts::ScriptedDrafts;
     int64_t asked = 0;
-    void GoOnFrom(const Sequence&, const Outcome& outcome, int64_t row) override {
+    void ContinueFrom(const Sequence&, const Outcome& outcome, int64_t row) override {
       EXPECT_LT(row, outcome.hidden.rows);
       now += 0.5;  // a step takes 1
       ++asked;
@@ -191,7 +191,7 @@ TEST_F(SpeculativeTest, DearerOfTwoEqualSourcesRests) {
    public:
     using ScriptedDrafts::ScriptedDrafts;
     int64_t asked = 0;
-    void GoOnFrom(const Sequence&, const Outcome&, int64_t) override {
+    void ContinueFrom(const Sequence&, const Outcome&, int64_t) override {
       now += 0.2;
       ++asked;
     }

@@ -189,7 +189,7 @@ KvCache KvCache::Fork() const {
   return fork;
 }
 
-int64_t KvCache::GoOnAs(const KvCache& other) {
+int64_t KvCache::ContinueAs(const KvCache& other) {
   assert(pool_ == other.pool_ && other.dropped_.begin == other.dropped_.end);
   int64_t same = std::min(PagesFor(length_), PagesFor(other.length_));
   while (same * kTileTokens > dropped_.end && PageOf(0, same - 1) != other.PageOf(0, same - 1)) {

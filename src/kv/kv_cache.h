@@ -42,7 +42,7 @@ class KvCache {
   // Goes on as another cache of its text, which has gone on since and has dropped nothing. Shares
   // the pages of that cache that this one does not have yet. Returns the position up to which it
   // had them.
-  int64_t GoOnAs(const KvCache& other);
+  int64_t ContinueAs(const KvCache& other);
 
   int64_t length() const { return length_; }
   // Positions of which nothing is left, in whole tiles.

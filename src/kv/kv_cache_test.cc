@@ -214,7 +214,7 @@ TEST(KvCacheTest, TruncatedForkContinuesLikeItsOriginal) {
         KvCache fork = text.Fork();
         if (astray > 0) Read(fork, 1, astray);
         if (more > 0) Read(text, 0, more);
-        const int64_t had = fork.GoOnAs(text);
+        const int64_t had = fork.ContinueAs(text);
         EXPECT_LE(had, first);
         EXPECT_GE(had, first - first % kTileTokens);
         EXPECT_EQ(fork.length(), first + more);

@@ -158,7 +158,7 @@ class Session::Impl {
   // one that on_event threw. In any case the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
   // Leaves the text that the request has read to others, if texts are to be remembered.
-  void LeaveToOthers(const Request& request);
+  void ShareText(const Request& request);
 
   std::shared_ptr<const Engine::Impl> engine_;
   std::shared_ptr<const TextPlan> plan_;

@@ -80,11 +80,11 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   question_begin_ = request->question_begin();
-  if (request->kind() == RequestKind::kOfSession) LeaveToOthers(*request);
+  if (request->kind() == RequestKind::kOfSession) ShareText(*request);
   if (error) std::rethrow_exception(error);
 }
 
-void Session::Impl::LeaveToOthers(const Request& request) {
+void Session::Impl::ShareText(const Request& request) {
   if (engine_->saved == nullptr || cache_->length() == 0) return;
   const std::string& keep_as = request.options().keep_as;
   engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);

@@ -163,7 +163,7 @@ void KvPool::Release(std::span<const PageId> ids) noexcept {
     assert(References(id) > 0);
     if (--References(id) > 0) continue;
     if (SlabOf(id).snapshot != nullptr) {
-      GiveUp(id / pages_per_slab_);
+      FreeSlab(id / pages_per_slab_);
     } else {
       FreeSlot(id);
       --in_use_;
@@ -188,7 +188,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
 }
 
 // Gives up a page of a snapshot's slab. The slab goes with its last page.
-void KvPool::GiveUp(size_t index) noexcept {
+void KvPool::FreeSlab(size_t index) noexcept {
   Slab& slab = slabs_[index];
   --restored_;
   if (std::ranges::any_of(slab.references, [](uint32_t count) { return count > 0; })) return;

@@ -99,7 +99,7 @@ class KvPool {
   void FreeSlot(PageId id) noexcept;
   size_t AddSlab();
   size_t SlabWithout();
-  void GiveUp(size_t index) noexcept;
+  void FreeSlab(size_t index) noexcept;
   Slab& SlabOf(PageId id) { return slabs_[id / pages_per_slab_]; }
   int64_t slab_bytes() const { return int64_t{pages_per_slab_} * layout_.page_bytes(); }
   std::vector<KvFile::Page*> FilePagesOf(std::span<const PageId> ids) const;

@@ -12,7 +12,7 @@ namespace godwit {
 namespace {
 
 // Reads the events of a request to the last. False: it failed, and all ranks know.
-bool GoThrough(const Communicator& ranks, Request& request) {
+bool RunToEnd(const Communicator& ranks, Request& request) {
   try {
     while (!request.Next(std::nullopt)->done) request.TakeStates();
     return true;
@@ -50,7 +50,7 @@ void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_
                                       std::move(told->tokens), told->generate,
                                       std::make_shared<Interrupt>(), told->kind);
       scheduler->Submit(request);
-      const bool ended_well = GoThrough(*ranks, *request);
+      const bool ended_well = RunToEnd(*ranks, *request);
       if (ended_well && on_result) on_result(request->TakeResult());
     }
   });

@@ -181,7 +181,7 @@ void Scheduler::Admit() {
     if (std::ssize(running_) >= step_tokens_) return;
     if (request->plan().ranks() != nullptr) return AdmitWithRanks(request);
     SharedPrefix prefix;
-    if (TakesFromOthers(*request)) {
+    if (ReusesOtherTexts(*request)) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (prefix.from != nullptr && !prefix.ready) continue;
     }
@@ -224,7 +224,7 @@ Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
 }
 
 // A session does not share texts, unless texts are saved.
-bool Scheduler::TakesFromOthers(const Request& request) const {
+bool Scheduler::ReusesOtherTexts(const Request& request) const {
   return request.shares() || (saved_ != nullptr && request.kind() == RequestKind::kOfSession);
 }
 
@@ -234,7 +234,7 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
     request->ContinueFrom(prefix.Take());
     parked_.Use(prefix.from);
   }
-  if (saved_ == nullptr || !TakesFromOthers(*request)) return;
+  if (saved_ == nullptr || !ReusesOtherTexts(*request)) return;
   while (true) {
     try {
       const Sequence& text = request->sequence();
@@ -463,7 +463,7 @@ void Scheduler::Compute(std::span<const Part> parts) {
     Request& request = *parts[i].request;
     if (request.Take(participants_[i])) {
       Retire(parts[i].request);
-    } else if (saved_ != nullptr && TakesFromOthers(request) &&
+    } else if (saved_ != nullptr && ReusesOtherTexts(request) &&
                request.IsToBeSaved(saved_->save_tokens(), SavedTexts::kSaveMs)) {
       Save(request, /*done=*/false);
     }

@@ -102,7 +102,7 @@ class Scheduler {
   bool ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens);
   bool ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
   MemoryInUse MemoryInUseFor(const Request& request) const;
-  bool TakesFromOthers(const Request& request) const;
+  bool ReusesOtherTexts(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
   bool GiveMemory(const Request& request, int64_t tokens);

@@ -62,7 +62,7 @@ std::vector<fs::path> Places(const ModelFolder& model, std::optional<DType> stor
 }
 
 // Whoever can write beside a model can write into it, too; elsewhere only this user is believed.
-bool IsToBeBelieved(const fs::path& place, const PackedOptions& options) {
+bool IsTrusted(const fs::path& place, const PackedOptions& options) {
   return options.folder.empty() || place.parent_path() != options.folder || IsOwnFile(place);
 }
 
@@ -112,7 +112,7 @@ bool EndsLoading(const Error& error) {
   return error.kind() == ErrorKind::kMemory || error.kind() == ErrorKind::kCancelled;
 }
 
-fs::path PlaceForNew(const ModelFolder& model, std::optional<DType> storage,
+fs::path NewCopyPath(const ModelFolder& model, std::optional<DType> storage,
                      const PackedOptions& options) {
   const std::vector<fs::path> places = Places(model, storage, options);
   const fs::path& best = places.front();
@@ -145,13 +145,13 @@ void RequireDiskSpace(const fs::path& place, int64_t bytes) {
 
 fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& hooks,
                    std::optional<DType> storage, const PackedOptions& options) {
-  const fs::path place = PlaceForNew(model, storage, options);
+  const fs::path place = NewCopyPath(model, storage, options);
   RefuseOther(place);
   // The model is opened again behind this moment: what is read is what was looked at.
   PackedInfo info{.godwit = GODWIT_VERSION,
                   .weights = WeightsName(storage),
                   .config_checksum = ConfigChecksum(model),
-                  .sources = StampSourcesForGood(model)};
+                  .sources = StampSettledSources(model)};
   const std::vector<PackedSource> stamps = info.sources;
   const ModelFolder opened(model.path());
   RequireDiskSpace(place, LoadedBytes(opened.tensors(), storage));
@@ -192,7 +192,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
   std::string problem;  // of the best place that has one
   for (const fs::path& place : Places(model, storage, options)) {
     if (!options.use && !options.make) break;
-    if (!IsToBeBelieved(place, options) || (!IsListed(place) && (!named || options.make))) continue;
+    if (!IsTrusted(place, options) || (!IsListed(place) && (!named || options.make))) continue;
     try {
       Begin(hooks, "mapping the packed copy");
       return Load(place, model, pool, hooks, storage);

@@ -80,7 +80,7 @@ std::vector<PackedSource> StampSources(const ModelFolder& model) {
   return sources;
 }
 
-std::vector<PackedSource> StampSourcesForGood(const ModelFolder& model) {
+std::vector<PackedSource> StampSettledSources(const ModelFolder& model) {
   std::this_thread::sleep_for(kTick);
   return StampSources(model);
 }

@@ -88,7 +88,7 @@ class MpiRanks : public Communicator {
     }
     missed_.assign(size, 0);
     beats_.assign(size, MPI_REQUEST_NULL);
-    thread_ = std::thread([this] { Beat(); });
+    thread_ = std::thread([this] { SendHeartbeats(); });
   }
 
   ~MpiRanks() override {
@@ -189,7 +189,7 @@ class MpiRanks : public Communicator {
 
   // On a thread of its own. Silence counts in beats of this process: one that was stopped itself
   // does not take the others for lost.
-  void Beat() {
+  void SendHeartbeats() {
     std::unique_lock lock(mutex_);
     while (!closing_ && !gone_) {
       for (int other = 0; other < size_; ++other) {

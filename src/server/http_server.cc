@@ -207,19 +207,19 @@ class HttpServer::Impl {
       return Head(status, content_type, headers, connection_->keeps_alive()) + allow_lines_;
     }
     template <typename Action>
-    void Hand(Action action) {
+    void PostAction(Action action) {
       asio::post(server_.context_, [connection = connection_,
                                     action = std::move(action)]() mutable { action(*connection); });
     }
     void Put(std::string text) {
       connection_->Count(text.size());
-      Hand([text = std::move(text)](Connection& connection) mutable {
+      PostAction([text = std::move(text)](Connection& connection) mutable {
         connection.Put(std::move(text));
       });
     }
     void Finish() {
       ended_ = true;
-      Hand([](Connection& connection) { connection.Finish(); });
+      PostAction([](Connection& connection) { connection.Finish(); });
     }
 
     Impl& server_;
@@ -410,12 +410,12 @@ class HttpServer::Impl {
                                   request.allowed_origin ? AllowLines(request.origin) : "");
       stream_.expires_never();
       WatchForEnd();
-      if (request.allowed_origin && request.method == "OPTIONS") return Promise(*reply);
+      if (request.allowed_origin && request.method == "OPTIONS") return AnswerPreflight(*reply);
       server_.handler_(std::move(request), std::move(reply));
     }
 
     // A browser asks beforehand what a page may ask.
-    static void Promise(HttpReply& reply) {
+    static void AnswerPreflight(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
           {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
           {"Access-Control-Allow-Headers",

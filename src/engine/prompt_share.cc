@@ -53,7 +53,7 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
   return affordable < static_cast<double>(known) ? static_cast<int64_t>(affordable) : known;
 }
 
-void PromptShare::Took(double ms, int64_t prompt_rows) {
+void PromptShare::RecordStep(double ms, int64_t prompt_rows) {
   if (slowdown_ == 0 || writers_ == 0) return;
   ++steps_;
   if (prompt_rows == 0) {

@@ -25,7 +25,7 @@ class PromptShare {
   int64_t Rows(int64_t writers, int64_t most);
 
   // Records that the step of the last Rows took so long, with so many rows of prompts.
-  void Took(double ms, int64_t prompt_rows);
+  void RecordStep(double ms, int64_t prompt_rows);
 
  private:
   // Whether the writers are others than those whose step was measured.

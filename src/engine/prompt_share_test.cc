@@ -28,7 +28,7 @@ Shares Take(PromptShare& share, const Machine& machine, int steps, int64_t write
   for (int i = 0; i < steps; ++i) {
     const int64_t rows = share.Rows(writers, 511);
     const double ms = machine.step_ms(rows);
-    share.Took(ms, rows);
+    share.RecordStep(ms, rows);
     shares.mean_ms += ms / steps;
     shares.longest_ms = std::max(shares.longest_ms, ms);
     shares.rows += rows;
@@ -96,8 +96,8 @@ TEST(PromptShare, AnInterruptedStepIsNotHeldAgainstPrompts) {
   PromptShare share(2);
   const Machine machine{[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }};
   Take(share, machine, 50);
-  while (share.Rows(1, 511) == 0) share.Took(10, 0);
-  share.Took(1e6, 16);
+  while (share.Rows(1, 511) == 0) share.RecordStep(10, 0);
+  share.RecordStep(1e6, 16);
   EXPECT_GT(Take(share, machine, 60).rows, 100);
 }
 
@@ -105,7 +105,7 @@ TEST(PromptShare, MeasuresAgainWhenMoreTextsDecode) {
   PromptShare share(2);
   Take(share, {[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }}, 50);
   EXPECT_EQ(share.Rows(5, 511), 0);
-  share.Took(40, 0);
+  share.RecordStep(40, 0);
   const Shares shares =
       Take(share, {[](int64_t rows) { return 40 + 0.5 * static_cast<double>(rows); }}, 100,
            /*writers=*/5);
@@ -117,7 +117,7 @@ TEST(PromptShare, EndOfAPromptMayBeSmallerThanAShare) {
   PromptShare share(2);
   Take(share, {[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }}, 50);
   int steps = 0;
-  while (share.Rows(1, 3) == 0 && ++steps < 40) share.Took(10, 0);
+  while (share.Rows(1, 3) == 0 && ++steps < 40) share.RecordStep(10, 0);
   EXPECT_LT(steps, 40);
   EXPECT_LE(share.Rows(1, 3), 3);
 }

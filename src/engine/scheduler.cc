@@ -437,7 +437,7 @@ void Scheduler::Step() {
     try {
       const double begin_ms = now_ms_();
       Compute(parts_);
-      prompt_share_.Took(now_ms_() - begin_ms, prompt_rows_);
+      prompt_share_.RecordStep(now_ms_() - begin_ms, prompt_rows_);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
       no_memory = caught.kind() == ErrorKind::kMemory;

@@ -8,7 +8,7 @@
 
 namespace godwit {
 
-ErrorData ToldByRankZero(const Communicator& ranks) {
+ErrorData ReportedByRankZero(const Communicator& ranks) {
   return {.code = ranks.rank() == 0 ? ErrorCode::kOther : ErrorCode::kOtherRank};
 }
 
@@ -29,7 +29,7 @@ void Agree(Communicator& ranks, std::span<const Fact> facts, const CancelToken* 
   for (size_t fact = 0; fact < facts.size(); ++fact) {
     for (int rank = 1; rank < ranks.size(); ++rank) {
       if (value(rank, fact) == value(0, fact)) continue;
-      ThrowWith(ToldByRankZero(ranks), ErrorKind::kInput,
+      ThrowWith(ReportedByRankZero(ranks), ErrorKind::kInput,
                 "the ranks differ in {}: {} has {}, and {} has {}", facts[fact].name,
                 ranks.NameOf(0), value(0, fact), ranks.NameOf(rank), value(rank, fact));
     }

@@ -71,7 +71,7 @@ RanksMemory CompareMemory(Communicator& ranks, const KvBudget& budget, std::stri
   if (first == all.end()) return memory;
   const std::string_view text(first->lack.data(), first->lack.size());
   memory.lack.emplace(ErrorKind::kMemory, std::string(text.substr(0, text.find('\0'))),
-                      ToldByRankZero(ranks));
+                      ReportedByRankZero(ranks));
   return memory;
 }
 

@@ -160,7 +160,7 @@ size_t DraftTree::CheapestSourceOf(int64_t row) const {
   const Growth& growth = growth_[rows_[row]];
   const auto claims = std::span(growth.claims).first(growth.claim_count);
   const auto cheapest = std::ranges::min_element(
-      claims, {}, [&](const Claim& claim) { return sources_[claim.source].worth.ms_a_step(); });
+      claims, {}, [&](const Claim& claim) { return sources_[claim.source].worth.ms_per_step(); });
   return static_cast<size_t>(cheapest->source);
 }
 

@@ -129,8 +129,8 @@ class SuiteRun {
   }
 
   PolicyComparison Ask() {
-    AnswerFile answers(options_.output, HowAsked(options_), {"task", "length", "depth", "index"},
-                       {{"score", 0}});
+    AnswerFile answers(options_.output, SettingsText(options_),
+                       {"task", "length", "depth", "index"}, {{"score", 0}});
     for (const std::string& kv : options_.kvs) CheckFits(kv);
     for (const eval::SamplePlace& place : places_) total_tokens_ += place.length_tokens;
     total_tokens_ *= std::ssize(options_.kvs) * std::ssize(makers_);
@@ -245,7 +245,7 @@ int EvalSuite(std::string_view verb, const std::string& summary,
   }
   console::WriteJson({{"model", options.model.folder},
                       {"suite", verb},
-                      {"how", HowAsked(options)},
+                      {"how", SettingsText(options)},
                       {"seed", options.seed},
                       {"samples", options.samples},
                       {"cells", comparison.Json()}});

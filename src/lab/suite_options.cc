@@ -217,8 +217,8 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
   return options;
 }
 
-std::string HowAsked(const SuiteOptions& options) {
-  return HowAsked(static_cast<const ComparedOptions&>(options)) +
+std::string SettingsText(const SuiteOptions& options) {
+  return SettingsText(static_cast<const ComparedOptions&>(options)) +
          (options.chat ? ", as a chat" : "");
 }
 

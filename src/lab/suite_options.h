@@ -32,6 +32,6 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
                                std::span<const std::string> arguments);
 
 // The settings, in words, that PolicyComparison and AnswerFile show.
-std::string HowAsked(const SuiteOptions& options);
+std::string SettingsText(const SuiteOptions& options);
 
 }  // namespace godwit::lab

@@ -49,8 +49,8 @@ class BlocksPolicy : public AttentionPolicy {
   void SetQuestion(int64_t position, int64_t answer) override {
     preselection_.SetQuestion(position, answer);
     question_begin_ = position;
-    index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
-    estimate_.HoldOnly(here_);
+    index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
+    estimate_.LimitToBlocks(here_);
   }
   bool derived_from_keys_alone() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }

@@ -237,7 +237,7 @@ void KvCache::Reserve(int64_t tokens) {
   const int64_t needed = Slot((end - 1) / kTileTokens) + 1;
   if (needed > before) Grow(needed);
   try {
-    OwnTail();
+    CopySharedTail();
   } catch (...) {
     Shrink(before);
     throw;
@@ -266,7 +266,7 @@ void KvCache::Grow(int64_t tiles) {
 }
 
 // Copies the tile of the next row if other texts share it.
-void KvCache::OwnTail() {
+void KvCache::CopySharedTail() {
   if (length_ % kTileTokens == 0) return;
   const auto layers = static_cast<size_t>(layout().layers);
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;

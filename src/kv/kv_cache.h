@@ -116,7 +116,7 @@ class KvCache {
   ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
-  void OwnTail();
+  void CopySharedTail();
 
   std::shared_ptr<KvPool> pool_;
   int64_t length_ = 0;

@@ -124,7 +124,7 @@ std::optional<int64_t> NumberIn(const probe::Json& json,
 }
 
 // Asks the server for what the checks need to know. Throws where it is none that they can ask.
-void GetToKnow(probe::Target& target) {
+void QueryServer(probe::Target& target) {
   probe::Client client(target);
   const HttpResponse listed = client.Get("/v1/models");
   if (listed.status == 401 || listed.status == 403) {
@@ -189,7 +189,7 @@ int Probe(std::span<const std::string> arguments) {
                        .context_tokens = {},
                        .cancel = &cancel};
   try {
-    GetToKnow(target);
+    QueryServer(target);
   } catch (const probe::Fault& fault) {
     Throw(ErrorKind::kIo, "{}: {}", target.root, fault.what());
   }

@@ -20,7 +20,7 @@ void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
   latent.kv_rank = config.IntOr("kv_lora_rank", 512, {1, kHeadDimRange.max - latent.rotary_dim});
   latent.plain_dim = config.IntOr("qk_nope_head_dim", 128, kHeadDimRange);
   latent.value_dim = config.IntOr("v_head_dim", 128, kHeadDimRange);
-  config.Disregard("num_key_value_heads");  // as many as heads, all made from one vector
+  config.MarkAsRead("num_key_value_heads");  // as many as heads, all made from one vector
   spec.kv_heads = 1;
   spec.head_dim = latent.cached_dim();
   spec.latent = latent;

@@ -29,7 +29,7 @@ void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
   constexpr std::string_view kSwitch = "attn_temperature_tuning";
   const bool on = !config.Has(kSwitch) || config.IsAmong(kSwitch, "[true, 4]");
   if (!on && !config.IsAmong(kSwitch, "[false, 0]")) config.Refuse(kSwitch, "true or false");
-  config.Disregard(kSwitch);
+  config.MarkAsRead(kSwitch);
   const double growth = config.FloatOr("attn_scale", 0.1, {0, 100});
   spec.other_rotary.temperature = {.growth = on ? growth : 0,
                                    .tokens = config.IntOr("floor_scale", 8192, kContextRange),

@@ -13,7 +13,7 @@ DecoderSpec DescribeSmolLm3(const HfConfig& config) {
   if (config.BoolOr("use_sliding_window", false) && config.Has("sliding_window")) {
     ReadWindows(config, spec.uses_other_rotary, spec);
   } else {
-    config.Disregard("sliding_window");
+    config.MarkAsRead("sliding_window");
   }
   return spec;
 }

@@ -88,7 +88,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
       kind_(kind),
       limit_(plan_->limit_tokens() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
-      question_begin_(plan_->SetQuestion(prompt_tokens_, options.query_tokens)),
+      question_begin_(plan_->QuestionBegin(prompt_tokens_, options.query_tokens)),
       sequence_{.tokens = {},
                 .cache = nullptr,
                 .sampler = Sampler(options.sampler, vocab),

@@ -93,7 +93,7 @@ class Request {
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
-  // The position at which the question begins (TextPlan::SetQuestion).
+  // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }
   int64_t prompt_tokens() const { return prompt_tokens_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }

@@ -114,7 +114,7 @@ int64_t Session::Impl::Load(const std::string& name) {
   }
   plan_->CheckPrompt(*tokens);
   // The question of a loaded text counts as if it began behind its end.
-  const int64_t question_begin = plan_->SetQuestion(std::ssize(*tokens), 0);
+  const int64_t question_begin = plan_->QuestionBegin(std::ssize(*tokens), 0);
   auto cache = saved.RestoreAll(*plan_, *tokens, question_begin);
   if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
   cache_ = std::move(cache);

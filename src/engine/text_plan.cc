@@ -120,7 +120,7 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
          options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
-int64_t TextPlan::SetQuestion(int64_t tokens, int64_t query_tokens) const {
+int64_t TextPlan::QuestionBegin(int64_t tokens, int64_t query_tokens) const {
   return policy_->separates_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
@@ -168,7 +168,7 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
   const auto policy = policy_->Fork();
-  policy->SetQuestion(SetQuestion(tokens, query_tokens), tokens);
+  policy->SetQuestion(QuestionBegin(tokens, query_tokens), tokens);
   return HeldBytes(*policy, pool_->layout(), tokens);
 }
 

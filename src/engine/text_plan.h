@@ -56,7 +56,7 @@ class TextPlan {
 
   // The position at which the question begins (AttentionPolicy::SetQuestion) in a text of `tokens`,
   // the last `query_tokens` of them. 0 if question and context are shown the same.
-  int64_t SetQuestion(int64_t tokens, int64_t query_tokens) const;
+  int64_t QuestionBegin(int64_t tokens, int64_t query_tokens) const;
   // The number of first tokens for which two texts that begin alike got equal keys and values, on
   // the same ranks. They are asked about from question_begin and from `other` on.
   int64_t ReusableTokens(int64_t question_begin, int64_t other) const;

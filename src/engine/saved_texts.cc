@@ -24,7 +24,8 @@ SavedTexts::~SavedTexts() = default;
 std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
                                                std::span<const int32_t> tokens, int64_t known,
                                                int64_t question_begin, int64_t answer) {
-  const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(question_begin));
+  const int64_t most =
+      std::min(std::ssize(tokens) - 1, plan.QuestionIndependentTokens(question_begin));
   if (most < known + kernels::kTileTokens) return nullptr;
   return RestoreFirst(plan, tokens.first(most), known, question_begin, answer);
 }
@@ -67,8 +68,8 @@ bool SavedTexts::IsEvictedBefore(const Text& text, const Text& other) {
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
                       const TextCache& cache, int64_t question_begin, const std::string& keep_as) {
   if (!cache.policy().derived_from_keys_alone()) return;
-  const int64_t length =
-      std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(question_begin)});
+  const int64_t length = std::min(
+      {std::ssize(tokens), cache.length(), plan->QuestionIndependentTokens(question_begin)});
   if (length < kernels::kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},

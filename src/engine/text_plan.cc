@@ -131,7 +131,7 @@ int64_t TextPlan::ReusableTokens(int64_t question_begin, int64_t other) const {
                            std::min(question_begin, other) - policy_->question_dependent_tokens());
 }
 
-int64_t TextPlan::SettledTokens(int64_t question_begin) const {
+int64_t TextPlan::QuestionIndependentTokens(int64_t question_begin) const {
   if (!policy_->separates_question()) return INT64_MAX;
   return std::max<int64_t>(0, question_begin - policy_->question_dependent_tokens());
 }

@@ -63,7 +63,7 @@ class TextPlan {
 
   // The number of first tokens whose keys and values do not depend on the question, in a text that
   // is asked about from question_begin on.
-  int64_t SettledTokens(int64_t question_begin) const;
+  int64_t QuestionIndependentTokens(int64_t question_begin) const;
 
   // The number of tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;

@@ -121,7 +121,7 @@ void AttentionStep::ReleaseReserved() noexcept {
 void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   TextCache& text = *segment.text;
   const int64_t length = text.length();
-  assert(!text.TakesAllNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
+  assert(!text.AllRanksReadNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
   const size_t first_run = run_count_;
   text.branches_.clear();
   int64_t longest = 0;
@@ -329,7 +329,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
   WriteKeys(layer, input);
   for (const Run& run : runs_.first(run_count_)) {
-    if (!run.text->KeepsAllNext()) continue;
+    if (!run.text->AllRanksKeepNext()) continue;
     GatherRound(exec_, *run.text->ranks_, *run.text->policy().ring(), *run.cache, layer);
   }
   if (input.q.rows == 0) return;
@@ -343,7 +343,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
   auto next = texts.begin();
   for (Run& run : runs) {
-    if (run.text->TakesAllNext() && !run.text->KeepsAllNext()) {
+    if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
       AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
                    geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),

@@ -81,11 +81,11 @@ class TextCache {
   // The most tokens that a step may bring.
   int64_t MaxNextTokens() const { return policy_->Reads(length()).end - length(); }
   // Whether a step must bring MaxNextTokens() tokens, since other ranks wait for them.
-  bool TakesAllNext() const {
+  bool AllRanksReadNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }
   // Whether the cache also keeps the tokens that other ranks read in that step.
-  bool KeepsAllNext() const { return TakesAllNext() && policy_->ring()->kept; }
+  bool AllRanksKeepNext() const { return AllRanksReadNext() && policy_->ring()->kept; }
 
   // Sets where the question and the answer begin, as AttentionPolicy::SetQuestion; at first 0, and
   // no answer.
@@ -138,7 +138,7 @@ class TextCache {
   void ReserveNext(int64_t tokens);
   void Append(int64_t tokens);
   // Skips the positions that other ranks read.
-  void SkipOthers();
+  void SkipTokensOfOtherRanks();
 
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;

@@ -219,7 +219,7 @@ class Suite {
     Reads reads;
     while (text.length() < length) {
       const int64_t at = text.length(), next = std::min(length - at, text.MaxNextTokens());
-      const int64_t n = text.TakesAllNext() ? next : std::min(next, options_.chunk_tokens);
+      const int64_t n = text.AllRanksReadNext() ? next : std::min(next, options_.chunk_tokens);
       const Segment segment{
           .tokens = std::span(tokens).subspan(at - first, n), .text = &text, .phase = phase};
       Step(exec, {&segment, 1}, at + n == length);

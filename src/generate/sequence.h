@@ -27,7 +27,7 @@ struct Sequence {
   int64_t next() const { return std::min(pending(), cache->MaxNextTokens()); }
   // The next tokens in a step of at most so many, unless they come together.
   int64_t NextOf(int64_t most) const {
-    return cache->TakesAllNext() ? next() : std::min(most, next());
+    return cache->AllRanksReadNext() ? next() : std::min(most, next());
   }
 };
 

@@ -32,7 +32,7 @@ void CheckPromptSlowdown(double slowdown) {
         slowdown);
 }
 
-bool PromptShare::AreOthers(int64_t writers) const {
+bool PromptShare::WritersChanged(int64_t writers) const {
   return writers > 2 * measured_writers_ || 2 * writers < measured_writers_;
 }
 
@@ -43,7 +43,7 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
     credit_ms_ = 0;
     return most;
   }
-  if (AreOthers(writers) || steps_ >= kMeasureEvery) return 0;
+  if (WritersChanged(writers) || steps_ >= kMeasureEvery) return 0;
   const int64_t fewest = std::min(kFewestRows, most);
   if (row_ms_ == 0) return fewest;
   const double affordable = (credit_ms_ + (slowdown_ - 1) * alone_ms_) / row_ms_;
@@ -57,7 +57,7 @@ void PromptShare::RecordStep(double ms, int64_t prompt_rows) {
   if (slowdown_ == 0 || writers_ == 0) return;
   ++steps_;
   if (prompt_rows == 0) {
-    alone_ms_ = AreOthers(writers_) ? ms : Average(alone_ms_, ms, kWeightOfLonger);
+    alone_ms_ = WritersChanged(writers_) ? ms : Average(alone_ms_, ms, kWeightOfLonger);
     measured_writers_ = writers_;
     steps_ = 0;
   } else {

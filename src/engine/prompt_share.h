@@ -29,7 +29,7 @@ class PromptShare {
 
  private:
   // Whether the writers are others than those whose step was measured.
-  bool AreOthers(int64_t writers) const;
+  bool WritersChanged(int64_t writers) const;
 
   double slowdown_;
   int64_t writers_ = 0;

@@ -259,7 +259,7 @@ std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& opti
 }
 
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
-  const std::lock_guard lock(finding_heads_);
+  const std::lock_guard lock(heads_mutex_);
   if (heads_ != nullptr) return heads_;
   heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers, now_ms_);
   return heads_;
@@ -279,7 +279,7 @@ SavedTexts& Engine::Impl::RequireSavedTexts() const {
 }
 
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
-  const std::lock_guard lock(finding_template_);
+  const std::lock_guard lock(template_mutex_);
   if (!template_found_) {
     chat_template_ =
         LoadChatTemplate(ModelFolder(folder).chat_template(template_choice_), named_tokens_);

@@ -100,14 +100,14 @@ class Engine::Impl {
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
   int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
-  mutable std::mutex finding_heads_;
+  mutable std::mutex heads_mutex_;
   mutable std::shared_ptr<HeadBatch> heads_;  // used by the scheduler's thread
 
   std::optional<JsonGrammar> json_grammar_;  // from Start on
 
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;
-  mutable std::mutex finding_template_;
+  mutable std::mutex template_mutex_;
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
 

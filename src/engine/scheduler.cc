@@ -423,7 +423,7 @@ void Scheduler::Step() {
   if (parts_.empty()) return;
   step_cancel_.Reset();
   // The step is registered before it looks for cancellations, so that it misses none.
-  for (const Part& part : parts_) part.request->interrupt().InStep(&step_cancel_);
+  for (const Part& part : parts_) part.request->interrupt().SetStep(&step_cancel_);
   const bool stop = [&] {
     const std::lock_guard lock(mutex_);
     return stop_;
@@ -451,7 +451,7 @@ void Scheduler::Step() {
       ComputeOneByOne(no_memory);
     }
   }
-  for (const Part& part : parts_) part.request->interrupt().InStep(nullptr);
+  for (const Part& part : parts_) part.request->interrupt().SetStep(nullptr);
 }
 
 // Throws errors of the model, with all texts unchanged.

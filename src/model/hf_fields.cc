@@ -325,7 +325,7 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
     spec.mlp.activation = ReadNamed(config, keys.activation, keys.default_activation, kActivations);
   }
   spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
-  spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_unless_told);
+  spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_by_default);
   spec.windows.assign(spec.layers, 0);
   ReadSinks(config, spec);
 }

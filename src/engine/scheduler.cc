@@ -198,7 +198,8 @@ void Scheduler::Admit() {
     const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
     if (!Reserve(request, at_once)) {
       bool reserved = false;
-      while (!reserved && GiveMemory(*request, at_once)) reserved = Reserve(request, at_once);
+      while (!reserved && FreeUnneededMemory(*request, at_once))
+        reserved = Reserve(request, at_once);
       if (!reserved && running_.empty()) {
         std::erase(waiting_, request);
         Fail(request, request->TakeReserveError());
@@ -263,7 +264,7 @@ bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens)
 }
 
 // Frees memory that no request needs. False: there was none.
-bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
+bool Scheduler::FreeUnneededMemory(const Request& request, int64_t tokens) {
   const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
   return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
 }
@@ -338,7 +339,7 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens) {
   if (request->plan().ranks() != nullptr) return ReserveWithRanks(request, tokens);
   while (!Reserve(request, tokens)) {
-    if (GiveMemory(*request, tokens)) continue;
+    if (FreeUnneededMemory(*request, tokens)) continue;
     const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
     if (std::ranges::any_of(running_, gives_back)) continue;
     const auto newest = running_.back();

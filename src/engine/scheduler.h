@@ -105,7 +105,7 @@ class Scheduler {
   bool ReusesOtherTexts(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
-  bool GiveMemory(const Request& request, int64_t tokens);
+  bool FreeUnneededMemory(const Request& request, int64_t tokens);
   void Save(Request& request, bool done);
   void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/cancel.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 
 namespace godwit {
 
@@ -47,7 +47,7 @@ class TurnLine {
         WakeFirst();
         cancel->ThrowIfCancelled();
       }
-      changed.wait_until(lock, NextLook());
+      changed.wait_until(lock, NextPoll());
     }
     waiting_.erase(mine);
     busy_ = true;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 #include "engine/rank_strategy.h"
 #include "engine/schema_constraint.h"
 #include "generate/autoregressive.h"
@@ -141,7 +141,7 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (done_) Throw(ErrorKind::kInput, "the request has ended, and its last event was read");
     const double left_ms = wait_ms.value_or(std::numeric_limits<double>::infinity()) - waited.ms();
     if (!(left_ms > 0)) return std::nullopt;
-    posted_.wait_until(lock, NextLook(left_ms));
+    posted_.wait_until(lock, NextPoll(left_ms));
     if (has_event_) break;
     const auto reason = Expired();  // nothing else may look at a waiting request
     if (!reason) continue;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 #include "base/numa.h"
 #include "engine/request_message.h"
 #include "engine/shared_tokens.h"
@@ -93,7 +93,7 @@ void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> wo
   turns_.push_back(&turn);
   changed_.notify_all();
   while (!turn.done) {
-    changed_.wait_until(lock, NextLook());
+    changed_.wait_until(lock, NextPoll());
     if (turn.begun || !interrupt.cancelled()) continue;
     std::erase(turns_, &turn);
     interrupt.token().ThrowIfCancelled();
@@ -125,7 +125,7 @@ bool Scheduler::WaitForWork() {
   if (running_.empty()) {
     if (waiting_.empty()) changed_.wait(lock, told);
   } else if (!can_step && !told()) {
-    changed_.wait_until(lock, NextLook());  // a request may be cancelled, or run out of time
+    changed_.wait_until(lock, NextPoll());  // a request may be cancelled, or run out of time
   }
   woken_ = false;
   for (auto& request : inbox_) waiting_.push_back(std::move(request));

@@ -80,7 +80,7 @@ void NewFile::WriteOut(std::span<const std::byte> bytes) {
   }
 }
 
-void NewFile::ShareLike(const fs::path& other) {
+void NewFile::CopyPermissions(const fs::path& other) {
   struct stat status;
   if (stat(other.c_str(), &status) != 0) ThrowErrno(other, "look at");
   constexpr mode_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;

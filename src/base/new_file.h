@@ -35,7 +35,7 @@ class NewFile {
   int64_t size() const { return size_; }
 
   // Gives the file the read permissions of `other`.
-  void ShareLike(const std::filesystem::path& other);
+  void CopyPermissions(const std::filesystem::path& other);
 
   // Brings it to the disk; before Commit, which then takes a moment.
   void Sync();

@@ -56,11 +56,12 @@ TEST(NewFileTest, IsSharedLikeAnother) {
   const fs::path other = temp.Write("other", "");
   fs::permissions(other, fs::perms::owner_all | fs::perms::group_read);
   NewFile file(temp.path() / "x");
-  file.ShareLike(other);
+  file.CopyPermissions(other);
   file.Commit();
   EXPECT_EQ(fs::status(temp.path() / "x").permissions(),
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
-  ErrorOf(ErrorKind::kIo, [&] { NewFile(temp.path() / "y").ShareLike(temp.path() / "missing"); });
+  ErrorOf(ErrorKind::kIo,
+          [&] { NewFile(temp.path() / "y").CopyPermissions(temp.path() / "missing"); });
 }
 
 // What is being written is never taken for abandoned, from its first moment on.

@@ -157,7 +157,7 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
   RequireDiskSpace(place, LoadedBytes(opened.tensors(), storage));
   RemoveAbandoned(fs::absolute(place).parent_path(), place.filename().native());
   NewFile file(place);
-  if (place.parent_path() != options.folder) file.ShareLike(opened.weight_files().front());
+  if (place.parent_path() != options.folder) file.CopyPermissions(opened.weight_files().front());
   PackedWriter writer(file);
   LoadHooks noted = hooks;
   noted.warn = [&](const std::string& warning) {

@@ -116,7 +116,7 @@ void WriteRef(const PullPlan& plan) {
   MakeFolders(ref.parent_path());
   NewFile file(ref);
   file.Write(std::as_bytes(std::span(plan.listing.commit)));
-  file.ShareLike(BlobOf(plan.folder, plan.files.front()));
+  file.CopyPermissions(BlobOf(plan.folder, plan.files.front()));
   file.Commit();
 }
 

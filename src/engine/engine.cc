@@ -230,7 +230,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   plan->CheckPrompt(prompt);
   plan = TextPlan::ForPrompt(std::move(plan), std::ssize(prompt), options.query_tokens);
   if (!options.stop.empty()) RequireTokenizer();
-  auto drafted = DraftedBy(options, *plan);  // before the request takes the plan
+  auto drafted = NewSpeculation(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
@@ -244,8 +244,8 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   return request;
 }
 
-std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& options,
-                                                     const TextPlan& plan) const {
+std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions& options,
+                                                          const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
   RefuseDraftsThatShow(spec);
   auto sources = MakeDrafts(options.draft, {.vocab = spec.vocab_size,

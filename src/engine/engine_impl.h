@@ -92,8 +92,8 @@ class Engine::Impl {
 
  private:
   // The strategy for GenerateOptions::draft; null: no drafts.
-  std::unique_ptr<Speculative> DraftedBy(const GenerateOptions& options,
-                                         const TextPlan& plan) const;
+  std::unique_ptr<Speculative> NewSpeculation(const GenerateOptions& options,
+                                              const TextPlan& plan) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 

@@ -220,7 +220,7 @@ void Request::ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens
 }
 
 void Request::ReadAgain() {
-  GiveBackDrafts();
+  ReleaseDrafts();
   ContinueFrom(plan_->NewText());
 }
 
@@ -415,7 +415,7 @@ void Request::Post(FunctionRef<void(Event&)> add) {
 }
 
 void Request::SetDone(std::exception_ptr error) {
-  GiveBackDrafts();
+  ReleaseDrafts();
   state_.store(State::kDone);
   {
     const std::lock_guard lock(mutex_);

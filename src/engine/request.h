@@ -130,7 +130,7 @@ class Request {
   // the reason.
   bool Reserve(int64_t tokens);
   // Gives back the memory that the strategy took for draft tokens. False: it had none.
-  bool GiveBackDrafts() { return strategy_->GiveBack(); }
+  bool ReleaseDrafts() { return strategy_->ReleaseMemory(); }
   // Marks the request as shared with other ranks. They hear of its end where they would not expect
   // it.
   void JoinRanks() { with_ranks_ = true; }

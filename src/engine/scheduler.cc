@@ -340,7 +340,7 @@ bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t 
   if (request->plan().ranks() != nullptr) return ReserveWithRanks(request, tokens);
   while (!Reserve(request, tokens)) {
     if (FreeUnneededMemory(*request, tokens)) continue;
-    const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
+    const auto gives_back = [](const auto& one) { return one->ReleaseDrafts(); };
     if (std::ranges::any_of(running_, gives_back)) continue;
     const auto newest = running_.back();
     if (running_.size() > 1) {

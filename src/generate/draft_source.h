@@ -52,8 +52,8 @@ class DraftSource {
   virtual double EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) { return 0; }
   // The part of all these calls' time so far, in ms, that is spent once, such as for an index.
   virtual double once_ms() const { return 0; }
-  // Gives back memory, as Strategy::GiveBack.
-  virtual bool GiveBack() { return false; }
+  // Gives back memory, as Strategy::ReleaseMemory.
+  virtual bool ReleaseMemory() { return false; }
 };
 
 }  // namespace godwit

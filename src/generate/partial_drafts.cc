@@ -39,19 +39,19 @@ void PartialDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcom
   CountHits(sequence.tokens);
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
-  if (given_back_ || sequence.cache->length() < min_tokens_) return;
+  if (released_ || sequence.cache->length() < min_tokens_) return;
   const ChainForecast forecast = Predict(sequence, outcome);
   if (forecast.most < 1 || (!forecast.pays && ++idle_steps_ % kTryAgain != 0)) return;
   try {
     Draft(sequence, outcome, forecast);
   } catch (const Error& error) {
     // A text that is cancelled ends by itself.
-    if (error.kind() != ErrorKind::kCancelled) GiveBack();
+    if (error.kind() != ErrorKind::kCancelled) ReleaseMemory();
   }
 }
 
-bool PartialDrafts::GiveBack() {
-  given_back_ = true;
+bool PartialDrafts::ReleaseMemory() {
+  released_ = true;
   const bool any = draft_.has_value();
   draft_.reset();
   return any;

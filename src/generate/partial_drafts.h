@@ -36,7 +36,7 @@ class PartialDrafts : public DraftSource {
   // take. A failure ends this chain and those after it, and nothing else.
   void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   double once_ms() const override { return index_ms_.value_or(0); }
-  bool GiveBack() override;
+  bool ReleaseMemory() override;
 
  private:
   // Kinds of draft tokens by their lead over the likeliest other token, which is offered, too.
@@ -65,7 +65,7 @@ class PartialDrafts : public DraftSource {
   std::unique_ptr<AttentionPolicy> policy_;
   int64_t min_tokens_;
   NowMs now_ms_;
-  bool given_back_ = false;
+  bool released_ = false;
   std::optional<Sequence> draft_;  // the text, and draft tokens
   int64_t text_tokens_ = 0;        // tokens of the text when the drafts were made
   std::vector<DraftToken> draft_tokens_;

@@ -161,9 +161,9 @@ TEST_F(PartialDraftsTest, ReleasesItsMemory) {
   drive.Continue(sequence_, strategy, 600);
   const int64_t text = PagesFor(sequence_.cache->length());
   EXPECT_GT(kv_pool->pages_in_use(), text);
-  EXPECT_TRUE(strategy.GiveBack());
+  EXPECT_TRUE(strategy.ReleaseMemory());
   EXPECT_EQ(kv_pool->pages_in_use(), text);
-  EXPECT_FALSE(strategy.GiveBack());
+  EXPECT_FALSE(strategy.ReleaseMemory());
   rows_of_drafts_ = 0;
   drive.Continue(sequence_, strategy, 100);
   EXPECT_EQ(rows_of_drafts_, 0);

@@ -105,9 +105,9 @@ void Speculative::EndStep(const LanguageModel& model, const Exec& exec) {
   }
 }
 
-bool Speculative::GiveBack() {
+bool Speculative::ReleaseMemory() {
   bool any = false;
-  for (const auto& source : tree_.sources()) any |= source.drafts->GiveBack();
+  for (const auto& source : tree_.sources()) any |= source.drafts->ReleaseMemory();
   return any;
 }
 

@@ -38,7 +38,7 @@ class Speculative : public Strategy {
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
   void EndStep(const LanguageModel& model, const Exec& exec) override;
   int64_t MaxRows() const override { return DraftShape::kMaxRows; }
-  bool GiveBack() override;
+  bool ReleaseMemory() override;
   const DraftStats& stats() const { return stats_; }
 
  private:

@@ -66,7 +66,7 @@ class Strategy {
 
   // Gives back memory that the strategy took from the pool of caches, and takes no more. Called
   // between steps, when the memory is needed elsewhere or the text has ended. False: it had none.
-  virtual bool GiveBack() { return false; }
+  virtual bool ReleaseMemory() { return false; }
 };
 
 }  // namespace godwit

@@ -111,14 +111,14 @@ KvFile::Extent KvFile::TakeExtent(int64_t bytes) {
     }
   }
   if (const int error = Allocate(file_, extent.offset, bytes); error != 0) {
-    GiveBack(extent);
+    Release(extent);
     Throw(ErrorKind::kMemory, "the KV cache needs another {} in {}: {}", FormatBytes(bytes),
           QuoteUnlessPlain(path_.native()), std::generic_category().message(error));
   }
   return extent;
 }
 
-void KvFile::GiveBack(Extent extent) noexcept {
+void KvFile::Release(Extent extent) noexcept {
   // On file systems without holes, the space stays taken until a later page uses it.
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent.offset, extent.bytes);
   const std::lock_guard lock(mutex_);
@@ -217,7 +217,7 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
                             MAP_SHARED, file_->file_.get(), extent_.offset);
   if (memory == MAP_FAILED) {
     const int error = errno;
-    file_->GiveBack(extent_);
+    file_->Release(extent_);
     Throw(ErrorKind::kMemory, "cannot map {} of the KV cache in {}: {}", FormatBytes(extent_.bytes),
           QuoteUnlessPlain(file_->path_.native()), std::generic_category().message(error));
   }
@@ -235,7 +235,7 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
 FilePages::~FilePages() {
   file_->Forget(pages_);
   munmap(data_, static_cast<size_t>(extent_.bytes));
-  file_->GiveBack(extent_);
+  file_->Release(extent_);
 }
 
 }  // namespace godwit

@@ -75,7 +75,7 @@ class KvFile {
 
   // Throws Error(kMemory).
   Extent TakeExtent(int64_t bytes);
-  void GiveBack(Extent extent) noexcept;
+  void Release(Extent extent) noexcept;
   void Forget(std::span<Page> pages) noexcept;
 
   // Marks blocks as used, under the mutex. Returns those that were not in memory.

@@ -56,7 +56,7 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
     if (file_) file_->WillWrite(FilePagesOf(ids));
   } catch (...) {
     for (const PageId id : ids.first(taken)) FreeSlot(id);
-    budget_->GiveBack(bytes);
+    budget_->Release(bytes);
     throw;
   }
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -168,7 +168,7 @@ void KvPool::Release(std::span<const PageId> ids) noexcept {
       FreeSlot(id);
       --in_use_;
     }
-    budget_->GiveBack(layout_.page_bytes());
+    budget_->Release(layout_.page_bytes());
   }
 }
 

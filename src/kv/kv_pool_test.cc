@@ -69,7 +69,7 @@ TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
   EXPECT_EQ(budget.used(), 60);
   EXPECT_TRUE(budget.Take(40));
   EXPECT_FALSE(budget.Take(1));
-  budget.GiveBack(60);
+  budget.Release(60);
   EXPECT_TRUE(budget.Take(60));
   EXPECT_EQ(budget.used(), 100);
 }

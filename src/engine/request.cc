@@ -246,12 +246,12 @@ bool Request::Reserve(int64_t tokens) {
   }
 }
 
-bool Request::MeetsRanks(int64_t tokens) {
+bool Request::ComparesRanksMemory(int64_t tokens) {
   const int64_t length = sequence_.cache->length();
   if (sequence_.cache->AllRanksReadNext()) return true;
   if (length < question_begin_) return false;
   const int64_t pages = PagesFor(length + tokens);
-  return pages > std::exchange(met_pages_, pages);
+  return pages > std::exchange(compared_pages_, pages);
 }
 
 Participant Request::PartOf(int64_t tokens) {

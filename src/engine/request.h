@@ -137,7 +137,7 @@ class Request {
   // Whether the ranks compare their free memory before a step of so many tokens, for which this
   // rank has reserved its own. They do where they compute together and need new pages. To be called
   // once for each step.
-  bool MeetsRanks(int64_t tokens);
+  bool ComparesRanksMemory(int64_t tokens);
   // The error of the last failed Reserve, once. An error has one owner at a time; its last owner
   // would else free it in a thread that nothing orders after its readers.
   std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }
@@ -179,7 +179,7 @@ class Request {
   double saved_ms_ = 0;
   bool read_prompt_ = false;  // whether the prompt had been read at the last save
   bool with_ranks_ = false;
-  int64_t met_pages_ = 0;  // pages of the text when the ranks last compared their memory
+  int64_t compared_pages_ = 0;  // pages of the text when the ranks last compared their memory
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts

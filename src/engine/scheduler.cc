@@ -356,7 +356,7 @@ bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t 
 // A rank without memory says so at once. The others hear it when they meet next.
 bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
   Communicator& ranks = *request->plan().ranks();
-  const bool meets = request->MeetsRanks(tokens);
+  const bool meets = request->ComparesRanksMemory(tokens);
   std::string mine;
   std::exception_ptr error;
   bool all_know = false;

@@ -162,10 +162,10 @@ MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
                      .down = linears_.FindStacked(Numbered(spec_.names.down, layer),
                                                   spec_.hidden_size, mlp.intermediate, expert)};
   tensors.up.alternating = mlp.alternating;
-  for (const std::string& name : {spec_.names.apart_gate, spec_.names.apart_up}) {
+  for (const std::string& name : {spec_.names.per_expert_gate, spec_.names.per_expert_up}) {
     tensors.up.apart.push_back(tensors_.Name(Numbered(name, layer, expert)));
   }
-  tensors.down.apart = {tensors_.Name(Numbered(spec_.names.apart_down, layer, expert))};
+  tensors.down.apart = {tensors_.Name(Numbered(spec_.names.per_expert_down, layer, expert))};
   return tensors;
 }
 
@@ -177,10 +177,10 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   if (mlp.stacked) {
     // Formats of quantized checkpoints are for matrices, so each expert has its own tensors there.
     // So have experts that stay in float, although config.json does not say so.
-    const std::string down = Numbered(names.apart_down, layer);
+    const std::string down = Numbered(names.per_expert_down, layer);
     stacked = tensors_.Find(down + ".weight") == nullptr &&
               tensors_.Find(down + ".weight_packed") == nullptr;
-    own = {.gate = names.apart_gate, .up = names.apart_up, .down = names.apart_down};
+    own = {.gate = names.per_expert_gate, .up = names.per_expert_up, .down = names.per_expert_down};
     mlp.fused = false;
   }
   std::vector<MlpTensors> experts;

@@ -88,9 +88,9 @@ DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   names.router = "model.layers.{}.feed_forward.router";
   names.up = "model.layers.{}.feed_forward.experts.gate_up_proj";
   names.down = "model.layers.{}.feed_forward.experts.down_proj";
-  names.apart_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
-  names.apart_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
-  names.apart_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
+  names.per_expert_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
+  names.per_expert_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
+  names.per_expert_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
   names.expert_weight = "";
   return spec;
 }

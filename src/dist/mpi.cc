@@ -169,7 +169,7 @@ class MpiRanks : public Communicator {
     for (int turn = 0;; ++turn) {
       {
         const std::lock_guard lock(mutex_);
-        HearFarewells();  // first: what a rank sent before it left has come, too
+        ReceiveFarewells();  // first: what a rank sent before it left has come, too
         int done = 0;
         Check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                           statuses_.data()),
@@ -202,7 +202,7 @@ class MpiRanks : public Communicator {
       closed_.wait_until(lock, std::chrono::system_clock::now() + kBeatEvery,
                          [&] { return closing_; });
       if (gone_) return;
-      HearBeats();
+      ReceiveHeartbeats();
       const double most = silence_s_ / std::chrono::duration<double>(kBeatEvery).count();
       for (int other = 0; other < size_; ++other) {
         if (other != rank_ && ++missed_[other] > most && !lost_) lost_ = other;
@@ -210,7 +210,7 @@ class MpiRanks : public Communicator {
     }
   }
 
-  void HearBeats() {
+  void ReceiveHeartbeats() {
     int found = 0;
     MPI_Status status;
     while (MPI_Iprobe(MPI_ANY_SOURCE, kBeat, MPI_COMM_WORLD, &found, &status) == MPI_SUCCESS &&
@@ -220,7 +220,7 @@ class MpiRanks : public Communicator {
     }
   }
 
-  void HearFarewells() {
+  void ReceiveFarewells() {
     int found = 0;
     MPI_Status status;
     MPI_Iprobe(MPI_ANY_SOURCE, kFarewell, MPI_COMM_WORLD, &found, &status);

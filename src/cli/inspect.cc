@@ -346,7 +346,7 @@ int Inspect(std::span<const std::string> arguments) {
   if (options.layers) {
     std::vector<std::string> words = {"inspect"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    BecomeLab(words);
+    ExecLab(words);
   }
   ChooseModel(options.model);
   const Machine machine{.memory = ReadMachineMemory(),

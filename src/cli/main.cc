@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   godwit::console::PrepareStreams();
   return godwit::cli::ReportErrors([&] {
     // First of all: a signal finds either no handler of this program, or those of the other.
-    if (godwit::cli::IsForLab(arguments)) godwit::cli::BecomeLab(arguments);
+    if (godwit::cli::IsForLab(arguments)) godwit::cli::ExecLab(arguments);
     godwit::cli::TakeSignalsAndRanks();
     godwit::console::SetProgram(kCommands, godwit::cli::LabProgram());
     return godwit::cli::RunVerb(arguments);

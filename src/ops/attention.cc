@@ -387,7 +387,7 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
 }
 
 // More than an eighth of the cores' time, which is what states that wait may take.
-bool LeavesIdle(int64_t tasks, int64_t cores) {
+bool LeavesCoresIdle(int64_t tasks, int64_t cores) {
   const int64_t turns = (tasks + cores - 1) / cores * cores;
   return 8 * (turns - tasks) > turns;
 }
@@ -426,7 +426,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     assert(rows > 0);
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
     const bool few = blocks == 1 || (rows <= kMaxSharedRows &&
-                                     LeavesIdle(blocks * shape.kv_heads, exec.pool.threads()));
+                                     LeavesCoresIdle(blocks * shape.kv_heads, exec.pool.threads()));
     const int64_t stretches = few ? attender.MaxStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));

@@ -27,15 +27,15 @@ void FuzzHttp(std::span<const uint8_t> input) {
     server::Client client(server.port());
     Require(client.connected(), "it takes connections");
     client.Say(text);
-    client.SayNoMore();
-    return client.HearAll();
+    client.CloseSending();
+    return client.ReceiveAll();
   };
   const std::string answer = ask(AsText(input));
   Require(answer.empty() || answer.starts_with("HTTP/1."), "an answer is one of HTTP");
   server::Client other(server.port());
   Require(other.connected(), "it takes the connections of others");
   other.Say("GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
-  Require(other.HearUntil("\r\n\r\n").starts_with("HTTP/1.1 200"), "others are answered");
+  Require(other.ReceiveUntil("\r\n\r\n").starts_with("HTTP/1.1 200"), "others are answered");
 }
 
 }  // namespace godwit::fuzz

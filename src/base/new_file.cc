@@ -102,7 +102,9 @@ void NewFile::Commit() {
   godwit::Sync(fs::absolute(target_).parent_path());  // of a bare name, too
 }
 
-void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }
+void NewFile::DropFromPageCache() noexcept {
+  posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
 
 void RemoveAbandoned(const fs::path& folder, std::string_view names) noexcept {
   std::error_code error;

@@ -44,7 +44,7 @@ class NewFile {
 
   // Takes the file out of the system's cache, once it is on the disk. A later mapping
   // (MappedFile::Advice) then gets large pages, and not those in which it was written. Best effort.
-  void Uncache() noexcept;
+  void DropFromPageCache() noexcept;
 
  private:
   void Flush();

@@ -34,7 +34,7 @@ TEST(NewFileTest, IsThereWholeOrNotAtAll) {
     file.PadTo(8);
     EXPECT_EQ(file.size(), 8);
     file.Commit();
-    file.Uncache();
+    file.DropFromPageCache();
     EXPECT_EQ(ReadTextFile(target, 100), text + std::string(8 - text.size(), '\0'));
   }
   EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_read | fs::perms::owner_write);

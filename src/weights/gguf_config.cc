@@ -88,8 +88,8 @@ json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, 
 }
 
 // Sets those of `config` that the file has.
-void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
-                 FloatRange range = kNumberRange) {
+void ReadPresentKeys(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
+                     FloatRange range = kNumberRange) {
   for (const auto& [gguf, hf] : keys) {
     const std::string own = metadata.ArchitectureKey(gguf);
     if (metadata.Has(own)) config[hf] = metadata.Float(own, range);
@@ -113,7 +113,7 @@ json ReadScaling(const GgufMetadata& metadata) {
   constexpr FunctionKey kYarnKeys[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
                                        {"rope.scaling.yarn_beta_slow", "beta_slow"},
                                        {"rope.scaling.yarn_attn_factor", "attention_factor"}};
-  ReadIfThere(metadata, kYarnKeys, scaling);
+  ReadPresentKeys(metadata, kYarnKeys, scaling);
   return scaling;
 }
 
@@ -143,7 +143,7 @@ json ReadLongRope(const GgufFiles& model, int64_t rotated) {
   const std::string original = metadata.ArchitectureKey("rope.scaling.original_context_length");
   scaling["original_max_position_embeddings"] = metadata.Int(original, kSizeRange);
   constexpr FunctionKey kAttention[] = {{"rope.scaling.attn_factor", "attention_factor"}};
-  ReadIfThere(metadata, kAttention, scaling);
+  ReadPresentKeys(metadata, kAttention, scaling);
   return scaling;
 }
 
@@ -218,7 +218,7 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
       {"attention.layer_norm_epsilon", "layer_norm_eps"},
       {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
   };
-  ReadIfThere(metadata, kEpsilons, config, {0, 1});
+  ReadPresentKeys(metadata, kEpsilons, config, {0, 1});
   for (const auto& [gguf, hf] : kFunctionKeys) {
     const std::string own = metadata.ArchitectureKey(gguf);
     if (!metadata.Has(own)) continue;

@@ -291,7 +291,8 @@ const ChatTemplate* Engine::Impl::FindChatTemplate() const {
 Engine::Engine(const std::string& folder, const LoadOptions& options)
     : impl_([&] {
         const auto ranks = JoinRanks(options);
-        return OrLeave(ranks.get(), [&] { return std::make_shared<Impl>(folder, options, ranks); });
+        return LeaveOnError(ranks.get(),
+                            [&] { return std::make_shared<Impl>(folder, options, ranks); });
       }()) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;

@@ -44,7 +44,7 @@ void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_
   if (ranks == nullptr || ranks->rank() == 0) {
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests of all, and follows nobody");
   }
-  OrLeave(ranks.get(), [&] {
+  LeaveOnError(ranks.get(), [&] {
     while (auto told = ReceiveRequest(*ranks)) {
       const auto request = NewRequest(std::make_shared<const TextPlan>(*this, told->session),
                                       std::move(told->tokens), told->generate,

@@ -20,7 +20,7 @@ namespace godwit {
 // Returns the result of work(). If it throws, the other ranks are told why before it goes on; null:
 // there are none.
 template <class Work>
-auto OrLeave(Communicator* ranks, Work&& work) {
+auto LeaveOnError(Communicator* ranks, Work&& work) {
   try {
     return work();
   } catch (const std::exception& error) {

@@ -32,7 +32,7 @@ std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t toke
 }
 
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  int64_t pages = PagesFor(std::min(policy.kept_by_all(), tokens));
+  int64_t pages = PagesFor(std::min(policy.kept_by_all_ranks(), tokens));
   int64_t counted = pages;  // tiles counted so far, from the text's beginning
   for (const auto& [begin, end] : RangesRead(policy, tokens)) {
     const int64_t first = std::max(begin / kernels::kTileTokens, counted);

@@ -242,7 +242,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     reply->Send(status, kJson, ErrorBody(status, message, code, WordsOf(request.path)), headers);
     served.status = status;
     served.ms = watch.ms();
-    Tell(served);
+    ReportServed(served);
   };
   const Route* const route = FindRoute(request.path);
   if (route == nullptr) {
@@ -274,7 +274,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     served.ms = watch.ms();
     served.gone = reply->gone().cancelled();
     reply.reset();
-    Tell(served);
+    ReportServed(served);
   };
   if (route->at_once) return run(request);
   if (draining_) return refuse(503, kEnding, {&kLater, 1});
@@ -283,7 +283,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (!taken) refuse(429, kTooMany, {&kLater, 1});
 }
 
-void Api::Tell(const ServedRequest& served) {
+void Api::ReportServed(const ServedRequest& served) {
   metrics_.Add(served);
   if (options_.on_served) options_.on_served(served);
 }

@@ -87,7 +87,7 @@ class Api {
   // The reason to refuse a request from another site's page; empty: there is none.
   std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
-  void Tell(const ServedRequest& served);
+  void ReportServed(const ServedRequest& served);
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
            HttpReply& reply, ServedRequest& served) const;
 

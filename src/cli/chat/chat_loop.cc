@@ -318,11 +318,12 @@ void ChatLoop::Answer(int64_t tokens_before) {
   console::AnswerText text;
   ThoughtText thought(setup_.thoughts);
   const chat::AnswerForm form = conversation_.form();
-  AnswerSplitter told(form, {.on_text = [&](std::string_view piece) { text.Write(piece); },
-                             .on_thought = [&](std::string_view piece) { thought.Write(piece); },
-                             .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  AnswerSplitter splitter(form,
+                          {.on_text = [&](std::string_view piece) { text.Write(piece); },
+                           .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                           .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
   GenerateOptions options = setup_.generate;
-  options.on_event = [&told](const Event& event) { told.Take(event); };
+  options.on_event = [&splitter](const Event& event) { splitter.Take(event); };
   GenerateResult result;
   try {
     PinMessages();
@@ -339,17 +340,17 @@ void ChatLoop::Answer(int64_t tokens_before) {
     TakeBack();  // too long for the context, for example
     throw;
   }
-  told.Finish();
+  splitter.Finish();
   text.Finish();
   const bool cancelled = result.finish_reason == FinishReason::kCancelled;
-  if (!told.text().ends_with('\n')) console::WriteOutput("\n");
+  if (!splitter.text().ends_with('\n')) console::WriteOutput("\n");
   if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
     TakeBack();
     Say("(stopped before the answer began; the question is taken back)");
     return;
   }
-  conversation_.Answer(told.text(), result.tokens, told.thought());
+  conversation_.Answer(splitter.text(), result.tokens, splitter.thought());
   if (!setup_.interactive) {
     SayDropped(result.kv);
   } else if (const std::string dropped = DescribeDropped(result.kv); !dropped.empty()) {

@@ -1,4 +1,4 @@
-// Four vectors of words, turned within each 16 bytes. Include after one of vec/*.h.
+// Four vectors of words, transposed within each 16 bytes. Include after one of vec/*.h.
 #pragma once
 
 namespace godwit::kernels {

@@ -1,9 +1,9 @@
-// Keys, which lie dimension by dimension, turned into values, which lie token by token. Include
+// Keys, which lie dimension by dimension, transposed into values, which lie token by token. Include
 // after one of vec/*.h.
 //
-// Four vectors of four-byte words are turned at once, within each 16 bytes. The result is 16 bytes
-// of each of their tokens. They then lie side by side (kernel_table.h, KvDepth) with those of as
-// many others as a product adds up.
+// Four vectors of four-byte words are transposed at once, within each 16 bytes. The result is 16
+// bytes of each of their tokens. They then lie side by side (kernel_table.h, KvDepth) with those of
+// as many others as a product adds up.
 #pragma once
 
 #include "kernels/generic/transpose_words-inl.h"
@@ -15,7 +15,7 @@ namespace {
 template <int64_t kSize, int64_t kDepth>
 struct KeyTransposer {
   static constexpr int64_t kSixteen = 16;             // bytes
-  static constexpr int64_t kDims = kSixteen / kSize;  // that are turned at once
+  static constexpr int64_t kDims = kSixteen / kSize;  // that are transposed at once
   static constexpr int64_t kRows = kDims / kDepth;    // of the keys
   static constexpr int64_t kRowBytes = kTileTokens * kDepth * kSize;
   static constexpr int64_t kVecBytes = kLanes * int64_t{sizeof(float)};

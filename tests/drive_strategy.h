@@ -31,7 +31,7 @@ struct Drive {
     Workspace::Scope scope(exec.workspace);
     const bool continues = sequence.pending() == 1;
     const Proposal proposal =
-        strategy.Propose(sequence, continues ? std::max(chunk, strategy.MostRows()) : chunk);
+        strategy.Propose(sequence, continues ? std::max(chunk, strategy.MaxRows()) : chunk);
     const int64_t n = std::ssize(proposal.segment.tokens), wanted = proposal.logit_rows;
     const auto hidden = exec.workspace.Matrix<float>(n, model.hidden_size());
     model.Forward(exec, {&proposal.segment, 1}, hidden);

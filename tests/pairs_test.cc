@@ -34,9 +34,7 @@ TEST(CoveringPairs, AreFewerThanAll) {
   EXPECT_LE(CoveringPairs<5>({2, 2, 2, 2, 2}).size(), 8u);
 }
 
-TEST(CoveringPairs, OfALongListAndSingleValuesAreThatList) {
-  EXPECT_EQ(CoveringPairs<3>({1, 7, 1}).size(), 7u);
-}
+TEST(CoveringPairs, OneLongListGivesItself) { EXPECT_EQ(CoveringPairs<3>({1, 7, 1}).size(), 7u); }
 
 TEST(CasesOf, PairsAndRestAreEveryCombinationOnce) {
   const CasesOf cases(std::vector{1, 2, 3}, std::vector<std::string>{"a", "b", "c"},

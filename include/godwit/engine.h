@@ -198,8 +198,8 @@ struct GenerateOptions {
   // drafts.
   std::string draft;
   // The name under which the cached text stays, in memory and in LoadOptions::cache_dir. It stays
-  // until another text takes the name, or until Engine::LetGo. Up to 64 letters, digits, dots,
-  // dashes and underscores. Empty: the cached text stays until its memory is needed.
+  // until another text takes the name, or until Engine::StopKeeping. Up to 64 letters, digits,
+  // dots, dashes and underscores. Empty: the cached text stays until its memory is needed.
   std::string keep_as;
 
   // Callbacks of Session::Generate, on the calling thread; with Engine::Submit, events are read
@@ -450,7 +450,7 @@ class Engine {
   bool RemoveSaved(const std::string& id) const;
   // Stops keeping the text under that name: it may go when its memory is needed. False: nothing was
   // on the disk.
-  bool LetGo(const std::string& name) const;
+  bool StopKeeping(const std::string& name) const;
 
   // Serves the requests of rank 0, on every other rank with LoadOptions::mpi, until rank 0 gives up
   // its engine and what belongs to it. Throws Error(kIo) if a rank has ended or is lost, and what

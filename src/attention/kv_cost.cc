@@ -9,7 +9,7 @@ namespace godwit {
 KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
               const KvLayout& layout, int64_t length) {
   const ops::KvRange forgotten =
-      policy.Forgotten(std::max<int64_t>(0, length - TextCache::kTokensToGoBack));
+      policy.Forgotten(std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens));
   const int64_t dropped =
       std::max<int64_t>(0, forgotten.end / kernels::kTileTokens - PagesFor(forgotten.begin));
   int64_t seen = 0;
@@ -32,7 +32,7 @@ std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t toke
 }
 
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  int64_t pages = PagesFor(std::min(policy.kept_by_all(), tokens));
+  int64_t pages = PagesFor(std::min(policy.kept_by_all_ranks(), tokens));
   int64_t counted = pages;  // tiles counted so far, from the text's beginning
   for (const auto& [begin, end] : RangesRead(policy, tokens)) {
     const int64_t first = std::max(begin / kernels::kTileTokens, counted);

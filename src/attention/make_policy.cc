@@ -21,20 +21,20 @@ constexpr std::array kPolicies = {
                .usage = "dense",
                .description = "keep every token (full attention)",
                .tight_example = "dense",
-               .roomy_example = "dense",
+               .ample_example = "dense",
                .make = MakeDensePolicy},
     PolicyKind{.name = "window",
                .usage = "window:W",
                .description = "keep the last W tokens; most models fail without the first tokens",
                .tight_example = "window:5",
-               .roomy_example = "window:4096",
+               .ample_example = "window:4096",
                .make = MakeWindowPolicy},
     PolicyKind{.name = "sinks",
                .usage = "sinks:S+W[,pin=N]",
                .description = "keep the first S and the last W tokens, in constant memory "
                               "(StreamingLLM); pin=N keeps the first N tokens as well",
                .tight_example = "sinks:2+5",
-               .roomy_example = "sinks:4+4096",
+               .ample_example = "sinks:4+4096",
                .make = MakeSinksPolicy},
     PolicyKind{
         .name = "blocks",
@@ -43,7 +43,7 @@ constexpr std::array kPolicies = {
             "keep every token; question and answer read only the blocks that score highest; "
             "presets are blocks, blocks:infllm, blocks:meanstd, blocks:quest and blocks:snapkv",
         .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
-        .roomy_example = "blocks:second_block_count=1024",
+        .ample_example = "blocks:second_block_count=1024",
         .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
                            "head_select_mode=SHARED,representative_type=MEANSTD",
                            "blocks:initial=0,local_windows_len=1,second_block_count=1,"

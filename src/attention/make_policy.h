@@ -38,10 +38,10 @@ struct PolicyKind {
   std::string_view name;
   std::string_view usage;        // "sinks:S+W"
   std::string_view description;  // one line for people
-  // Examples for tests that hold for every policy: the smallest and a roomy spec, as the policy
+  // Examples for tests that hold for every policy: the smallest and an ample spec, as the policy
   // spells its name.
   std::string_view tight_example;
-  std::string_view roomy_example;
+  std::string_view ample_example;
   std::array<std::string_view, 9> other_examples = {};  // of other modes
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,

@@ -8,7 +8,7 @@ namespace godwit {
 namespace {
 
 // The limit for the sum that all ranks send at once. A decode step stays far below it.
-constexpr int64_t kMostGatheredBytes = int64_t{64} << 20;
+constexpr int64_t kMaxGatheredBytes = int64_t{64} << 20;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
   const int64_t dim = shape.value_dim(), group = shape.heads / shape.kv_heads;
   const int64_t packed = ops::PackedState(dim), stride = ops::StateStride(dim);
   const auto row_bytes = packed * static_cast<int64_t>(sizeof(float));
-  const int64_t most = std::max<int64_t>(1, kMostGatheredBytes / ranks.size() / row_bytes);
+  const int64_t most = std::max<int64_t>(1, kMaxGatheredBytes / ranks.size() / row_bytes);
   Workspace::Scope all_texts(exec.workspace);
   // The number of each text's first state among the states of all texts.
   const auto firsts = exec.workspace.Matrix<int64_t>(1, std::ssize(texts)).RowSpan(0);

@@ -155,7 +155,9 @@ class AttentionPolicy {
   // positions. Null: this host reads alone.
   virtual const RingLayout* ring() const { return nullptr; }
   // The number of tokens at the text's beginning that are read by ring() and kept by every host.
-  int64_t kept_by_all() const { return ring() != nullptr && ring()->kept ? ring()->context : 0; }
+  int64_t kept_by_all_ranks() const {
+    return ring() != nullptr && ring()->kept ? ring()->context : 0;
+  }
 
   // Prepares a run, before layer 0 of its step. Called for every run, also for one that may follow.
   // Throws Error and changes nothing if it cannot.

@@ -31,7 +31,7 @@ std::vector<std::vector<RankSpeed>> Measure(LocalWorld& world, int ranks,
   return speeds;
 }
 
-TEST(RankSpeedTest, AllKnowTheSameOfAll) {
+TEST(RankSpeedTest, EveryRankKnowsTheSameSpeeds) {
   AttentionGeometry learned = TestGeometry(4, 2, 16, 0, {0, 0});
   learned.learned_positions = 20;
   for (const AttentionGeometry& geometry : {TestGeometry(4, 2, 16, 16, {0, 9}), learned,
@@ -55,7 +55,7 @@ TEST(RankSpeedTest, AllKnowTheSameOfAll) {
   EXPECT_TRUE(Measure(alone, 1, learned)[0].empty());
 }
 
-TEST(RankSpeedTest, WhoIsSlowIsNamed) {
+TEST(RankSpeedTest, SlowRankIsNamed) {
   const RankSpeed usual{.best_link = 1.2e9, .worst_link = 1e9, .key_seconds = 1e-9};
   // Rank `far` has slow links and is the worst link of the others.
   const RankSpeed far{.best_link = 0.12e9, .worst_link = 0.1e9, .key_seconds = 1e-9};

@@ -47,8 +47,8 @@ std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) 
 class RecallPolicy : public AttentionPolicy {
  public:
   RecallPolicy(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> dense,
-               std::vector<Watched> watched)
-      : geometry_(geometry), dense_(std::move(dense)), watched_(std::move(watched)) {}
+               std::vector<MeasuredPolicy> measured)
+      : geometry_(geometry), dense_(std::move(dense)), measured_(std::move(measured)) {}
 
   std::string name() const override { return dense_->name(); }
   std::string Explain() const override { return dense_->Explain(); }
@@ -63,23 +63,23 @@ class RecallPolicy : public AttentionPolicy {
 
   void SetQuestion(int64_t position, int64_t answer) override {
     question_begin_ = position;
-    for (const Watched& one : watched_) one.policy->SetQuestion(position, answer);
+    for (const MeasuredPolicy& one : measured_) one.policy->SetQuestion(position, answer);
   }
   void Plan(const RowRun& run) override {
-    for (const Watched& one : watched_) one.policy->Plan(run);
+    for (const MeasuredPolicy& one : measured_) one.policy->Plan(run);
   }
   void Accept(int64_t length, std::span<const int64_t> path) override {
-    for (const Watched& one : watched_) one.policy->Accept(length, path);
+    for (const MeasuredPolicy& one : measured_) one.policy->Accept(length, path);
   }
   void Truncate(int64_t length) override {
-    for (const Watched& one : watched_) one.policy->Truncate(length);
+    for (const MeasuredPolicy& one : measured_) one.policy->Truncate(length);
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (run.position >= question_begin_ && geometry_.windows[layer] == 0) {
       Measure(run, layer, queries);
     } else {
-      for (const Watched& one : watched_) {  // the policy may learn of the run
+      for (const MeasuredPolicy& one : measured_) {  // the policy may learn of the run
         Workspace::Scope scope(queries.exec.workspace);
         one.policy->Select(run, layer, queries);
       }
@@ -88,9 +88,10 @@ class RecallPolicy : public AttentionPolicy {
   }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
-    std::vector<Watched> watched;
-    for (const Watched& one : watched_) watched.push_back({one.policy->Fork(), one.recall});
-    auto fork = std::make_unique<RecallPolicy>(geometry_, dense_->Fork(), std::move(watched));
+    std::vector<MeasuredPolicy> measured;
+    for (const MeasuredPolicy& one : measured_)
+      measured.push_back({one.policy->Fork(), one.recall});
+    auto fork = std::make_unique<RecallPolicy>(geometry_, dense_->Fork(), std::move(measured));
     fork->question_begin_ = question_begin_;
     return fork;
   }
@@ -102,7 +103,7 @@ class RecallPolicy : public AttentionPolicy {
     queries.exec.Parallel(shape.heads, [&](int64_t head) {
       heads[head] = WeightsOf(run, layer, queries.q.Row(head), head);
     });
-    for (const Watched& one : watched_) {
+    for (const MeasuredPolicy& one : measured_) {
       Workspace::Scope scope(queries.exec.workspace);
       const Looks looks = one.policy->Select(run, layer, queries);
       std::vector<std::vector<bool>> seen;  // for each KV head
@@ -234,7 +235,7 @@ class RecallPolicy : public AttentionPolicy {
 
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> dense_;
-  std::vector<Watched> watched_;
+  std::vector<MeasuredPolicy> measured_;
   int64_t question_begin_ = 0;
 };
 
@@ -264,8 +265,8 @@ std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
 
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
-                                                  std::vector<Watched> watched) {
-  return std::make_unique<RecallPolicy>(geometry, std::move(dense), std::move(watched));
+                                                  std::vector<MeasuredPolicy> measured) {
+  return std::make_unique<RecallPolicy>(geometry, std::move(dense), std::move(measured));
 }
 
 }  // namespace godwit

@@ -49,7 +49,7 @@ struct Recall {
   std::vector<Named> Worst(int64_t kv_heads, size_t most) const;
 };
 
-struct Watched {
+struct MeasuredPolicy {
   std::unique_ptr<AttentionPolicy> policy;
   Recall* recall;  // borrowed
 };
@@ -59,6 +59,6 @@ struct Watched {
 // watched policy sees the queries and keys of a dense text.
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
-                                                  std::vector<Watched> watched);
+                                                  std::vector<MeasuredPolicy> measured);
 
 }  // namespace godwit

@@ -22,14 +22,14 @@ std::unique_ptr<TextCache> Watch(const AttentionGeometry& geometry,
                                  const std::vector<std::string>& specs,
                                  std::vector<Recall>& recalls) {
   PolicyOptions options{.kv_type = DType::kF32, .context = kTokens};
-  std::vector<Watched> watched;
+  std::vector<MeasuredPolicy> measured;
   recalls.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     options.spec = specs[i];
-    watched.push_back({MakePolicy(geometry, options), &recalls[i]});
+    measured.push_back({MakePolicy(geometry, options), &recalls[i]});
   }
   options.spec = "dense";
-  auto policy = MakeRecallPolicy(geometry, MakePolicy(geometry, options), std::move(watched));
+  auto policy = MakeRecallPolicy(geometry, MakePolicy(geometry, options), std::move(measured));
   auto text = std::make_unique<TextCache>(geometry, std::move(policy),
                                           std::make_shared<KvPool>(LayoutOf(geometry, DType::kF32)),
                                           kTokens, /*int8_products=*/false);
@@ -96,7 +96,7 @@ void ExpectCounts(const AttentionGeometry& geometry) {
   EXPECT_EQ(recalls[2].seen_keys, kHeads * 41);
 }
 
-TEST(RecallTest, CountsWhatIsSeenOfTheHeaviest) { ExpectCounts(Model()); }
+TEST(RecallTest, CountsTheHeaviestKeysThatAreSeen) { ExpectCounts(Model()); }
 TEST(RecallTest, WithAlibi) { ExpectCounts(WithAlibi(Model(), /*in_bf16=*/false)); }
 
 // A policy whose KV heads see different tokens, in the only layer without a window.
@@ -138,7 +138,7 @@ TEST(RecallTest, NamesTheWorstHeads) {
   EXPECT_EQ(all[1].kv_head, 1);
 }
 
-TEST(RecallTest, CountsWhatIsReadToChoose) {
+TEST(RecallTest, CountsTheBytesReadToChoose) {
   const TestText text(Model(), kTokens, 5);
   std::vector<Recall> recalls;
   const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";
@@ -187,7 +187,7 @@ void ExpectErrors(const AttentionGeometry& geometry) {
   EXPECT_LT(recalls[2].error, recalls[1].error);
 }
 
-TEST(RecallTest, HowFarOffAHeadIs) {
+TEST(RecallTest, MeasuresTheErrorOfAHead) {
   ExpectErrors(Model());
   ExpectErrors(WithAlibi(Model(), /*in_bf16=*/false));
   ExpectErrors(WithValuesInKeys(Model()));
@@ -196,9 +196,9 @@ TEST(RecallTest, HowFarOffAHeadIs) {
 TEST(RecallTest, TheTextIsReadByDense) {
   const TestText text(Model(), kTokens, 5);
   std::vector<Recall> recalls;
-  const auto watched = Watch(Model(), {"sinks:4+36"}, recalls);
+  const auto measured = Watch(Model(), {"sinks:4+36"}, recalls);
   const auto dense = NewText(Model(), {.kv_type = DType::kF32, .context = kTokens});
-  EXPECT_EQ(ReadText(*watched, text, kTokens, 64), ReadText(*dense, text, kTokens, 64));
+  EXPECT_EQ(ReadText(*measured, text, kTokens, 64), ReadText(*dense, text, kTokens, 64));
 }
 
 }  // namespace

@@ -15,10 +15,10 @@ namespace {
 using kernels::kTileTokens;
 
 // The limit for one rank's frame. MPI copies what it sends and receives.
-constexpr int64_t kMostFrame = int64_t{4} << 20;
+constexpr int64_t kMaxFrame = int64_t{4} << 20;
 
 // Memory for the pages of a group of rounds.
-struct Landing {
+struct ReceiveBuffer {
   std::span<std::byte> pages;         // of all ranks: frame after frame, in each rank after rank
   std::span<const std::byte*> tiles;  // of the group, in order
   std::span<std::byte> frame;         // to send
@@ -36,11 +36,11 @@ class Ring {
         view_(cache.View(layer)),
         round_(round),
         page_bytes_(cache.layout().tile_bytes()),
-        frame_pages_(std::max<int64_t>(1, kMostFrame / page_bytes_)) {}
+        frame_pages_(std::max<int64_t>(1, kMaxFrame / page_bytes_)) {}
 
   int64_t groups() const { return round_ / layout_.rounds_in_group() + 1; }
 
-  Landing NewLanding() const {
+  ReceiveBuffer NewReceiveBuffer() const {
     const int64_t tiles = Tiles(FirstRound(0), LastRound(0)) + layout_.ranks;  // for the last chunk
     const int64_t pages = layout_.ranks * PagesOfRank(FirstRound(0), LastRound(0));
     return {.pages = exec_.workspace.Matrix<std::byte>(1, pages * page_bytes_).RowSpan(0),
@@ -49,16 +49,16 @@ class Ring {
   }
 
   // Sends this rank's pages of a group, and lists the pages of all ranks.
-  void Fetch(int64_t group, Landing& landing) const {
+  void Fetch(int64_t group, ReceiveBuffer& buffer) const {
     const int64_t first = FirstRound(group), last = LastRound(group);
-    landing.first_tile = layout_.Begin(first) / kTileTokens;
-    landing.count = Tiles(first, last);
-    std::ranges::fill(landing.tiles, nullptr);
+    buffer.first_tile = layout_.Begin(first) / kTileTokens;
+    buffer.count = Tiles(first, last);
+    std::ranges::fill(buffer.tiles, nullptr);
     const int64_t pages = PagesOfRank(first, last);
     int64_t round = first, tile = 0;  // of the rank's next page
     for (int64_t begin = 0; begin < pages; begin += frame_pages_) {
       const int64_t count = std::min(frame_pages_, pages - begin);
-      std::byte* const frame = landing.pages.data() + begin * layout_.ranks * page_bytes_;
+      std::byte* const frame = buffer.pages.data() + begin * layout_.ranks * page_bytes_;
       for (int64_t i = 0; i < count; ++i, ++tile) {
         if (tile == layout_.SharedBy(round) / kTileTokens) {
           ++round;
@@ -66,13 +66,13 @@ class Ring {
         }
         for (int64_t rank = 0; rank < layout_.ranks; ++rank) {
           const int64_t at = layout_.Chunk(round, rank).begin / kTileTokens + tile;
-          landing.tiles[at - landing.first_tile] = frame + (rank * count + i) * page_bytes_;
+          buffer.tiles[at - buffer.first_tile] = frame + (rank * count + i) * page_bytes_;
           if (rank == ranks_.rank()) {
-            std::copy_n(view_.Keys(0, at), page_bytes_, landing.frame.data() + i * page_bytes_);
+            std::copy_n(view_.Keys(0, at), page_bytes_, buffer.frame.data() + i * page_bytes_);
           }
         }
       }
-      ranks_.AllGather(landing.frame.first(count * page_bytes_),
+      ranks_.AllGather(buffer.frame.first(count * page_bytes_),
                        {frame, static_cast<size_t>(layout_.ranks * count * page_bytes_)},
                        exec_.cancel);
     }
@@ -80,17 +80,17 @@ class Ring {
     const ops::KvRange mine = layout_.Chunk(last, ranks_.rank());
     for (int64_t at = (mine.begin + layout_.SharedBy(last)) / kTileTokens;
          at * kTileTokens < mine.end; ++at) {
-      landing.tiles[at - landing.first_tile] = view_.Keys(0, at);
+      buffer.tiles[at - buffer.first_tile] = view_.Keys(0, at);
     }
   }
 
-  ops::KvView View(const Landing& landing) const {
+  ops::KvView View(const ReceiveBuffer& buffer) const {
     ops::KvView view = view_;
-    view.pages = landing.tiles.data();
+    view.pages = buffer.tiles.data();
     view.page_stride = 1;
-    view.slots = landing.count;
+    view.slots = buffer.count;
     view.dropped_begin = 0;
-    view.dropped_end = landing.first_tile;
+    view.dropped_end = buffer.first_tile;
     return view;
   }
 
@@ -132,27 +132,27 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
   const auto sources =
       exec.workspace.Matrix<ops::AttentionSource>(1, std::ssize(rows.sources)).RowSpan(0);
   part.sources = sources;
-  std::array<Landing, 2> landings{ring.NewLanding(), ring.NewLanding()};
+  std::array<ReceiveBuffer, 2> buffers{ring.NewReceiveBuffer(), ring.NewReceiveBuffer()};
   const auto fetch = [&](int64_t group) {
-    Landing& landing = landings[group % 2];
-    return std::async(std::launch::async, [&ring, &landing, group] { ring.Fetch(group, landing); });
+    ReceiveBuffer& buffer = buffers[group % 2];
+    return std::async(std::launch::async, [&ring, &buffer, group] { ring.Fetch(group, buffer); });
   };
   // A fetch that fails still ends before its memory is freed.
   std::future<void> fetched = fetch(0);
   for (int64_t group = 0; group < ring.groups(); ++group) {
     fetched.get();
-    const Landing& landing = landings[group % 2];
+    const ReceiveBuffer& buffer = buffers[group % 2];
     if (group + 1 < ring.groups()) {
       fetched = fetch(group + 1);
     } else {
       part.states = nullptr;
     }
-    const int64_t begin = landing.first_tile * kTileTokens;
-    const int64_t end = begin + landing.count * kTileTokens;
+    const int64_t begin = buffer.first_tile * kTileTokens;
+    const int64_t end = begin + buffer.count * kTileTokens;
     for (size_t i = 0; i < sources.size(); ++i) {
       assert(rows.sources[i].parts.empty());
       ops::AttentionSource& source = *std::construct_at(&sources[i], rows.sources[i]);
-      source.kv = ring.View(landing);
+      source.kv = ring.View(buffer);
       source.visible.begin = std::max(source.visible.begin, begin);
       source.visible.end = std::min(source.visible.end, end);
     }
@@ -165,7 +165,7 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
   const int64_t round = layout.RoundOf(cache.length());
   const int64_t pages = layout.SharedBy(round) / kTileTokens;
   const int64_t page_bytes = cache.layout().tile_bytes();
-  const int64_t frame_pages = std::clamp<int64_t>(kMostFrame / page_bytes, 1, pages);
+  const int64_t frame_pages = std::clamp<int64_t>(kMaxFrame / page_bytes, 1, pages);
   Workspace::Scope scope(exec.workspace);
   const auto take = [&](int64_t frames) {
     return exec.workspace.Matrix<std::byte>(1, frames * frame_pages * page_bytes).RowSpan(0);

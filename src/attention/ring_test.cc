@@ -35,7 +35,7 @@ Read ReadOne(const AttentionGeometry& geometry, const TestText& text, const Poli
   Read read;
   while (cache->length() < options.context) {
     const int64_t begin = cache->length();
-    const auto rows = RowRange(begin, std::min(begin + cache->MostNext(), options.context));
+    const auto rows = RowRange(begin, std::min(begin + cache->MaxNextTokens(), options.context));
     const auto out = runner.Read(*cache, text, rows, options.context);
     read.positions.insert(read.positions.end(), rows.begin(), rows.end());
     read.out.insert(read.out.end(), out.begin(), out.end());

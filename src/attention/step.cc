@@ -101,16 +101,16 @@ AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments
       rows_ += std::ssize(segment.tokens);
     }
   } catch (...) {
-    GiveBackRoom();
+    ReleaseReserved();
     throw;
   }
 }
 
 AttentionStep::~AttentionStep() {
-  if (!ended_) GiveBackRoom();
+  if (!ended_) ReleaseReserved();
 }
 
-void AttentionStep::GiveBackRoom() noexcept {
+void AttentionStep::ReleaseReserved() noexcept {
   for (const Run& run : runs_.first(run_count_)) {
     run.text->branches_.clear();
     run.text->cache_.Truncate(run.text->length());
@@ -121,7 +121,7 @@ void AttentionStep::GiveBackRoom() noexcept {
 void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   TextCache& text = *segment.text;
   const int64_t length = text.length();
-  assert(!text.TakesAllNext() || std::ssize(segment.tokens) == text.MostNext());
+  assert(!text.AllRanksReadNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
   const size_t first_run = run_count_;
   text.branches_.clear();
   int64_t longest = 0;
@@ -329,7 +329,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
   WriteKeys(layer, input);
   for (const Run& run : runs_.first(run_count_)) {
-    if (!run.text->KeepsAllNext()) continue;
+    if (!run.text->AllRanksKeepNext()) continue;
     GatherRound(exec_, *run.text->ranks_, *run.text->policy().ring(), *run.cache, layer);
   }
   if (input.q.rows == 0) return;
@@ -343,7 +343,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
   auto next = texts.begin();
   for (Run& run : runs) {
-    if (run.text->TakesAllNext() && !run.text->KeepsAllNext()) {
+    if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
       AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
                    geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),
@@ -372,14 +372,14 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     FinishWithRanks(exec_, *ranks, geometry_.shape, texts.subspan(begin, end - begin),
                     input.sink_logits, out);
   }
-  TurnValuesBack(out);
+  RotateValuesBack(out);
 }
 
 // Turns sums of values H v back into sums of v. H is its own inverse.
-void AttentionStep::TurnValuesBack(MatrixView<float> out) const {
+void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
   const int64_t dim = geometry_.shape.value_dim();
   for (const Run& run : runs_.first(run_count_)) {
-    if (!run.cache->layout().turned_values()) continue;
+    if (!run.cache->layout().rotated_values()) continue;
     exec_.ParallelRows(run.rows.rows, out.cols, [&](int64_t i, int) {
       float* const row = out.Row(run.rows.RowAt(run.rows.position + i));
       for (int64_t at = 0; at < out.cols; at += dim) exec_.kernels.hadamard(dim, row + at);

@@ -82,11 +82,11 @@ class AttentionStep {
   void WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
                    std::span<const float> key_means, float* centre);
   void WriteKeys(int64_t layer, const AttentionInput& input);
-  void TurnValuesBack(MatrixView<float> out) const;
+  void RotateValuesBack(MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                const AttentionInput& input);
-  void GiveBackRoom() noexcept;
+  void ReleaseReserved() noexcept;
 
   Exec exec_;
   const AttentionGeometry& geometry_;

@@ -147,7 +147,7 @@ TEST(AttentionStepTest, AcceptKeepsThePathToARow) {
 }
 
 // Branches and forks behind a long text read shared pages together (ops/shared_keys.h).
-TEST(AttentionStepTest, WhoReadsALongTextWithOthersGetsTheBitsThatHeGetsAlone) {
+TEST(AttentionStepTest, SharedReadingOfALongTextKeepsTheBits) {
   const TestText text(kGeometry, 2200, 11), drafts(kGeometry, 6, 12);
   const std::vector<int32_t> parents = {-1, 0, 1, -1, 3, 0};
   for (const DType type : {DType::kF32, DType::kBF16, DType::kI8}) {

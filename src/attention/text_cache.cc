@@ -45,9 +45,9 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
   return fork;
 }
 
-void TextCache::GoOnAs(const TextCache& text) {
+void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
-  policy_->Truncate(cache_.GoOnAs(text.cache_));
+  policy_->Truncate(cache_.ContinueAs(text.cache_));
   Append(0);
 }
 
@@ -59,7 +59,7 @@ bool TextCache::HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) con
 }
 
 void TextCache::ReserveNext(int64_t tokens) {
-  if (!KeepsAllNext()) return cache_.Reserve(tokens);
+  if (!AllRanksKeepNext()) return cache_.Reserve(tokens);
   const auto [begin, end] = policy_->ring()->RoundAround(length());
   cache_.Reserve(end - length());
   cache_.ReserveSkipped(begin);
@@ -90,10 +90,10 @@ int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
 void TextCache::SetQuestion(int64_t position, int64_t answer) {
   answer_ = answer;
   policy_->SetQuestion(position, answer);
-  SkipOthers();
+  SkipTokensOfOtherRanks();
 }
 
-void TextCache::SkipOthers() {
+void TextCache::SkipTokensOfOtherRanks() {
   const int64_t next = policy_->Reads(length()).begin;
   if (next > length()) cache_.Skip(next);
 }
@@ -135,12 +135,12 @@ void TextCache::Truncate(int64_t length) {
 }
 
 void TextCache::Append(int64_t tokens) {
-  if (tokens > 0 && KeepsAllNext()) {
+  if (tokens > 0 && AllRanksKeepNext()) {
     tokens = policy_->ring()->RoundAround(length()).end - length();
   }
   cache_.Append(tokens);
-  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));
-  SkipOthers();
+  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kMaxRollbackTokens)));
+  SkipTokensOfOtherRanks();
 }
 
 void TextCache::Accept(int64_t row) {

@@ -51,7 +51,7 @@ class TextCache {
  public:
   // The number of tokens for which forgotten positions stay longer. An answer that does not stay in
   // the text can then be taken back, where reading an endless text again would take forever.
-  static constexpr int64_t kTokensToGoBack = kernels::kTileTokens;
+  static constexpr int64_t kMaxRollbackTokens = kernels::kTileTokens;
 
   // context: the longest that the text will be, on which dynamic rotary frequencies depend.
   // int8_products: as ops::AttentionSource has it. ranks: the ranks that share the text; null:
@@ -69,7 +69,7 @@ class TextCache {
   // Makes a fork forget the tokens that it read itself and go on as `text`, which has dropped
   // nothing. Data that its policy derived from common tokens stays, so that the time is
   // proportional to the others.
-  void GoOnAs(const TextCache& text);
+  void ContinueAs(const TextCache& text);
 
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }
@@ -79,13 +79,13 @@ class TextCache {
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   // The most tokens that a step may bring.
-  int64_t MostNext() const { return policy_->Reads(length()).end - length(); }
-  // Whether a step must bring MostNext() tokens, since other ranks wait for them.
-  bool TakesAllNext() const {
+  int64_t MaxNextTokens() const { return policy_->Reads(length()).end - length(); }
+  // Whether a step must bring MaxNextTokens() tokens, since other ranks wait for them.
+  bool AllRanksReadNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }
   // Whether the cache also keeps the tokens that other ranks read in that step.
-  bool KeepsAllNext() const { return TakesAllNext() && policy_->ring()->kept; }
+  bool AllRanksKeepNext() const { return AllRanksReadNext() && policy_->ring()->kept; }
 
   // Sets where the question and the answer begin, as AttentionPolicy::SetQuestion; at first 0, and
   // no answer.
@@ -138,7 +138,7 @@ class TextCache {
   void ReserveNext(int64_t tokens);
   void Append(int64_t tokens);
   // Skips the positions that other ranks read.
-  void SkipOthers();
+  void SkipTokensOfOtherRanks();
 
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;

@@ -58,7 +58,7 @@ TEST(TextCacheTest, AForkOfATextThatStreamsStreams) {
 }
 
 // A fork takes neither the memory of an unended step nor a tree that is not accepted yet.
-TEST(TextCacheTest, AForkIsOfWhatWasRead) {
+TEST(TextCacheTest, ForkHoldsTheTokensThatWereRead) {
   const TestText text(kGeometry, 100, 4);
   const auto cache = Make("dense");
   ReadText(*cache, text, 10, 10);
@@ -77,7 +77,7 @@ TEST(TextCacheTest, AForkIsOfWhatWasRead) {
 
 // A view of a text that read its own guesses goes back to the text. It then sees what a new view
 // sees, and still has its index.
-TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
+TEST(TextCacheTest, TruncatedForkContinuesLikeItsText) {
   const TestText text(kGeometry, 1200, 6), draft_tokens(kGeometry, 1200, 7);
   for (const std::string spec :
        {"dense", "sinks:4+200", "blocks:initial=0,local_windows_len=64,second_block_count=3",
@@ -93,7 +93,7 @@ TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
     const auto view = cache->Fork(policy());
     for (const int64_t end : {701, 705, 769, 832, 1000, 1001, 1100}) {
       ReadText(*cache, text, end, 40);
-      view->GoOnAs(*cache);
+      view->ContinueAs(*cache);
       EXPECT_EQ(view->length(), end);
       EXPECT_EQ(view->policy().bytes() > 0, spec.starts_with("blocks") && end > 701);
       const auto fresh = cache->Fork(policy());
@@ -106,7 +106,7 @@ TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
   }
 }
 
-TEST(TextCacheTest, WhatNoMachineHoldsIsRefusedWithEverythingAsItWas) {
+TEST(TextCacheTest, ImpossibleReserveIsRefusedAndChangesNothing) {
   const TestText text(kGeometry, 100, 5);
   const auto cache = Make("dense");
   ReadText(*cache, text, 70, 70);

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "base/cancel.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 
 namespace godwit {
 
@@ -12,7 +12,7 @@ namespace godwit {
 inline std::unique_lock<std::timed_mutex> CancellableLock(std::timed_mutex& mutex,
                                                           const CancelToken* cancel) {
   std::unique_lock lock(mutex, std::defer_lock);
-  while (!lock.try_lock_until(NextLook())) {
+  while (!lock.try_lock_until(NextPoll())) {
     if (cancel != nullptr) cancel->ThrowIfCancelled();
   }
   return lock;

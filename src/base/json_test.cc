@@ -101,7 +101,7 @@ TEST(ParseJson, RefusesDuplicateKeysWhereAsked) {
   EXPECT_THAT(ErrorOf(R"({"a": 1,})", strict), HasSubstr("line 1, column 9"));
 }
 
-TEST(ParseJson, OfEqualKeysTheLastOneCounts) {
+TEST(ParseJson, LastOfEqualKeysCounts) {
   EXPECT_EQ(ParseJson(R"({"b": 1, "a": 2, "b": 3})", "test").dump(), R"({"a":2,"b":3})");
 }
 

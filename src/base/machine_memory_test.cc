@@ -92,7 +92,7 @@ TEST(MachineMemoryTest, Version1HasAHierarchyForMemory) {
   EXPECT_EQ(machine.Memory(), Pair(300, 200));
 }
 
-TEST(MachineMemoryTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
+TEST(MachineMemoryTest, OverlargeRequestIsRefusedWithTheNumbers) {
   RequireMemory(1, "a byte takes");
   const std::string message =
       ErrorOf(ErrorKind::kMemory, [] { RequireMemory(INT64_MAX, "{} takes", "everything"); });

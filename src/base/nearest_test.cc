@@ -20,7 +20,7 @@ TEST(Nearest, IgnoresTheCase) {
   EXPECT_EQ(Nearest("-N", kNames), "-n");
 }
 
-TEST(Nearest, DoesNotGuessWildly) {
+TEST(Nearest, DistantNamesAreNotSuggested) {
   EXPECT_EQ(Nearest("--zebra", kNames), std::nullopt);
   EXPECT_EQ(Nearest("", kNames), std::nullopt);
   EXPECT_EQ(Nearest("-", kNames), "-n");

@@ -80,7 +80,7 @@ void NewFile::WriteOut(std::span<const std::byte> bytes) {
   }
 }
 
-void NewFile::ShareLike(const fs::path& other) {
+void NewFile::CopyPermissions(const fs::path& other) {
   struct stat status;
   if (stat(other.c_str(), &status) != 0) ThrowErrno(other, "look at");
   constexpr mode_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;
@@ -102,7 +102,9 @@ void NewFile::Commit() {
   godwit::Sync(fs::absolute(target_).parent_path());  // absolute, for a bare name, too
 }
 
-void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }
+void NewFile::DropFromPageCache() noexcept {
+  posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
 
 void RemoveAbandoned(const fs::path& folder, std::string_view names) noexcept {
   std::error_code error;

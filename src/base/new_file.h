@@ -35,7 +35,7 @@ class NewFile {
   int64_t size() const { return size_; }
 
   // Gives the file the read permissions of `other`.
-  void ShareLike(const std::filesystem::path& other);
+  void CopyPermissions(const std::filesystem::path& other);
 
   // Brings it to the disk; before Commit, which then takes a moment.
   void Sync();
@@ -44,7 +44,7 @@ class NewFile {
 
   // Takes the file out of the system's cache, once it is on the disk. A later mapping
   // (MappedFile::Advice) then gets large pages, and not those in which it was written. Best effort.
-  void Uncache() noexcept;
+  void DropFromPageCache() noexcept;
 
  private:
   void Flush();

@@ -34,7 +34,7 @@ TEST(NewFileTest, IsThereWholeOrNotAtAll) {
     file.PadTo(8);
     EXPECT_EQ(file.size(), 8);
     file.Commit();
-    file.Uncache();
+    file.DropFromPageCache();
     EXPECT_EQ(ReadTextFile(target, 100), text + std::string(8 - text.size(), '\0'));
   }
   EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -56,11 +56,12 @@ TEST(NewFileTest, IsSharedLikeAnother) {
   const fs::path other = temp.Write("other", "");
   fs::permissions(other, fs::perms::owner_all | fs::perms::group_read);
   NewFile file(temp.path() / "x");
-  file.ShareLike(other);
+  file.CopyPermissions(other);
   file.Commit();
   EXPECT_EQ(fs::status(temp.path() / "x").permissions(),
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
-  ErrorOf(ErrorKind::kIo, [&] { NewFile(temp.path() / "y").ShareLike(temp.path() / "missing"); });
+  ErrorOf(ErrorKind::kIo,
+          [&] { NewFile(temp.path() / "y").CopyPermissions(temp.path() / "missing"); });
 }
 
 // A file that is being written is never taken for abandoned, from its first moment on.

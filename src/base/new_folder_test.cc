@@ -68,7 +68,7 @@ TEST(NewFolder, OneThatAppearedMeanwhileStays) {
   EXPECT_EQ(Listing(place.path()), std::vector<std::string>{"model"});
 }
 
-TEST(NewFolder, WhatAKilledProcessLeftIsKnown) {
+TEST(NewFolder, LeftoverOfAKilledProcessIsRecognized) {
   const TempFolder place;
   const fs::path target = place.path() / "model";
   const pid_t child = fork();

@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-constexpr int kMostNodes = 1024;
+constexpr int kMaxNodes = 1024;
 
 // The constant of <numaif.h>, which belongs to libnuma.
 constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
@@ -24,12 +24,12 @@ constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
 // Interleaves memory of the calling thread and of threads that it starts.
 bool InterleaveMemory(const std::vector<NumaNode>& nodes) noexcept {
   constexpr size_t kBits = 8 * sizeof(unsigned long);
-  unsigned long mask[kMostNodes / kBits] = {};
+  unsigned long mask[kMaxNodes / kBits] = {};
   for (const NumaNode& node : nodes) {
     const auto bit = static_cast<size_t>(node.id);
     mask[bit / kBits] |= 1UL << (bit % kBits);
   }
-  return syscall(SYS_set_mempolicy, kInterleave, mask, static_cast<unsigned long>(kMostNodes)) == 0;
+  return syscall(SYS_set_mempolicy, kInterleave, mask, static_cast<unsigned long>(kMaxNodes)) == 0;
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ std::vector<int> ParseCpuList(std::string_view list) {
     int last = first;
     if (parsed.ptr < end && *parsed.ptr == '-') {
       parsed = std::from_chars(parsed.ptr + 1, end, last);
-      constexpr int kMostCpus = 1 << 16;
-      if (parsed.ec != std::errc() || last < first || last > kMostCpus) return cpus;
+      constexpr int kMaxCpus = 1 << 16;
+      if (parsed.ec != std::errc() || last < first || last > kMaxCpus) return cpus;
     }
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
     at = parsed.ptr;
@@ -67,7 +67,7 @@ std::vector<NumaNode> NumaNodes(const std::vector<int>& cpus, const std::string&
   std::ifstream list(root + "/online");
   std::getline(list, online);
   for (const int id : ParseCpuList(online)) {
-    if (id >= kMostNodes) break;
+    if (id >= kMaxNodes) break;
     std::ifstream file(fmt::format("{}/node{}/cpulist", root, id));
     std::string line;
     std::getline(file, line);
@@ -83,7 +83,7 @@ std::vector<NumaNode> NumaNodes(const std::vector<int>& cpus, const std::string&
 
 std::vector<NumaNode> NumaNodes() { return NumaNodes(AllowedCpus(), "/sys/devices/system/node"); }
 
-std::vector<int> DealOut(const std::vector<NumaNode>& nodes, int threads) {
+std::vector<int> AssignCpus(const std::vector<NumaNode>& nodes, int threads) {
   std::vector<int> order;
   size_t longest = 0;
   for (const NumaNode& node : nodes) longest = std::max(longest, node.cpus.size());
@@ -108,7 +108,7 @@ std::vector<int> PlaceThreads(Numa numa, int threads, std::string* report) {
                  ? fmt::format("memory is spread over {} NUMA nodes", nodes.size())
                  : std::string("the system refuses to spread memory over its NUMA nodes");
   }
-  std::vector<int> cpus = DealOut(nodes, threads);
+  std::vector<int> cpus = AssignCpus(nodes, threads);
   *report = fmt::format("threads are pinned to CPUs {}; {}", fmt::join(cpus, ", "), memory);
   return cpus;
 }

@@ -34,7 +34,7 @@ std::vector<NumaNode> NumaNodes(const std::vector<int>& cpus, const std::string&
 std::vector<int> ParseCpuList(std::string_view list);
 
 // A CPU for each thread: the first of every node, then the second of every node, and so on.
-std::vector<int> DealOut(const std::vector<NumaNode>& nodes, int threads);
+std::vector<int> AssignCpus(const std::vector<NumaNode>& nodes, int threads);
 
 // Settles what threads that the calling thread starts from now on inherit, and returns the CPUs to
 // pin them to, for ThreadPool: none for kNone. `report` gets a line for people.

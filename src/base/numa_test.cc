@@ -43,12 +43,12 @@ TEST(Numa, NodesHoldTheCpusThatMayBeUsed) {
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_THAT(nodes[0].cpus, ElementsAre(1, 2, 3));
   EXPECT_THAT(nodes[1].cpus, ElementsAre(4, 5));
-  EXPECT_THAT(DealOut(nodes, 4), ElementsAre(1, 4, 2, 5));
-  EXPECT_THAT(DealOut(nodes, 7), ElementsAre(1, 4, 2, 5, 3, 1, 4));
+  EXPECT_THAT(AssignCpus(nodes, 4), ElementsAre(1, 4, 2, 5));
+  EXPECT_THAT(AssignCpus(nodes, 7), ElementsAre(1, 4, 2, 5, 3, 1, 4));
 
   const auto unknown = NumaNodes({1, 2}, (folder.path() / "missing").string());
   ASSERT_EQ(unknown.size(), 1u);
-  EXPECT_THAT(DealOut(unknown, 2), ElementsAre(1, 2));
+  EXPECT_THAT(AssignCpus(unknown, 2), ElementsAre(1, 2));
 }
 
 TEST(Numa, WorkersOfAPoolStayWhereTheyArePut) {

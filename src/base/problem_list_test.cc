@@ -19,7 +19,7 @@ TEST(ProblemListTest, PutsOneOnTheHeadingsLineAndSeveralBelow) {
   EXPECT_EQ(problems.Text("m"), "m: 2 problems\n  first 1\n  second");
 }
 
-TEST(ProblemListTest, OfAKindWithManyTheFirstIsShownAndTheRestIsCounted) {
+TEST(ProblemListTest, RepeatedKindShowsTheFirstAndCountsTheRest) {
   ProblemList problems;
   for (int i = 0; i < 45; ++i) {
     problems.Add("missing {}", i);
@@ -32,7 +32,7 @@ TEST(ProblemListTest, OfAKindWithManyTheFirstIsShownAndTheRestIsCounted) {
             "  odd 0\n  odd 20\n  odd 40");
 }
 
-TEST(ProblemListTest, OfManyKindsTheFirstAreShown) {
+TEST(ProblemListTest, FirstKindsAreShownAndTheRestCounted) {
   ProblemList problems;
   problems.Add("a");
   problems.Add("b");

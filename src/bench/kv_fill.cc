@@ -77,9 +77,9 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
                       uint32_t draw) const {
   while (text.length() < length) {
     const int64_t first = text.length();
-    const int64_t next = text.MostNext();
+    const int64_t next = text.MaxNextTokens();
     const int64_t rows =
-        text.TakesAllNext() ? next : std::min({length - first, next, chunk_tokens});
+        text.AllRanksReadNext() ? next : std::min({length - first, next, chunk_tokens});
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(v_.front().empty() ? 0 : rows, cols_);

@@ -15,7 +15,7 @@ namespace godwit::bench {
 namespace {
 
 constexpr int64_t kPieceBytes = int64_t{1} << 20;  // taken by a thread at a time
-constexpr int kMostPasses = 5;
+constexpr int kMaxPasses = 5;
 constexpr double kEnoughMs = 100;
 
 // The best rate of a few passes: a disturbance only ever makes a pass slower.
@@ -23,7 +23,7 @@ template <typename Pass>
 double BestRate(Pass pass) {
   double best = 0;
   const Stopwatch all;
-  for (int i = 0; i < kMostPasses && (i < 2 || all.ms() < kEnoughMs); ++i) {
+  for (int i = 0; i < kMaxPasses && (i < 2 || all.ms() < kEnoughMs); ++i) {
     const Stopwatch watch;
     const double work = pass();
     best = std::max(best, work / (watch.ms() / 1000));
@@ -104,11 +104,11 @@ MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {
 
 double MachineProbe::ForkJoinMicroseconds(ThreadPool& pool) {
   constexpr size_t kJobs = 2000;
-  constexpr double kMostMs = 100;  // with more threads than cores a job is slow
+  constexpr double kMaxMs = 100;  // with more threads than cores a job is slow
   const int threads = pool.threads();
   std::vector<double> times;
   times.reserve(kJobs);
-  for (const Stopwatch all; times.size() < kJobs && all.ms() < kMostMs;) {
+  for (const Stopwatch all; times.size() < kJobs && all.ms() < kMaxMs;) {
     std::atomic<int> arrived{0};
     const Stopwatch watch;
     // Each task waits for the others, so no thread can take the task of a late one.

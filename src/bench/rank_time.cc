@@ -123,7 +123,7 @@ struct HostWork {
 // first: whether this host shows the anchor to an answer.
 HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const SeenKeys& seen,
                 int64_t context, bool first, const HostTimes& times) {
-  const int64_t kept = policy.kept_by_all();
+  const int64_t kept = policy.kept_by_all_ranks();
   HostWork work{.own_tokens = first ? kept : 0};
   for (const ops::KvRange& rows : RangesRead(policy, context)) {
     const double seconds = static_cast<double>(MultiplyAdds(spec, rows.end - rows.begin, 0, 0)) *
@@ -235,7 +235,8 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
     const RingLayout* const ring = policy->ring();
     if (host > 0 || ring == nullptr) continue;
     if (!ring->kept) AddRing(spec, seen, *ring, layer_bytes, times, network, time);
-    if (policy->kept_by_all() > 0) AddAnchor(spec, *ring, context, layer_bytes, network, time);
+    if (policy->kept_by_all_ranks() > 0)
+      AddAnchor(spec, *ring, context, layer_bytes, network, time);
   }
   time.read_seconds += together_seconds + time.wait_seconds;
   const auto others = static_cast<double>(hosts - 1);

@@ -16,7 +16,7 @@
 
 namespace godwit::bench {
 
-constexpr int kMostHosts = 4096;
+constexpr int kMaxHosts = 4096;
 
 // The network between any two hosts, in both directions at once.
 struct Network {

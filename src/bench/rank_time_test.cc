@@ -39,7 +39,7 @@ TestResult Answer(int64_t depth, double seconds) {
           .kv_read_bytes_per_token = 100.0 * static_cast<double>(depth)};
 }
 
-TEST(FitHost, FindsWhatTheTimesAreMadeOf) {
+TEST(FitHost, RecoversTheHostTimes) {
   const DecoderSpec spec = SmallShape();
   const std::vector<TestResult> tests = {
       Prompt(spec, 512, 0, 3e-12, 5e-12), Prompt(spec, 512, 1000, 3e-12, 5e-12),
@@ -57,7 +57,7 @@ TEST(FitHost, FindsWhatTheTimesAreMadeOf) {
   EXPECT_THROW(FitHost(spec, std::vector{tests[1], tests[1], tests[3]}), Error);
 }
 
-TEST(FitHost, SaysHowFarItIsOff) {
+TEST(FitHost, ReportsTheWorstError) {
   const DecoderSpec spec = SmallShape();
   std::vector<TestResult> tests = {Prompt(spec, 512, 0, 3e-12, 5e-12),
                                    Prompt(spec, 512, 1000, 3e-12, 5e-12),
@@ -69,7 +69,7 @@ TEST(FitHost, SaysHowFarItIsOff) {
 }
 
 // No time is negative, whatever was measured.
-TEST(FitHost, TakesNoTimeBack) {
+TEST(FitHost, FittedTimesAreNeverNegative) {
   const DecoderSpec spec = SmallShape();
   const HostTimes faster_behind =
       FitHost(spec, std::vector{Prompt(spec, 512, 0, 3e-12, 0), Prompt(spec, 512, 4000, 1e-12, 0)});

@@ -76,10 +76,10 @@ class Suite {
     for (const TestCase& test : options.cases) {
       if (teams_.contains(test.threads)) continue;
       teams_.emplace(test.threads, std::make_unique<Team>(options, test.threads, &report));
-      most_threads_ = std::max(most_threads_, test.threads);
+      max_threads_ = std::max(max_threads_, test.threads);
     }
     // The thread is pinned after the process's CPUs were last read.
-    if (options.numa != Numa::kNone) PinThisThread(team(most_threads_).cpus.front());
+    if (options.numa != Numa::kNone) PinThisThread(team(max_threads_).cpus.front());
   }
 
   SuiteResult Run() {
@@ -192,7 +192,7 @@ class Suite {
   }
 
   void Grow(int64_t index, TextCache& text, int64_t depth) {
-    const Exec exec = ExecOf(team(most_threads_));
+    const Exec exec = ExecOf(team(max_threads_));
     if (!options_.fill_kv) {
       ReadTogether(index, text, exec, depth);
     } else if (depth > 0) {
@@ -218,8 +218,8 @@ class Suite {
         Tokens(spec_, index, first, std::max<int64_t>(0, length - first));
     Reads reads;
     while (text.length() < length) {
-      const int64_t at = text.length(), next = std::min(length - at, text.MostNext());
-      const int64_t n = text.TakesAllNext() ? next : std::min(next, options_.chunk_tokens);
+      const int64_t at = text.length(), next = std::min(length - at, text.MaxNextTokens());
+      const int64_t n = text.AllRanksReadNext() ? next : std::min(next, options_.chunk_tokens);
       const Segment segment{
           .tokens = std::span(tokens).subspan(at - first, n), .text = &text, .phase = phase};
       Step(exec, {&segment, 1}, at + n == length);
@@ -406,7 +406,7 @@ class Suite {
   const SuiteOptions& options_;
   const std::map<int64_t, std::vector<int64_t>> lengths_;  // by depth
   std::map<int, std::unique_ptr<Team>> teams_;
-  int most_threads_ = 0;
+  int max_threads_ = 0;
   std::shared_ptr<KvPool> pool_;
   std::map<int64_t, std::vector<std::unique_ptr<TextCache>>> texts_;  // by depth
   double grown_ms_ = 0;  // time to reach the depth, in the last test

@@ -78,7 +78,7 @@ TEST(Suite, HashesAgreeWhereTheTextIsTheSame) {
 // Counts of the small shape by hand. In a layer q and o are 64 x 64, k and v 32 x 64, gate, up and
 // down 160 x 64. That is (2 * 64 + 2 * 32 + 3 * 160) * 64 = 43,008 weights, and 86,016 in 2 layers.
 // The head has 192 * 64 = 12,288. A key or a value has 2 heads of 16.
-TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
+TEST(Suite, WorkCountsAreThoseOfTheModel) {
   // bf16. Decode reads 2 * (86,016 + 12,288) = 196,608 bytes of weights for each token. At a depth
   // of 10, 4 tokens see 11 + 12 + 13 + 14 = 50 keys in each of 2 layers. A key and its value take 2
   // * 32 * 2 = 128 bytes. The sum is 12,800 bytes, a token's share 3,200.
@@ -178,8 +178,8 @@ TEST(Suite, SaysWhereATextIsNotWhatItIsAlone) {
 }
 
 // Weights are read once for all texts, every cache once, and multiplied once for every text. The
-// slower of the two is the limit. Numbers as in WhatIsCountedIsWhatTheModelHas.
-TEST(Suite, WhatRulesIsTheLimitOfSeveralTexts) {
+// slower of the two is the limit. Numbers as in WorkCountsAreThoseOfTheModel.
+TEST(Suite, LargerTimeLimitsSeveralTexts) {
   constexpr double kWeightBytes = 196'608, kCacheBytes = 3'200;
   // 50 keys are 12.5 for each of 4 tokens, in 2 layers, with 4 heads of 16, twice.
   constexpr double kMultiplyAdds = 86'016 + 12'288 + 2 * 2 * 12.5 * 64;
@@ -260,7 +260,7 @@ TEST(Suite, APromptIsHeldAgainstThePeakOfTheLayers) {
 }
 
 // A model in the cache is not read from memory, so it has no limit of memory.
-TEST(Suite, WhatFitsIntoTheCacheHasNoLimitOfMemory) {
+TEST(Suite, ModelInTheCpuCacheHasNoMemoryLimit) {
   const auto model = SmallModel(DType::kBF16);
   FakeMachine machine;
   SuiteOptions options = Options({{.prompt_tokens = 8}, {.predict_tokens = 1}});
@@ -325,7 +325,7 @@ std::vector<std::optional<double>> LeftMs(SuiteOptions options) {
 }
 
 // Measuring the machine takes time in every remaining round.
-TEST(Suite, WhatIsLeftCountsTheProbes) {
+TEST(Suite, TimeLeftCountsTheProbes) {
   struct SlowMachine : FakeMachine {
     double clock_ms = 0;
     double ForkJoinMicroseconds(ThreadPool&) override { return clock_ms += 1000; }
@@ -341,7 +341,7 @@ TEST(Suite, WhatIsLeftCountsTheProbes) {
 
 // A depth is filled once, unless the policy cannot go back to it. The clock ticks at every look. A
 // test that fills takes five seconds of it, one of them for the filling.
-TEST(Suite, WhatIsLeftCountsNoDepthThatStays) {
+TEST(Suite, TimeLeftCountsAKeptDepthOnce) {
   for (const auto& [policy, test_ms] : {std::pair("dense", 4000.0), {"sinks:4+20", 5000.0}}) {
     SuiteOptions options = Options({{.predict_tokens = 200, .depth_tokens = 300}});
     options.policy.spec = policy;
@@ -352,7 +352,7 @@ TEST(Suite, WhatIsLeftCountsNoDepthThatStays) {
   }
 }
 
-TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
+TEST(Suite, OverlargeSuiteIsRefusedWithTheNumbers) {
   const DecoderSpec spec = FindShape("1b");
   // 32 KiB a token: 3 TiB.
   SuiteOptions options = Options({{.predict_tokens = 1, .depth_tokens = 100'000'000}});

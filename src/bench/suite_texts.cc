@@ -36,7 +36,7 @@ int64_t QuestionBegin(const SuiteOptions& options, const TestCase& test) {
 void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
   const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
                                           : LayoutOf(Geometry(spec), options.policy.kv_type);
-  int64_t kv_bytes = 0, index_bytes = 0, longest = 0, most_texts = 0;
+  int64_t kv_bytes = 0, index_bytes = 0, longest = 0, max_texts = 0;
   if (options.policy.ranks != nullptr) {  // each rank keeps its part of every context, or throws
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
@@ -52,7 +52,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
         CheckedAdd(policy->max_kept_tokens(),
-                   options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
+                   options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kernels::kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
       const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
@@ -65,7 +65,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
       index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);
     }
     longest = std::max(longest, lengths.front());
-    most_texts = std::max(most_texts, std::ssize(lengths));
+    max_texts = std::max(max_texts, std::ssize(lengths));
   }
   const int64_t all_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
   if (options.kv_pool && options.kv_pool->file() != nullptr) {
@@ -77,7 +77,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
   RequireMemory(CheckedAdd(weight_bytes, all_bytes).value_or(INT64_MAX),
                 "{} of weights and {} of KV cache (up to {} tokens{}, in {}) take",
                 FormatBytes(weight_bytes), FormatBytes(all_bytes), longest,
-                most_texts > 1 ? fmt::format(" in each of {} texts", most_texts) : "",
+                max_texts > 1 ? fmt::format(" in each of {} texts", max_texts) : "",
                 Name(options.policy.kv_type));
 }
 

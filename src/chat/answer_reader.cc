@@ -13,7 +13,7 @@ using Kind = AnswerPiece::Kind;
 constexpr std::string_view kMessageMark = "<|message|>", kChannelMark = "<|channel|>";
 constexpr std::array<std::string_view, 4> kMessageEnds = {"<|end|>", "<|call|>", "<|return|>",
                                                           "<|start|>"};
-constexpr size_t kMostHeaderBytes = 512;
+constexpr size_t kMaxHeaderBytes = 512;
 
 // The word behind `mark`. Empty: there is none.
 std::string_view WordBehind(std::string_view header, std::string_view mark) {
@@ -77,7 +77,7 @@ void AnswerReader::Feed(char c, AnswerPieces& out) {
   }
 }
 
-void AnswerReader::Think(std::string_view text, AnswerPieces& out) {
+void AnswerReader::AddThought(std::string_view text, AnswerPieces& out) {
   for (const char c : text) {
     if (c == '\n') {
       if (thinks_) breaks_ += c;
@@ -101,7 +101,7 @@ void AnswerReader::FeedThought(char c, AnswerPieces& out) {
     } else if (marks_.end.starts_with(held_) || (!thinks_ && marks_.begin.starts_with(held_))) {
       return;
     } else {
-      Think(std::string_view(held_).substr(0, 1), out);
+      AddThought(std::string_view(held_).substr(0, 1), out);
       held_.erase(0, 1);
     }
   }
@@ -115,7 +115,7 @@ void AnswerReader::FeedHeader(char c, AnswerPieces& out) {
   const std::string_view said = held_;
   const bool may_be = begins.starts_with(said.substr(0, begins.size())) ||
                       mark.starts_with(said.substr(0, mark.size()));
-  if (may_be && held_.size() < kMostHeaderBytes) return;
+  if (may_be && held_.size() < kMaxHeaderBytes) return;
   message_ = Message::kText;
   state_ = State::kMessage;
   for (const char held : std::exchange(held_, {})) FeedMessage(held, out);
@@ -151,15 +151,15 @@ void AnswerReader::FeedMessage(char c, AnswerPieces& out) {
       return;
     }
     if (std::ranges::any_of(kMessageEnds, may_be)) return;
-    Say(std::string_view(held_).substr(0, 1), out);
+    AddText(std::string_view(held_).substr(0, 1), out);
     held_.erase(0, 1);
   }
 }
 
-void AnswerReader::Say(std::string_view text, AnswerPieces& out) {
+void AnswerReader::AddText(std::string_view text, AnswerPieces& out) {
   switch (message_) {
     case Message::kThought:
-      return Think(text, out);
+      return AddThought(text, out);
     case Message::kText:
       return calls_.Push(text, out);
     case Message::kCall: {
@@ -187,10 +187,10 @@ AnswerPieces AnswerReader::Finish() {
       calls_.Push(std::exchange(held_, {}), out);
       break;
     case State::kThought:
-      Think(std::exchange(held_, {}), out);
+      AddThought(std::exchange(held_, {}), out);
       break;
     case State::kMessage:
-      Say(std::exchange(held_, {}), out);
+      AddText(std::exchange(held_, {}), out);
       EndMessage(out);
       break;
     case State::kHeader:

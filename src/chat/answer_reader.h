@@ -36,11 +36,11 @@ class AnswerReader {
   void Feed(char c, AnswerPieces& out);
   void FeedThought(char c, AnswerPieces& out);
   // Adds to the thought, without the line breaks around it.
-  void Think(std::string_view text, AnswerPieces& out);
+  void AddThought(std::string_view text, AnswerPieces& out);
   void FeedHeader(char c, AnswerPieces& out);
   void FeedMessage(char c, AnswerPieces& out);
   void BeginMessage(AnswerPieces& out);
-  void Say(std::string_view text, AnswerPieces& out);
+  void AddText(std::string_view text, AnswerPieces& out);
   void EndMessage(AnswerPieces& out);
 
   const Tools& tools_;

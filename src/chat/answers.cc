@@ -37,8 +37,8 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
     // Templates may refuse a conversation that ends there.
   }
   if (text.starts_with(before)) text.erase(0, before.size());
-  constexpr size_t kMostBytes = 64;  // of nearly every token
-  if (text.size() <= kQuestionTokens * kMostBytes) {
+  constexpr size_t kMaxBytes = 64;  // of nearly every token
+  if (text.size() <= kQuestionTokens * kMaxBytes) {
     prompt.query_tokens = std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)),
                                      std::ptrdiff_t{1}, std::ptrdiff_t{kQuestionTokens});
   }

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using Kind = AnswerPiece::Kind;
 
 // Deeper than any arguments, and less deep than the point where JSON readers fail.
-constexpr size_t kMostDepth = 100;
+constexpr size_t kMaxDepth = 100;
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -92,7 +92,7 @@ bool JsonText::Feed(char c, std::string& text) {
   }
   if (IsBlank(c)) return true;
   if (c == '{' || c == '[') {
-    if (open_.size() == kMostDepth) return false;
+    if (open_.size() == kMaxDepth) return false;
     open_ += c == '{' ? '}' : ']';
   } else if (c == '}' || c == ']') {
     if (open_.empty() || open_.back() != c) return false;
@@ -162,12 +162,12 @@ Reading NamedCall::Feed(char c, AnswerPieces& out) {
     } else {
       const bool has_name = tools_->Has(name_) && (!mark_.empty() || c == '[' || IsBlank(c));
       if (!has_name) return EndBefore(c);
-      constexpr size_t kMostMarkBytes = 64;
+      constexpr size_t kMaxMarkBytes = 64;
       mark_ += c;
       const bool is_mark = mark_.starts_with("[ARGS]") || mark_.starts_with("[CALL_ID]") ||
                            std::string_view("[ARGS]").starts_with(mark_) ||
                            std::string_view("[CALL_ID]").starts_with(mark_) || IsBlank(mark_[0]);
-      return is_mark && mark_.size() < kMostMarkBytes ? Reading::kGoesOn : EndBefore(c);
+      return is_mark && mark_.size() < kMaxMarkBytes ? Reading::kGoesOn : EndBefore(c);
     }
   }
   std::string added;
@@ -242,14 +242,14 @@ ParameterCall::Found ParameterCall::Match(std::string_view text) const {
 
 // The end mark ends a value only if the call continues or ends behind it.
 ParameterCall::Found ParameterCall::MatchValueEnd(std::string_view text) const {
-  constexpr size_t kMostBlanks = 64;
+  constexpr size_t kMaxBlanks = 64;
   if (marks_->own_lines && text.starts_with('\n')) text.remove_prefix(1);
   const std::string_view end = marks_->value_end;
   if (end.starts_with(text)) return Found::kPartly;
   if (!text.starts_with(end)) return Found::kNo;
   text.remove_prefix(end.size());
   const size_t blanks = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  if (blanks > kMostBlanks) return Found::kNo;
+  if (blanks > kMaxBlanks) return Found::kNo;
   return Match(text.substr(blanks));
 }
 

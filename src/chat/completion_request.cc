@@ -24,12 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // OpenAI's limits
-constexpr int64_t kMostAnswers = 1024;
-constexpr int64_t kMostStops = 16;
-constexpr int64_t kMostBiases = 1 << 19;  // more tokens than any vocabulary has
-constexpr int64_t kMostTokens = int64_t{1} << 40;
-constexpr int64_t kMostTimeoutMs = int64_t{1} << 40;
+constexpr int64_t kMaxSamples = 128, kMaxTopLogprobs = 20;  // OpenAI's limits
+constexpr int64_t kMaxAnswers = 1024;
+constexpr int64_t kMaxStops = 16;
+constexpr int64_t kMaxBiases = 1 << 19;  // more tokens than any vocabulary has
+constexpr int64_t kMaxTokens = int64_t{1} << 40;
+constexpr int64_t kMaxTimeoutMs = int64_t{1} << 40;
 
 int64_t Int(const Json& value, int64_t min, int64_t max) {
   // The type is unsigned for every number from 0 to 2^64 - 1.
@@ -99,7 +99,7 @@ void CheckKeepAlive(const Json& value, bool lenient) {
 
 std::vector<std::string> Stops(const Json& value) {
   const Json list = value.is_array() ? value : Json::array({value});
-  if (std::ssize(list) > kMostStops) Refuse(fmt::format("up to {} texts", kMostStops), value);
+  if (std::ssize(list) > kMaxStops) Refuse(fmt::format("up to {} texts", kMaxStops), value);
   std::vector<std::string> stops;
   for (const Json& stop : list) {
     if (Text(stop).empty()) Refuse("texts that are not empty", stop);
@@ -110,8 +110,7 @@ std::vector<std::string> Stops(const Json& value) {
 
 std::map<int32_t, float> LogitBias(const Json& value) {
   if (!value.is_object()) Refuse("an object of token ids and numbers", value);
-  if (std::ssize(value) > kMostBiases)
-    Refuse(fmt::format("up to {} token ids", kMostBiases), value);
+  if (std::ssize(value) > kMaxBiases) Refuse(fmt::format("up to {} token ids", kMaxBiases), value);
   std::map<int32_t, float> biases;
   for (const auto& [key, bias] : value.items()) {
     int32_t token = 0;
@@ -194,9 +193,9 @@ struct Draft {
       Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
     }
     const int64_t answers = request.samples * (1 + std::ssize(request.more_prompts));
-    if (answers > kMostAnswers) {
+    if (answers > kMaxAnswers) {
       Throw(ErrorKind::kInput, "\"prompt\": expected up to {} answers, \"n\" to each, found {}",
-            kMostAnswers, answers);
+            kMaxAnswers, answers);
     }
     if (request.echo && request.is_chat()) {
       Throw(ErrorKind::kInput, "\"echo\": expected \"prompt\", found \"messages\"");
@@ -237,7 +236,7 @@ struct Draft {
     if (std::exchange(has_limit, true)) {
       Throw(ErrorKind::kInput, "\"max_tokens\" and \"max_completion_tokens\" exclude each other");
     }
-    request.generate.max_tokens = Int(value, 0, kMostTokens);
+    request.generate.max_tokens = Int(value, 0, kMaxTokens);
   }
   void TakeStreamOptions(const Json& value) {
     if (!value.is_object()) Refuse("an object", value);
@@ -262,7 +261,7 @@ struct Draft {
   void TakeTimeout(const Json& value) {
     const double most = defaults->generate.timeout_ms;
     request.generate.timeout_ms =
-        static_cast<double>(Int(value, 1, most > 0 ? static_cast<int64_t>(most) : kMostTimeoutMs));
+        static_cast<double>(Int(value, 1, most > 0 ? static_cast<int64_t>(most) : kMaxTimeoutMs));
   }
   void TakeTools() {
     if (request.tools.list.empty() && tool_choice.is_null()) return;
@@ -285,7 +284,7 @@ struct Draft {
   }
 };
 
-int TopLogprobs(const Json& value) { return static_cast<int>(Int(value, 0, kMostTopLogprobs)); }
+int TopLogprobs(const Json& value) { return static_cast<int>(Int(value, 0, kMaxTopLogprobs)); }
 
 struct Field {
   std::string_view name;
@@ -306,9 +305,9 @@ constexpr Field kFields[] = {
     {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
     {"max_completion_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
     {"query_tokens",
-     [](const Json& v, Draft& d) { d.request.generate.query_tokens = Int(v, 1, kMostTokens); }},
-    {"n", [](const Json& v,
-             Draft& d) { d.request.samples = static_cast<int>(Int(v, 1, kMostSamples)); }},
+     [](const Json& v, Draft& d) { d.request.generate.query_tokens = Int(v, 1, kMaxTokens); }},
+    {"n",
+     [](const Json& v, Draft& d) { d.request.samples = static_cast<int>(Int(v, 1, kMaxSamples)); }},
     {"temperature", [](const Json& v, Draft& d) { d.sampler().temperature = Float(v); }},
     {"top_p", [](const Json& v, Draft& d) { d.sampler().top_p = Float(v); }},
     {"top_k",

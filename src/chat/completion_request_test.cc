@@ -179,7 +179,7 @@ TEST(CompletionRequestTest, PicturesAreRefusedInOneSentence) {
   }
 }
 
-TEST(CompletionRequestTest, WhatIsNotSaidIsAsTheDefaults) {
+TEST(CompletionRequestTest, MissingFieldsHaveDefaults) {
   CompletionDefaults defaults{.template_variables = {{"a", 1}, {"b", 2}}};
   defaults.generate.max_tokens = 9;
   defaults.generate.sampler.top_k = 3;

@@ -44,7 +44,7 @@ TEST(ConversationFile, OtherKeysBesideTheMessagesAndNullsMayStandThere) {
   EXPECT_TRUE(ParseConversation(R"({"messages": []})", "file").messages.empty());
 }
 
-TEST(ConversationFile, WhatAModelCannotBeToldAsItStandsIsRefused) {
+TEST(ConversationFile, UnsupportedMessagesAreRefused) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"", "line 1"},
       {"[]", "\"messages\""},

@@ -13,7 +13,7 @@ TEST(FilesInMessage, HaveTheirNames) {
   EXPECT_EQ(FileInMessage("a\"\nb", ""), "<file name=\"a''b\">\n\n</file>\n\n");
 }
 
-TEST(TokensFrom, CountsTheQuestionAndWhatFramesIt) {
+TEST(TokensFrom, CountsTheQuestionAndItsFrame) {
   EXPECT_EQ(TokensFrom("Who?", "<u>Who? is a book.\nWho?</u>", TokenPerByte), 8);
   EXPECT_EQ(TokensFrom("  Who?\n", "<u>Who?</u>", TokenPerByte), 8);
   EXPECT_EQ(TokensFrom("Who?", "<u>WHO?</u>", TokenPerByte), std::nullopt);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostNesting = 64;
+constexpr int kMaxNesting = 64;
 
 // Appends a code point; one that is no character becomes malformed UTF-8.
 void AppendUtf8(uint32_t code, std::string& text) {
@@ -90,7 +90,7 @@ class PythonReader {
 
   std::optional<Json> Value(int nesting) {
     SkipBlanks();
-    if (text_.empty() || nesting > kMostNesting) return std::nullopt;
+    if (text_.empty() || nesting > kMaxNesting) return std::nullopt;
     const char c = text_.front();
     if (c == '"' || c == '\'') return Text();
     if (c == '[' || c == '(') return List(c == '[' ? ']' : ')', nesting);

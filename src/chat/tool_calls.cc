@@ -76,7 +76,7 @@ void ToolCallReader::Feed(char c, AnswerPieces& out) {
   }
 }
 
-void ToolCallReader::Again(const std::string& text, AnswerPieces& out) {
+void ToolCallReader::Rescan(const std::string& text, AnswerPieces& out) {
   for (const char c : text) Feed(c, out);
 }
 
@@ -98,12 +98,12 @@ void ToolCallReader::Settle(AnswerPieces& out) {
     Add(out, Kind::kText, std::exchange(blanks_, {}));
     Add(out, Kind::kText, std::string_view(held).substr(0, 1));
     state_ = State::kText;
-    return Again(held.substr(1), out);
+    return Rescan(held.substr(1), out);
   }
   Open(*found);
   const size_t taken = found->is_call ? 0 : found->mark.size();
   raw_ = held.substr(0, taken);
-  Again(held.substr(taken), out);
+  Rescan(held.substr(taken), out);
 }
 
 void ToolCallReader::Open(const Opening& opening) {
@@ -177,7 +177,7 @@ void ToolCallReader::FeedCall(char c, AnswerPieces& out) {
     return Fail(std::move(rest), out);
   }
   state_ = State::kBehind;
-  Again(rest, out);
+  Rescan(rest, out);
 }
 
 void ToolCallReader::FeedBehind(AnswerPieces& out) {
@@ -214,7 +214,7 @@ void ToolCallReader::FeedBehind(AnswerPieces& out) {
 void ToolCallReader::EndBlock(AnswerPieces& out) {
   state_ = State::kFresh;
   const std::string rest = std::exchange(raw_, {}) + std::exchange(held_, {});
-  Again(rest, out);
+  Rescan(rest, out);
 }
 
 void ToolCallReader::Fail(std::string rest, AnswerPieces& out) {
@@ -223,7 +223,7 @@ void ToolCallReader::Fail(std::string rest, AnswerPieces& out) {
   pending_.clear();
   held_.clear();
   state_ = State::kText;
-  Again(rest, out);
+  Rescan(rest, out);
 }
 
 void ToolCallReader::Finish(AnswerPieces& out) {

@@ -64,7 +64,7 @@ class ToolCallReader {
   void EndBlock(AnswerPieces& out);
   // Turns a failed call into text, up to `rest`, which is read again.
   void Fail(std::string rest, AnswerPieces& out);
-  void Again(const std::string& text, AnswerPieces& out);
+  void Rescan(const std::string& text, AnswerPieces& out);
   AnswerPieces& Calls(AnswerPieces& out) { return is_whole_ ? pending_ : out; }
 
   static const Opening kOpenings[];

@@ -73,7 +73,7 @@ TEST(ToolCalls, InACodeFence) {
   }
 }
 
-TEST(ToolCalls, WhatIsNoneIsText) {
+TEST(ToolCalls, TextThatIsNoCallStaysText) {
   for (const char* const text : {"",
                                  " ",
                                  "Hello.",
@@ -254,7 +254,7 @@ TEST(ToolCalls, WhereNothingElseCanBeTheyAreCertain) {
          /*only_calls=*/true);
 }
 
-TEST(ToolCalls, WhatIsCertainIsNotHeldBack) {
+TEST(ToolCalls, CertainTextIsNotHeldBack) {
   const Tools tools = Offered();
   ToolCallReader reader(tools, /*only_calls=*/false);
   const auto push = [&](std::string_view piece) {

@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostTools = 128, kMostNameBytes = 64;  // OpenAI's limits
+constexpr size_t kMaxTools = 128, kMaxNameBytes = 64;  // OpenAI's limits
 
 void CheckName(const Json& name) {
   const auto may_be = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   const bool good = name.is_string() && !name.get_ref<const std::string&>().empty() &&
-                    name.get_ref<const std::string&>().size() <= kMostNameBytes &&
+                    name.get_ref<const std::string&>().size() <= kMaxNameBytes &&
                     std::ranges::all_of(name.get_ref<const std::string&>(), may_be);
   if (!good) {
     Refuse(R"("name": up to 64 letters, digits, dashes and underscores of ASCII)", name);
@@ -108,8 +108,8 @@ bool Tools::IsText(std::string_view name, std::string_view parameter) const {
 
 Tools ParseTools(const Json& value) {
   if (!value.is_array()) Refuse("a list of tools", value);
-  if (value.size() > kMostTools) {
-    Throw(ErrorKind::kInput, "expected {} tools at most, found {}", kMostTools, value.size());
+  if (value.size() > kMaxTools) {
+    Throw(ErrorKind::kInput, "expected {} tools at most, found {}", kMaxTools, value.size());
   }
   std::ranges::for_each(value, CheckTool);
   return {.list = value};

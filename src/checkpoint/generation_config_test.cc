@@ -58,7 +58,7 @@ TEST(GenerationConfigTest, WithoutSamplingItIsGreedy) {
   EXPECT_EQ(defaults.choices.top_p, 0.9f) << "for a user who asks for a temperature";
 }
 
-TEST(GenerationConfigTest, WhatMakesNoSenseIsToldByFileAndKey) {
+TEST(GenerationConfigTest, InvalidValueIsReportedByFileAndKey) {
   const SamplerDefaults defaults =
       Read(R"({"do_sample":"yes","top_k":-1,"top_p":7,"min_p":"x","eta_cutoff":2,)"
            R"("repetition_penalty":0})");
@@ -71,7 +71,7 @@ TEST(GenerationConfigTest, WhatMakesNoSenseIsToldByFileAndKey) {
   EXPECT_EQ(ErrorOf([] { Read("[]"); }).kind(), ErrorKind::kFormat);
 }
 
-TEST(GenerationConfigTest, WhatIsNotBuiltIsSaid) {
+TEST(GenerationConfigTest, UnsupportedKeysAreReported) {
   EXPECT_THAT(Read(R"({"num_beams":4,"typical_p":1.0,"no_repeat_ngram_size":3})").not_followed,
               ElementsAre(HasSubstr("generation_config.json: num_beams: 4 is ignored"),
                           HasSubstr("no_repeat_ngram_size: 3")));

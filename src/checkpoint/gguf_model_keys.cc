@@ -12,9 +12,9 @@ namespace {
 using ScalingKind = RotaryScaling::Kind;
 
 // Keys that begin with the architecture.
-class OwnKeys {
+class ArchitectureKeys {
  public:
-  OwnKeys(std::string_view architecture, GgufKeys& keys)
+  ArchitectureKeys(std::string_view architecture, GgufKeys& keys)
       : prefix_(std::string(architecture) + "."), keys_(keys) {}
 
   void Int(std::string_view key, int64_t value) { keys_.U32(prefix_ + std::string(key), value); }
@@ -45,7 +45,7 @@ int64_t StatedContext(const ModelFolder& model) {
   return std::llround(static_cast<double>(spec.max_context) / scaling.factor);
 }
 
-void PutShape(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
+void PutShape(const ModelFolder& model, std::string_view architecture, ArchitectureKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Int("block_count", spec.layers);
   own.Int("context_length", StatedContext(model));
@@ -63,7 +63,7 @@ void PutShape(const ModelFolder& model, std::string_view architecture, OwnKeys& 
             double{spec.norm_epsilon});
 }
 
-void PutMlp(const DecoderSpec& spec, OwnKeys& own) {
+void PutMlp(const DecoderSpec& spec, ArchitectureKeys& own) {
   const MlpSpec& mlp = spec.mlp;
   own.Int("feed_forward_length", mlp.intermediate);
   if (mlp.experts == 0) return;
@@ -75,7 +75,7 @@ void PutMlp(const DecoderSpec& spec, OwnKeys& own) {
   }
 }
 
-void PutRotary(const DecoderSpec& spec, OwnKeys& own) {
+void PutRotary(const DecoderSpec& spec, ArchitectureKeys& own) {
   const RotarySpec& rotary = spec.rotary;
   if (rotary.rotary_dim == 0) return;
   own.Int("rope.dimension_count", rotary.rotary_dim);
@@ -98,7 +98,7 @@ void PutRotary(const DecoderSpec& spec, OwnKeys& own) {
 }
 
 void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool says_windows,
-                OwnKeys& own) {
+                ArchitectureKeys& own) {
   const int64_t window = spec.windows.empty() ? 0 : std::ranges::max(spec.windows);
   // The window of all published StarCoder2 models is a default, so its absence must be stated.
   if (window > 0 || architecture == "starcoder2") own.Int("attention.sliding_window", window);
@@ -109,7 +109,7 @@ void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool say
 }
 
 // Adds keys that only some families have.
-void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
+void PutOwn(const ModelFolder& model, std::string_view architecture, ArchitectureKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Float("attention.clamp_kqv", spec.clip_qkv);
   own.Float("attn_logit_softcapping", spec.score_cap);
@@ -155,7 +155,7 @@ void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool 
   const auto path = std::filesystem::weakly_canonical(model.path());
   keys.Text("general.name", (path.has_filename() ? path : path.parent_path()).stem().native());
   keys.U32("general.quantization_version", 2);
-  OwnKeys own(architecture, keys);
+  ArchitectureKeys own(architecture, keys);
   PutShape(model, architecture, own);
   PutMlp(model.spec(), own);
   PutRotary(model.spec(), own);

@@ -92,7 +92,7 @@ TEST_P(GgufTokenizerTest, RELEASE_GivesTheIdsOfTheTokenizerJson) {
     GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";
   }
   const std::string json = ReadFile(file);
-  Vocabulary vocabulary = TakeApart(ParseJson(json, file.string()), real.kind);
+  Vocabulary vocabulary = VocabularyOfTokenizerJson(ParseJson(json, file.string()), real.kind);
   vocabulary.pre_tokenizer = real.pre_tokenizer;
   const auto original = ParseTokenizer(json, file.string());
   GgufBuilder written = Written(vocabulary);

@@ -63,7 +63,7 @@ std::vector<fs::path> Places(const ModelFolder& model, std::optional<DType> stor
 
 // Whether the copy can be trusted. A user that can write beside a model can write into it, too;
 // elsewhere the file must belong to this user.
-bool IsToBeBelieved(const fs::path& place, const PackedOptions& options) {
+bool IsTrusted(const fs::path& place, const PackedOptions& options) {
   return options.folder.empty() || place.parent_path() != options.folder || IsOwnFile(place);
 }
 
@@ -113,7 +113,7 @@ bool EndsLoading(const Error& error) {
   return error.kind() == ErrorKind::kMemory || error.kind() == ErrorKind::kCancelled;
 }
 
-fs::path PlaceForNew(const ModelFolder& model, std::optional<DType> storage,
+fs::path NewCopyPath(const ModelFolder& model, std::optional<DType> storage,
                      const PackedOptions& options) {
   const std::vector<fs::path> places = Places(model, storage, options);
   const fs::path& best = places.front();
@@ -131,7 +131,7 @@ void RefuseOther(const fs::path& place) {
         NameOf(place));
 }
 
-void RequireRoom(const fs::path& place, int64_t bytes) {
+void RequireDiskSpace(const fs::path& place, int64_t bytes) {
   std::error_code error;
   const fs::space_info room = fs::space(fs::absolute(place).parent_path(), error);
   if (error || static_cast<uint64_t>(bytes) <= room.available) return;  // the write reports it
@@ -148,19 +148,19 @@ void RequireRoom(const fs::path& place, int64_t bytes) {
 
 fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& hooks,
                    std::optional<DType> storage, const PackedOptions& options) {
-  const fs::path place = PlaceForNew(model, storage, options);
+  const fs::path place = NewCopyPath(model, storage, options);
   RefuseOther(place);
   // The model is opened again after this moment, so that the files read are those described here.
   PackedInfo info{.godwit = GODWIT_VERSION,
                   .weights = WeightsName(storage),
                   .config_checksum = ConfigChecksum(model),
-                  .sources = StampSourcesForGood(model)};
+                  .sources = StampSettledSources(model)};
   const std::vector<PackedSource> stamps = info.sources;
   const ModelFolder opened(model.path());
-  RequireRoom(place, LoadedBytes(opened.tensors(), storage));
+  RequireDiskSpace(place, LoadedBytes(opened.tensors(), storage));
   RemoveAbandoned(fs::absolute(place).parent_path(), place.filename().native());
   NewFile file(place);
-  if (place.parent_path() != options.folder) file.ShareLike(opened.weight_files().front());
+  if (place.parent_path() != options.folder) file.CopyPermissions(opened.weight_files().front());
   PackedWriter writer(file);
   LoadHooks noted = hooks;
   noted.warn = [&](const std::string& warning) {
@@ -182,7 +182,7 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
   // The file's pages leave memory, so that it is read anew. Written while the model's files filled
   // memory, 15 % of 5 GiB lay on large pages; read again, 71 %. On small pages a token takes 10 %
   // longer.
-  file.Uncache();
+  file.DropFromPageCache();
   return place;
 }
 
@@ -196,7 +196,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
   std::string problem;  // of the best place that has one
   for (const fs::path& place : Places(model, storage, options)) {
     if (!options.use && !options.make) break;
-    if (!IsToBeBelieved(place, options) || (!IsListed(place) && (!named || options.make))) continue;
+    if (!IsTrusted(place, options) || (!IsListed(place) && (!named || options.make))) continue;
     try {
       Begin(hooks, "mapping the packed copy");
       return Load(place, model, pool, hooks, storage);

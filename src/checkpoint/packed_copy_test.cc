@@ -308,7 +308,7 @@ TEST_F(PackedCopyTest, ChangesWhileItIsPackedAreNoticed) {
   EXPECT_FALSE(fs::exists(model_ / "model.auto.godwit"));
 }
 
-TEST_F(PackedCopyTest, OfAFolderThatCannotBeWrittenLiesElsewhere) {
+TEST_F(PackedCopyTest, UnwritableFolderHasItsCopyElsewhere) {
   if (geteuid() == 0) GTEST_SKIP() << "notice: root writes everywhere";
   const PackedOptions elsewhere{.make = true, .folder = temp_.path() / "cache" / "packed"};
   ASSERT_EQ(chmod(model_.c_str(), 0555), 0);

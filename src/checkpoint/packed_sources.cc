@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPieceBytes = size_t{16} << 20;  // one checksum, by one thread
 constexpr size_t kPiecesAtATime = 16;
-constexpr size_t kMostConfigBytes = size_t{1} << 30;
+constexpr size_t kMaxConfigBytes = size_t{1} << 30;
 constexpr std::chrono::milliseconds kTick{20};
 
 int64_t Nanoseconds(const timespec& time) {
@@ -81,7 +81,7 @@ std::vector<PackedSource> StampSources(const ModelFolder& model) {
   return sources;
 }
 
-std::vector<PackedSource> StampSourcesForGood(const ModelFolder& model) {
+std::vector<PackedSource> StampSettledSources(const ModelFolder& model) {
   std::this_thread::sleep_for(kTick);
   return StampSources(model);
 }
@@ -101,7 +101,7 @@ void AddChecksums(const ModelFolder& model, ThreadPool& pool, const OnReadBytes&
 
 uint64_t ConfigChecksum(const ModelFolder& model) {
   if (model.is_gguf()) return 0;
-  const std::string text = ReadTextFile(fs::path(model.path()) / "config.json", kMostConfigBytes);
+  const std::string text = ReadTextFile(fs::path(model.path()) / "config.json", kMaxConfigBytes);
   return Checksum(std::as_bytes(std::span(text)));
 }
 

@@ -26,7 +26,7 @@ std::vector<PackedSource> StampSources(const ModelFolder& model);
 
 // The sources, taken so late that any change of one of them from now on gives it another time. The
 // clock of a file system stands still for 10 ms at most.
-std::vector<PackedSource> StampSourcesForGood(const ModelFolder& model);
+std::vector<PackedSource> StampSettledSources(const ModelFolder& model);
 
 // With the checksums of all of their content: reads them. Throws Error(kIo).
 void AddChecksums(const ModelFolder& model, ThreadPool& pool, const OnReadBytes& on_read,

@@ -19,7 +19,7 @@ bool IsClose(double a, double b) {
 std::string Text(double value) { return fmt::format("{:.7g}", value); }
 
 // Keeps the first difference.
-class Comparison {
+class SpecComparer {
  public:
   void Number(std::string_view what, double wanted, double found) {
     if (!IsClose(wanted, found)) Differ(what, Text(wanted), Text(found));
@@ -70,7 +70,7 @@ class Comparison {
   std::optional<std::string> first_;
 };
 
-void CompareRotary(const RotarySpec& a, const RotarySpec& b, Comparison& c) {
+void CompareRotary(const RotarySpec& a, const RotarySpec& b, SpecComparer& c) {
   c.Number("dimensions that rotate", a.rotary_dim, b.rotary_dim);
   if (a.rotary_dim == 0) return;
   c.Number("rope theta", a.theta, b.theta);
@@ -94,7 +94,7 @@ void CompareRotary(const RotarySpec& a, const RotarySpec& b, Comparison& c) {
   c.Number("the growth of queries by position", a.temperature.growth, b.temperature.growth);
 }
 
-void CompareMlp(const MlpSpec& a, const MlpSpec& b, Comparison& c) {
+void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   c.Number("the width of the MLP", a.intermediate, b.intermediate);
   if (a.intermediate == 0) return;
   c.Kind("a gate in the MLP", a.gated, b.gated);
@@ -113,7 +113,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, Comparison& c) {
   c.Kind("a bias of the choice", a.choice_bias, b.choice_bias);
 }
 
-void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c) {
+void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, SpecComparer& c) {
   c.Number("heads", a.heads, b.heads);
   c.Number("KV heads", a.kv_heads, b.kv_heads);
   c.Number("the size of a head", a.head_dim, b.head_dim);
@@ -141,7 +141,7 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c)
 }  // namespace
 
 std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpec& b) {
-  Comparison c;
+  SpecComparer c;
   c.Number("the vocabulary", a.vocab_size, b.vocab_size);
   c.Number("the hidden size", a.hidden_size, b.hidden_size);
   c.Number("layers", a.layers, b.layers);

@@ -18,15 +18,15 @@ AnswerSplitter::AnswerSplitter(const chat::AnswerForm& form, Listener listener)
 
 void AnswerSplitter::Take(const Event& event) {
   thought_tokens_ = std::max(thought_tokens_, event.thought_tokens);
-  if (!event.text.empty()) Tell(reader_.Push(event.text));
+  if (!event.text.empty()) Deliver(reader_.Push(event.text));
 }
 
 void AnswerSplitter::Finish() {
-  Tell(reader_.Finish());
+  Deliver(reader_.Finish());
   EndThought();
 }
 
-void AnswerSplitter::Tell(const chat::AnswerPieces& pieces) {
+void AnswerSplitter::Deliver(const chat::AnswerPieces& pieces) {
   for (const auto& [kind, text] : pieces) {
     if (kind == chat::AnswerPiece::Kind::kThought) {
       thinks_ = true;

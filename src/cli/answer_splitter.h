@@ -36,7 +36,7 @@ class AnswerSplitter {
   const std::string& thought() const { return thought_; }
 
  private:
-  void Tell(const chat::AnswerPieces& pieces);
+  void Deliver(const chat::AnswerPieces& pieces);
   void EndThought();
 
   Listener listener_;

@@ -8,16 +8,16 @@ namespace {
 
 using testing::ElementsAre;
 
-struct Told {
+struct Parts {
   std::vector<std::string> order;
   std::string text, thought;
 };
 
 // Writes the text in pieces of `bytes`, and marks the tokens that are reasoning.
-Told Tell(std::string_view text, int64_t thought_tokens, size_t bytes, bool open = false) {
-  Told told;
+Parts Split(std::string_view text, int64_t thought_tokens, size_t bytes, bool open = false) {
+  Parts parts;
   const auto note = [&](const std::string& what) {
-    if (told.order.empty() || told.order.back() != what) told.order.push_back(what);
+    if (parts.order.empty() || parts.order.back() != what) parts.order.push_back(what);
   };
   AnswerSplitter answer(
       chat::FormOf(open ? "a:<think>\n" : "a:", /*bracketed=*/false),
@@ -29,32 +29,32 @@ Told Tell(std::string_view text, int64_t thought_tokens, size_t bytes, bool open
   }
   answer.Take({.done = true});
   answer.Finish();
-  told.text = answer.text();
-  told.thought = answer.thought();
-  return told;
+  parts.text = answer.text();
+  parts.thought = answer.thought();
+  return parts;
 }
 
 TEST(AnswerSplitter, ThoughtsEndBeforeTheAnswer) {
   for (const size_t bytes : {1, 3, 100}) {
-    const Told told = Tell("<think>\nHm, 2.\n</think>\n\nTwo.", 7, bytes);
-    EXPECT_EQ(told.thought, "Hm, 2.");
-    EXPECT_EQ(told.text, "Two.");
-    EXPECT_THAT(told.order, ElementsAre("thought", "end 7", "text"));
+    const Parts parts = Split("<think>\nHm, 2.\n</think>\n\nTwo.", 7, bytes);
+    EXPECT_EQ(parts.thought, "Hm, 2.");
+    EXPECT_EQ(parts.text, "Two.");
+    EXPECT_THAT(parts.order, ElementsAre("thought", "end 7", "text"));
   }
 }
 
 TEST(AnswerSplitter, OneThatIsCutOffInItsThoughtHasNoAnswer) {
-  const Told told = Tell("Hm, two or", 4, 3, /*open=*/true);
-  EXPECT_EQ(told.thought, "Hm, two or");
-  EXPECT_EQ(told.text, "");
-  EXPECT_THAT(told.order, ElementsAre("thought", "end 4"));
+  const Parts parts = Split("Hm, two or", 4, 3, /*open=*/true);
+  EXPECT_EQ(parts.thought, "Hm, two or");
+  EXPECT_EQ(parts.text, "");
+  EXPECT_THAT(parts.order, ElementsAre("thought", "end 4"));
 }
 
 TEST(AnswerSplitter, WithoutAThoughtAllIsTheAnswer) {
-  const Told told = Tell("  <b>Two.</b>\n", 0, 2);
-  EXPECT_EQ(told.thought, "");
-  EXPECT_EQ(told.text, "  <b>Two.</b>\n");
-  EXPECT_THAT(told.order, ElementsAre("text"));
+  const Parts parts = Split("  <b>Two.</b>\n", 0, 2);
+  EXPECT_EQ(parts.thought, "");
+  EXPECT_EQ(parts.text, "  <b>Two.</b>\n");
+  EXPECT_THAT(parts.order, ElementsAre("text"));
 }
 
 }  // namespace

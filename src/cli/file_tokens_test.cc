@@ -28,7 +28,7 @@ TEST(FileTokens, AreTrueBeyondTheLimitToo) {
   EXPECT_EQ(Counted({{"a", std::string(81, 'x')}}, 10), "a: more than 80 tokens");
 }
 
-TEST(FileTokens, OfManyFilesAreAddedUp) {
+TEST(FileTokens, TokensOfManyFilesAddUp) {
   std::vector<console::NamedText> texts(13, {"a", "xx"});
   EXPECT_EQ(Counted(texts, 100).find("more files"), std::string::npos);
   texts.resize(15, {"b", "xxx"});

@@ -100,7 +100,7 @@ std::string Spelling(const ModelFacts& facts, int32_t id) {
   return token ? fmt::format("{} {}", id, Quote(*token)) : fmt::format("{}", id);
 }
 
-std::string WhyThereIsNone(const ModelFolder& folder) try {
+std::string WhyThereIsNoTokenizer(const ModelFolder& folder) try {
   folder.RequireTokenizer();
   return "";
 } catch (const Error& error) {
@@ -127,7 +127,7 @@ std::string DescribeBeginning(const ModelFacts& facts) {
 }
 
 std::string DescribeText(const ModelFacts& facts) {
-  if (facts.tokenizer == nullptr) return "none: " + WhyThereIsNone(facts.folder);
+  if (facts.tokenizer == nullptr) return "none: " + WhyThereIsNoTokenizer(facts.folder);
   std::string line = console::Plural(facts.tokenizer->VocabSize(), "token");
   line += " of " + *facts.folder.tokenizer_file();
   line += DescribeBeginning(facts);
@@ -348,7 +348,7 @@ int Inspect(std::span<const std::string> arguments) {
   if (options.layers) {
     std::vector<std::string> words = {"inspect"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    BecomeLab(words);
+    ExecLab(words);
   }
   ChooseModel(options.model);
   const Machine machine{.memory = ReadMachineMemory(),

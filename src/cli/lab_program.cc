@@ -59,7 +59,7 @@ bool NeedsLab(std::span<const std::string> arguments) {
          (verb == "inspect" && LooksAtActivations(arguments));
 }
 
-void BecomeLab(std::span<const std::string> arguments) {
+void ExecLab(std::span<const std::string> arguments) {
   const std::filesystem::path program = LabProgram();
   if (access(program.c_str(), F_OK) != 0) {
     Throw(ErrorKind::kUnsupported, "this needs the program godwit-lab, which is missing ({}): {}",

@@ -25,6 +25,6 @@ bool NeedsLab(std::span<const std::string> arguments);
 
 // Becomes godwit-lab. Throws Error(kUnsupported) if it was not built, Error(kIo) if it cannot be
 // started.
-[[noreturn]] void BecomeLab(std::span<const std::string> arguments);
+[[noreturn]] void ExecLab(std::span<const std::string> arguments);
 
 }  // namespace godwit::cli

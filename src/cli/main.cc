@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   return godwit::cli::ReportErrors([&] {
     // This comes first: a signal finds either no handler of this program, or those of the other
     // program.
-    if (godwit::cli::IsForLab(arguments)) godwit::cli::BecomeLab(arguments);
+    if (godwit::cli::IsForLab(arguments)) godwit::cli::ExecLab(arguments);
     godwit::cli::TakeSignalsAndRanks();
     godwit::console::SetProgram(kCommands, godwit::cli::LabProgram());
     return godwit::cli::RunVerb(arguments);

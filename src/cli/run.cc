@@ -35,7 +35,7 @@
 namespace godwit::cli {
 namespace {
 
-constexpr int kMostSamples = 128, kMostLogprobs = 1000;
+constexpr int kMaxSamples = 128, kMaxLogprobs = 1000;
 
 struct RunOptions {
   ModelOptions model;
@@ -84,12 +84,12 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                .help = "write K answers to the prompt, which is read once",
                .fallback = "1",
                .is_verbs_own = true},
-              options.samples, 1, kMostSamples);
+              options.samples, 1, kMaxSamples);
   line.AddInt({.names = "--logprobs",
                .value = "K",
                .help = "with --json: print each token's log-probability under the model, before "
                        "sampling, and the K most likely tokens in its place"},
-              options.logprobs, 0, kMostLogprobs);
+              options.logprobs, 0, kMaxLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);
@@ -257,17 +257,18 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
                                             const chat::Prompt& prompt,
                                             const GenerateOptions& generate) {
   console::AnswerTexts texts(options.samples);
-  std::deque<AnswerSplitter> told;
+  std::deque<AnswerSplitter> splitters;
   for (int i = 0; i < options.samples; ++i) {
-    told.emplace_back(prompt.form, AnswerSplitter::Listener{.on_text = [&texts, i](auto piece) {
-                        texts.Take(i, piece, /*done=*/false);
-                      }});
+    splitters.emplace_back(prompt.form,
+                           AnswerSplitter::Listener{.on_text = [&texts, i](auto piece) {
+                             texts.Take(i, piece, /*done=*/false);
+                           }});
   }
   return GenerateAnswersAtTerminal(engine, prompt.tokens, generate, options.session,
                                    options.samples, /*presses_to_exit=*/2,
                                    [&](int answer, const Event& event) {
                                      if (options.json) return;
-                                     AnswerSplitter& one = told[answer];
+                                     AnswerSplitter& one = splitters[answer];
                                      one.Take(event);
                                      if (!event.done) return;
                                      one.Finish();
@@ -279,16 +280,16 @@ GenerateResult GenerateOne(const RunOptions& options, const chat::Prompt& prompt
                            GenerateOptions generate, Session& session) {
   console::AnswerText answer;
   ThoughtText thought(options.thoughts);
-  AnswerSplitter told(prompt.form,
-                      {.on_text = [&](std::string_view piece) { answer.Write(piece); },
-                       .on_thought = [&](std::string_view piece) { thought.Write(piece); },
-                       .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
-  if (!options.json) generate.on_event = [&](const Event& event) { told.Take(event); };
+  AnswerSplitter splitter(prompt.form,
+                          {.on_text = [&](std::string_view piece) { answer.Write(piece); },
+                           .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                           .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  if (!options.json) generate.on_event = [&](const Event& event) { splitter.Take(event); };
   GenerateResult result =
       GenerateAtTerminal(session, prompt.tokens, generate, /*presses_to_exit=*/2);
-  told.Finish();
+  splitter.Finish();
   answer.Finish();
-  if (!options.json && console::OutputIsTerminal() && !told.text().ends_with('\n'))
+  if (!options.json && console::OutputIsTerminal() && !splitter.text().ends_with('\n'))
     console::WriteOutput("\n");
   return result;
 }

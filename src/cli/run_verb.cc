@@ -67,7 +67,7 @@ int RunVerb(std::span<const std::string> arguments) {
     return console::kExitOk;
   }
   if (name == console::kPagesRequest) {
-    console::WriteOutput(console::OwnPagesJson());
+    console::WriteOutput(console::PagesOfThisProgramJson());
     return console::kExitOk;
   }
   if (name == "--needs-lab") return NeedsLab(arguments) ? 0 : 1;

@@ -135,8 +135,8 @@ void AllowManyFiles() {
 
 std::vector<std::string> ReadKeys(const std::string& file) {
   if (file.empty()) return {};
-  constexpr size_t kMostBytes = 1 << 20;
-  const std::string text = ReadTextFile(file, kMostBytes);
+  constexpr size_t kMaxBytes = 1 << 20;
+  const std::string text = ReadTextFile(file, kMaxBytes);
   std::vector<std::string> keys;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

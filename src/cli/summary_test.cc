@@ -65,7 +65,7 @@ TEST(Summary, SaysWhatWasDroppedAndWhere) {
   EXPECT_THAT(Summarize(result), testing::EndsWith("; dropped 1 token after the first 4\n"));
 }
 
-TEST(Summary, SaysWhatGuessesCameTo) {
+TEST(Summary, ReportsAcceptedDrafts) {
   EXPECT_EQ(DescribeDrafts({}), "no draft tokens were needed");
   EXPECT_EQ(DescribeDrafts({.steps = 4,
                             .draft_tokens = 9,

@@ -113,15 +113,15 @@ const Command* FindCommand(std::string_view name) {
   return found == own_commands.end() ? nullptr : &*found;
 }
 
-std::vector<CommandPage> OwnPages() {
+std::vector<CommandPage> PagesOfThisProgram() {
   std::vector<CommandPage> pages;
   for (const Command& command : own_commands) pages.push_back(PageOf(command));
   return pages;
 }
 
-std::string OwnPagesJson() {
+std::string PagesOfThisProgramJson() {
   auto json = nlohmann::json::array();
-  for (const CommandPage& page : OwnPages()) {
+  for (const CommandPage& page : PagesOfThisProgram()) {
     auto flags = nlohmann::json::array();
     for (const FlagPage& flag : page.flags) {
       flags.push_back({{"group", flag.group},
@@ -142,7 +142,7 @@ std::string OwnPagesJson() {
 }
 
 std::vector<CommandPage> AllPages() {
-  std::vector<CommandPage> pages, found = OwnPages();
+  std::vector<CommandPage> pages, found = PagesOfThisProgram();
   std::ranges::move(OtherPages(), std::back_inserter(found));
   for (const std::string& name : PageNames()) {
     const auto page = std::ranges::find(found, name, &CommandPage::name);

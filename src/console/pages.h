@@ -19,7 +19,7 @@ void SetProgram(std::span<const Command> commands, std::filesystem::path other);
 // The running program's command of this name. Null: there is none.
 const Command* FindCommand(std::string_view name);
 
-std::vector<CommandPage> OwnPages();
+std::vector<CommandPage> PagesOfThisProgram();
 
 // The pages of every verb, in the order of the lists; each evaluation has one in place of `eval`.
 // The pages of a missing program are left out.
@@ -30,7 +30,7 @@ std::vector<CommandPage> AllPagesOrWarn();
 
 // The argument that asks a program for its pages, and the answer.
 inline constexpr std::string_view kPagesRequest = "--pages";
-std::string OwnPagesJson();
+std::string PagesOfThisProgramJson();
 
 // Advice for getting the missing program.
 inline constexpr std::string_view kHowToBuildTheLab =

@@ -14,9 +14,9 @@ void Communicator::ExchangeOrLeave(std::span<const Outgoing> outgoing,
   if (end_) throw Error(*end_);
   if (left_) Throw(ErrorKind::kIo, "{} has left the other ranks", NameOf(rank()));
   for (const Outgoing& one : outgoing) {
-    if (std::ssize(one.data) > kMostFrameBytes) {
+    if (std::ssize(one.data) > kMaxFrameBytes) {
       Throw(ErrorKind::kUnsupported, "a frame of {} bytes for another rank, and the most is {}",
-            one.data.size(), kMostFrameBytes);
+            one.data.size(), kMaxFrameBytes);
     }
     sent_bytes_ += std::ssize(one.data);
   }

@@ -21,7 +21,7 @@ namespace godwit {
 
 class Communicator {
  public:
-  static constexpr int64_t kMostFrameBytes = int64_t{64} << 20;
+  static constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
   virtual ~Communicator() = default;
   virtual int rank() const = 0;

@@ -9,7 +9,7 @@
 namespace godwit::link_rate_test {
 namespace {
 
-TEST(LinkRateTest, OfEveryPair) {
+TEST(LinkRateTest, EveryPairIsMeasured) {
   for (const int size : {1, 2, 3, 4, 6}) {
     LocalWorld world(size);
     world.Delay(1);  // so that no frame of 4 MiB takes less

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/next_look.h"
+#include "base/next_poll.h"
 
 namespace godwit {
 
@@ -39,7 +39,7 @@ class LocalWorld::Member : public Communicator {
         }
         if (cancel != nullptr) cancel->ThrowIfCancelled();
         if (world_.silent_[one.from]) ThrowLost(one.from, 0);
-        world_.changed_.wait_until(lock, NextLook());
+        world_.changed_.wait_until(lock, NextPoll());
       }
       const Frame frame = std::move(frames.front());
       frames.pop_front();

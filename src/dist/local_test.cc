@@ -72,7 +72,7 @@ TEST(LocalWorldTest, RanksHearEachOther) {
   }
 }
 
-TEST(LocalWorldTest, WhoLeavesIsNamedByAllOthers) {
+TEST(LocalWorldTest, LeavingRankIsNamedByAllOthers) {
   LocalWorld world(3);
   const auto errors = RunRanks(world, 3, [](Communicator& mine) {
     if (mine.rank() == 1) return mine.Leave("its disk is full");
@@ -83,7 +83,7 @@ TEST(LocalWorldTest, WhoLeavesIsNamedByAllOthers) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
-TEST(LocalWorldTest, WhoIsNotHeardOfIsLost) {
+TEST(LocalWorldTest, SilentRankIsLost) {
   LocalWorld world(3);
   world.Silence(2);
   const auto errors = RunRanks(world, 3, Talk);
@@ -118,7 +118,7 @@ TEST(LocalWorldTest, RanksOutOfStepAreRefused) {
 TEST(LocalWorldTest, FramesAreBounded) {
   LocalWorld world(1);
   const auto alone = world.Rank(0);
-  const std::vector<std::byte> frame(Communicator::kMostFrameBytes + 1);
+  const std::vector<std::byte> frame(Communicator::kMaxFrameBytes + 1);
   EXPECT_THAT(ErrorOf([&] { alone->Send(frame, 0, nullptr); }).what(), HasSubstr("the most is"));
 }
 

@@ -51,7 +51,7 @@ namespace {
 
 enum Tag : int { kFrame = 1, kBeat, kFarewell };
 constexpr std::chrono::milliseconds kBeatEvery{100};
-constexpr size_t kMostFarewell = 1024, kMostHostName = 64;
+constexpr size_t kMaxFarewell = 1024, kMaxHostName = 64;
 
 void Check(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
@@ -79,16 +79,16 @@ class MpiRanks : public Communicator {
     std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
     int length = 0;
     MPI_Get_processor_name(name.data(), &length);
-    std::vector<char> names(size * kMostHostName);
-    MPI_Allgather(name.data(), kMostHostName, MPI_CHAR, names.data(), kMostHostName, MPI_CHAR,
+    std::vector<char> names(size * kMaxHostName);
+    MPI_Allgather(name.data(), kMaxHostName, MPI_CHAR, names.data(), kMaxHostName, MPI_CHAR,
                   MPI_COMM_WORLD);
     for (size_t rank = 0; rank < size; ++rank) {
-      const char* const host = &names[rank * kMostHostName];
-      hosts_.emplace_back(host, strnlen(host, kMostHostName));
+      const char* const host = &names[rank * kMaxHostName];
+      hosts_.emplace_back(host, strnlen(host, kMaxHostName));
     }
     missed_.assign(size, 0);
     beats_.assign(size, MPI_REQUEST_NULL);
-    thread_ = std::thread([this] { Beat(); });
+    thread_ = std::thread([this] { SendHeartbeats(); });
   }
 
   ~MpiRanks() override {
@@ -150,7 +150,7 @@ class MpiRanks : public Communicator {
   void SendFarewell(std::string_view why) noexcept override {
     const std::lock_guard lock(mutex_);
     gone_ = true;
-    farewell_ = why.substr(0, kMostFarewell);
+    farewell_ = why.substr(0, kMaxFarewell);
     std::vector<MPI_Request> sent;
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
@@ -169,7 +169,7 @@ class MpiRanks : public Communicator {
     for (int turn = 0;; ++turn) {
       {
         const std::lock_guard lock(mutex_);
-        HearFarewells();  // first: a rank's messages arrive before its farewell
+        ReceiveFarewells();  // first: a rank's messages arrive before its farewell
         int done = 0;
         Check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                           statuses_.data()),
@@ -189,7 +189,7 @@ class MpiRanks : public Communicator {
 
   // The heartbeat thread. Silence is counted in beats of this process, so that a process that was
   // itself stopped does not take the others for lost.
-  void Beat() {
+  void SendHeartbeats() {
     std::unique_lock lock(mutex_);
     while (!closing_ && !gone_) {
       for (int other = 0; other < size_; ++other) {
@@ -202,7 +202,7 @@ class MpiRanks : public Communicator {
       closed_.wait_until(lock, std::chrono::system_clock::now() + kBeatEvery,
                          [&] { return closing_; });
       if (gone_) return;
-      HearBeats();
+      ReceiveHeartbeats();
       const double most = silence_s_ / std::chrono::duration<double>(kBeatEvery).count();
       for (int other = 0; other < size_; ++other) {
         if (other != rank_ && ++missed_[other] > most && !lost_) lost_ = other;
@@ -210,7 +210,7 @@ class MpiRanks : public Communicator {
     }
   }
 
-  void HearBeats() {
+  void ReceiveHeartbeats() {
     int found = 0;
     MPI_Status status;
     while (MPI_Iprobe(MPI_ANY_SOURCE, kBeat, MPI_COMM_WORLD, &found, &status) == MPI_SUCCESS &&
@@ -220,12 +220,12 @@ class MpiRanks : public Communicator {
     }
   }
 
-  void HearFarewells() {
+  void ReceiveFarewells() {
     int found = 0;
     MPI_Status status;
     MPI_Iprobe(MPI_ANY_SOURCE, kFarewell, MPI_COMM_WORLD, &found, &status);
     if (found == 0 || left_) return;
-    std::array<char, kMostFarewell> text;
+    std::array<char, kMaxFarewell> text;
     int length = 0;
     MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kFarewell,
              MPI_COMM_WORLD, &status);

@@ -219,13 +219,13 @@ TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
 
 // A step leaves out a tree without memory for its paths, and the text goes on. All followers that a
 // token had in the prompt become draft tokens side by side, which takes pages.
-TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
+TEST(Drafts, TextContinuesWithoutMemoryForPaths) {
   Tokens prompt = Beginning();
   for (size_t i = 0; i < prompt.size(); i += 2) {
     prompt[i] = static_cast<int32_t>('a' + i * 7 % 26);
   }
-  const auto roomy = Alphabet();
-  Session alone = SessionOf(*roomy);
+  const auto unlimited = Alphabet();
+  Session alone = SessionOf(*unlimited);
   const auto plain = alone.Generate(prompt, Greedy(250));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
   Session tight = SessionOf(*engine);
@@ -237,9 +237,9 @@ TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
 }
 
 // Draft tokens take free memory, and give it back to requests that need it.
-TEST(Drafts, WithoutMemoryForAPartTheTextGoesOn) {
-  const auto roomy = Alphabet();
-  Session alone = SessionOf(*roomy);
+TEST(Drafts, TextContinuesWithoutMemoryForAPartialCache) {
+  const auto unlimited = Alphabet();
+  Session alone = SessionOf(*unlimited);
   const auto plain = alone.Generate(Beginning(), Greedy(250));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
   Session tight = SessionOf(*engine);
@@ -262,7 +262,7 @@ GenerateResult WaitFor(Request& request) {
   return request.TakeResult();
 }
 
-TEST(Drafts, ARequestThatIsDoneHoldsNoPart) {
+TEST(Drafts, EndedRequestHoldsNoPartialCache) {
   const auto engine = Alphabet();
   const auto request = Submit(*engine, With(Greedy(250), kPartial));
   const GenerateResult result = WaitFor(*request);
@@ -272,9 +272,9 @@ TEST(Drafts, ARequestThatIsDoneHoldsNoPart) {
 }
 
 // The newer request waits, or is paused when both have grown.
-TEST(Drafts, WhoGivesWayGivesBackThePart) {
-  const auto roomy = Alphabet();
-  const GenerateResult plain = WaitFor(*Submit(*roomy, Greedy(250)));
+TEST(Drafts, PausedRequestReleasesItsPartialCache) {
+  const auto unlimited = Alphabet();
+  const GenerateResult plain = WaitFor(*Submit(*unlimited, Greedy(250)));
   const auto engine = Alphabet(INT64_MAX, plain.kv.bytes * 15 / 13);
   const auto first = Submit(*engine, With(Greedy(250), kPartial));
   const auto second = Submit(*engine, With(Greedy(250), kPartial));
@@ -288,7 +288,7 @@ TEST(Drafts, WhoGivesWayGivesBackThePart) {
 }
 
 // In such a model, a token depends on the tokens that are computed with it.
-TEST(Drafts, ModelsWhoseInputsShareAScaleHaveNone) {
+TEST(Drafts, ModelsWithSharedInputScalesGetNoDrafts) {
   for (const char* name : {"tensor_dynamic", "tensor_static"}) {
     const Engine engine(std::string(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/") + name,
                         {.threads = 1});

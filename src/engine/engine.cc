@@ -43,10 +43,10 @@ std::vector<int> Cpus(const LoadOptions& options) {
 }
 
 std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
-  constexpr double kLeastMs = 1000, kMostMs = 3'600'000;
-  if (!(options.mpi_silence_ms >= kLeastMs && options.mpi_silence_ms <= kMostMs)) {
+  constexpr double kMinMs = 1000, kMaxMs = 3'600'000;
+  if (!(options.mpi_silence_ms >= kMinMs && options.mpi_silence_ms <= kMaxMs)) {
     Throw(ErrorKind::kInput, "mpi_silence_ms: found {}, expected {:.0f} to {:.0f}",
-          options.mpi_silence_ms, kLeastMs, kMostMs);
+          options.mpi_silence_ms, kMinMs, kMaxMs);
   }
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
 }
@@ -229,7 +229,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   plan->CheckPrompt(prompt);
   plan = TextPlan::ForPrompt(std::move(plan), std::ssize(prompt), options.query_tokens);
   if (!options.stop.empty()) RequireTokenizer();
-  auto drafted = DraftedBy(options, *plan);  // before the request takes the plan
+  auto drafted = NewSpeculation(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
@@ -239,12 +239,12 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
     RequireTokenizer();
     request->RestrictTo(json_grammar_->Match(options.json_schema), *tokenizer);
   }
-  request->on_room = [this] { scheduler->Wake(); };
+  request->on_unblocked = [this] { scheduler->Wake(); };
   return request;
 }
 
-std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& options,
-                                                     const TextPlan& plan) const {
+std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions& options,
+                                                          const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
   RefuseDraftsThatShow(spec);
   auto sources = MakeDrafts(options.draft, {.vocab = spec.vocab_size,
@@ -258,7 +258,7 @@ std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& opti
 }
 
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
-  const std::lock_guard lock(finding_heads_);
+  const std::lock_guard lock(heads_mutex_);
   if (heads_ != nullptr) return heads_;
   heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers, now_ms_);
   return heads_;
@@ -278,7 +278,7 @@ SavedTexts& Engine::Impl::RequireSavedTexts() const {
 }
 
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
-  const std::lock_guard lock(finding_template_);
+  const std::lock_guard lock(template_mutex_);
   if (!template_found_) {
     chat_template_ =
         LoadChatTemplate(ModelFolder(folder).chat_template(template_choice_), named_tokens_);
@@ -290,7 +290,8 @@ const ChatTemplate* Engine::Impl::FindChatTemplate() const {
 Engine::Engine(const std::string& folder, const LoadOptions& options)
     : impl_([&] {
         const auto ranks = JoinRanks(options);
-        return OrLeave(ranks.get(), [&] { return std::make_shared<Impl>(folder, options, ranks); });
+        return LeaveOnError(ranks.get(),
+                            [&] { return std::make_shared<Impl>(folder, options, ranks); });
       }()) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
@@ -328,8 +329,8 @@ bool Engine::RemoveSaved(const std::string& id) const {
   return impl_->saved != nullptr && impl_->saved->folder().Remove(id) > 0;
 }
 
-bool Engine::LetGo(const std::string& name) const {
-  impl_->scheduler->LetGo(name);
+bool Engine::StopKeeping(const std::string& name) const {
+  impl_->scheduler->StopKeeping(name);
   return impl_->saved != nullptr && impl_->saved->folder().Unpin(name);
 }
 

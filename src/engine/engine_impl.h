@@ -92,22 +92,22 @@ class Engine::Impl {
 
  private:
   // The strategy for GenerateOptions::draft; null: no drafts.
-  std::unique_ptr<Speculative> DraftedBy(const GenerateOptions& options,
-                                         const TextPlan& plan) const;
+  std::unique_ptr<Speculative> NewSpeculation(const GenerateOptions& options,
+                                              const TextPlan& plan) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
   int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
-  mutable std::mutex finding_heads_;
+  mutable std::mutex heads_mutex_;
   mutable std::shared_ptr<HeadBatch> heads_;  // used by the scheduler's thread
 
   std::optional<JsonGrammar> json_grammar_;  // from Start on
 
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;
-  mutable std::mutex finding_template_;
+  mutable std::mutex template_mutex_;
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
 
@@ -158,7 +158,7 @@ class Session::Impl {
   // one that on_event threw. In any case the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
   // Leaves the text that the request has read to others, if texts are to be remembered.
-  void LeaveToOthers(const Request& request);
+  void ShareText(const Request& request);
 
   std::shared_ptr<const Engine::Impl> engine_;
   std::shared_ptr<const TextPlan> plan_;

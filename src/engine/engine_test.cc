@@ -120,7 +120,7 @@ TEST_F(EngineTest, TwoSessionsInTwoThreadsGiveTheBitsOfOneAfterTheOther) {
   EXPECT_NE(alone[0], alone[1]);
 }
 
-TEST_F(EngineTest, TellsHowTheModelsMakersSample) {
+TEST_F(EngineTest, ReportsTheRecommendedSampling) {
   EXPECT_EQ(engine_.sampler_defaults().choices.temperature, 0) << "do_sample is false";
   EXPECT_FALSE(engine_.sampler_defaults().choices.top_p);
 }
@@ -428,7 +428,7 @@ TEST_F(EngineTest, ChatIsWrappedInTheModelsTemplate) {
   EXPECT_EQ(text, engine_.ApplyChatTemplate(messages, /*open=*/false) + "<|im_start|>assistant\n");
 }
 
-TEST_F(EngineTest, TemplatesAreToldMore) {
+TEST_F(EngineTest, TemplateVariablesReachTheTemplate) {
   const TempFolder folder;
   CopyTiny(folder, "{{ enable_thinking }}{{ add_generation_prompt }}");
   const Engine engine(folder.path(), {.threads = 1});
@@ -437,7 +437,7 @@ TEST_F(EngineTest, TemplatesAreToldMore) {
               HasSubstr("a JSON object"));
 }
 
-TEST_F(EngineTest, NoMessageIsLost) {
+TEST_F(EngineTest, MessagesThatTheTemplateIgnoresAreRefused) {
   const TempFolder folders[3];
   const auto engine_of = [](const TempFolder& folder, std::string_view chat_template) {
     CopyTiny(folder, chat_template);

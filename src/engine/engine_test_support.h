@@ -22,7 +22,7 @@ inline GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
 }
 
 // Options with the log-probability of every token.
-inline GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
+inline GenerateOptions GreedyWithLogprobs(int64_t max_tokens, int64_t query_tokens = 1) {
   GenerateOptions options = Greedy(max_tokens, query_tokens);
   options.top_logprobs = 0;
   return options;

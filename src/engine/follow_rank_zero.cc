@@ -12,7 +12,7 @@ namespace godwit {
 namespace {
 
 // Reads the events of a request to the last. False: it failed, and all ranks know.
-bool GoThrough(const Communicator& ranks, Request& request) {
+bool RunToEnd(const Communicator& ranks, Request& request) {
   try {
     while (!request.Next(std::nullopt)->done) request.TakeStates();
     return true;
@@ -44,13 +44,13 @@ void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_
   if (ranks == nullptr || ranks->rank() == 0) {
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests for all ranks and cannot follow");
   }
-  OrLeave(ranks.get(), [&] {
+  LeaveOnError(ranks.get(), [&] {
     while (auto told = ReceiveRequest(*ranks)) {
       const auto request = NewRequest(std::make_shared<const TextPlan>(*this, told->session),
                                       std::move(told->tokens), told->generate,
                                       std::make_shared<Interrupt>(), told->kind);
       scheduler->Submit(request);
-      const bool ended_well = GoThrough(*ranks, *request);
+      const bool ended_well = RunToEnd(*ranks, *request);
       if (ended_well && on_result) on_result(request->TakeResult());
     }
   });

@@ -23,7 +23,7 @@ class Interrupt {
   void Reset() noexcept { token_.Reset(); }
 
   // The scheduler's: what to cancel as long as a step computes for the request; null: none does.
-  void InStep(CancelToken* step) noexcept { step_.store(step); }
+  void SetStep(CancelToken* step) noexcept { step_.store(step); }
 
  private:
   CancelToken token_;

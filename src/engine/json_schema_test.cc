@@ -37,7 +37,7 @@ class JsonSchemaTest : public testing::Test {
   }
 };
 
-TEST_F(JsonSchemaTest, TheOutputIsOfIt) {
+TEST_F(JsonSchemaTest, OutputMatchesTheSchema) {
   int whole = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const GenerateResult result = Write(Held(seed));
@@ -50,7 +50,7 @@ TEST_F(JsonSchemaTest, TheOutputIsOfIt) {
   EXPECT_GE(whole, 5);
 }
 
-TEST_F(JsonSchemaTest, WithGuessesItIsTheSame) {
+TEST_F(JsonSchemaTest, DraftsChangeNoOutput) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     GenerateOptions options = Held(seed);
     const auto tokens = Write(options).tokens;
@@ -59,7 +59,7 @@ TEST_F(JsonSchemaTest, WithGuessesItIsTheSame) {
   }
 }
 
-TEST_F(JsonSchemaTest, BesideOthersItIsTheSame) {
+TEST_F(JsonSchemaTest, OtherRequestsChangeNoOutput) {
   const auto prompt = engine().Tokenize("Once upon");
   std::vector<Generation> all;
   for (uint64_t seed = 0; seed < 6; ++seed) {
@@ -146,7 +146,7 @@ TEST_F(JsonSchemaTest, LogprobsAreTheModels) {
   EXPECT_EQ(result.logprobs[0].top[0].logprob, Write(free).logprobs[0].top[0].logprob);
 }
 
-TEST_F(JsonSchemaTest, WhatMakesNoSenseIsRefused) {
+TEST_F(JsonSchemaTest, InvalidOptionsAreRefused) {
   GenerateOptions options = Held(0);
   options.ignore_eos = true;
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Write(options); }), HasSubstr("ignore_eos"));

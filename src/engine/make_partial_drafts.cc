@@ -12,18 +12,18 @@
 namespace godwit {
 namespace {
 
-constexpr int64_t kBlock = kernels::kTileTokens, kLeastBudget = 4 * kBlock;
+constexpr int64_t kBlock = kernels::kTileTokens, kMinBudget = 4 * kBlock;
 
 int64_t BudgetOf(std::string_view arguments) {
   constexpr std::string_view kBudget = "budget=";
   if (arguments.empty()) return 4096;
   std::optional<int64_t> budget;
   if (arguments.starts_with(kBudget)) budget = ParseTokenCount(arguments.substr(kBudget.size()));
-  if (!budget || *budget < kLeastBudget) {
+  if (!budget || *budget < kMinBudget) {
     Throw(ErrorKind::kInput,
           "the draft source \"partial\" takes budget=N, the number of tokens that it reads, {} or "
           "more (for example partial:budget=4096), not {}",
-          kLeastBudget, Quote(arguments));
+          kMinBudget, Quote(arguments));
   }
   return *budget;
 }

@@ -34,7 +34,7 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
           [] { CheckKvFits(Llama8B(DType::kF32), nullptr, INT64_MAX, INT64_MAX - 1); });
 }
 
-TEST(MemoryPlan, OfACacheInAFileTheIndexIsToFit) {
+TEST(MemoryPlan, IndexOfACacheInAFileMustFitInMemory) {
   AttentionGeometry geometry;
   geometry.layers = 32;
   geometry.shape = {.heads = 32, .kv_heads = 8, .head_dim = 128, .scale = 1};

@@ -24,21 +24,23 @@ Answer Alone(const Engine& engine, const Tokens& prompt, const GenerateOptions& 
 TEST(Prefill, ChangesTheResultUnlessTheWindowHoldsTheContext) {
   const Engine engine(kTiny, {.threads = 1});
   const Tokens prompt = Prompt(1, 300);
-  const Answer dense = Alone(engine, prompt, Telling(20), {});
-  EXPECT_NE(Alone(engine, prompt, Telling(20)), dense);
-  EXPECT_EQ(Alone(engine, prompt, Telling(20), {.prefill = "window:298"}), dense);
-  EXPECT_NE(Alone(engine, prompt, Telling(20), {.prefill = "window:297"}), dense);
-  EXPECT_EQ(Alone(engine, prompt, Telling(20, 300)), dense) << "all of it is the question";
-  EXPECT_EQ(Alone(engine, prompt, Telling(20, 1000)), dense);
-  EXPECT_NE(Alone(engine, prompt, Telling(20, 40)), Alone(engine, prompt, Telling(20, 1)));
+  const Answer dense = Alone(engine, prompt, GreedyWithLogprobs(20), {});
+  EXPECT_NE(Alone(engine, prompt, GreedyWithLogprobs(20)), dense);
+  EXPECT_EQ(Alone(engine, prompt, GreedyWithLogprobs(20), {.prefill = "window:298"}), dense);
+  EXPECT_NE(Alone(engine, prompt, GreedyWithLogprobs(20), {.prefill = "window:297"}), dense);
+  EXPECT_EQ(Alone(engine, prompt, GreedyWithLogprobs(20, 300)), dense)
+      << "all of it is the question";
+  EXPECT_EQ(Alone(engine, prompt, GreedyWithLogprobs(20, 1000)), dense);
+  EXPECT_NE(Alone(engine, prompt, GreedyWithLogprobs(20, 40)),
+            Alone(engine, prompt, GreedyWithLogprobs(20, 1)));
 }
 
-TEST(Prefill, ChunksDoNotShow) {
+TEST(Prefill, ChunksChangeNothing) {
   const Engine engine(kTiny, {.threads = 2});
   const Tokens prompt = Prompt(2, 200);
   for (const char* kv : {"dense", "sinks:2+30"}) {
     const auto answer = [&](int64_t chunk) {
-      return Alone(engine, prompt, Telling(20, 33),
+      return Alone(engine, prompt, GreedyWithLogprobs(20, 33),
                    {.kv = kv, .prefill = "window:9", .chunk_tokens = chunk});
     };
     const Answer expected = answer(1);
@@ -59,7 +61,7 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
       const Tokens question = Prompt(40 + i, 5 + 3 * i);
       prompts.push_back(context);
       prompts.back().insert(prompts.back().end(), question.begin(), question.end());
-      options.push_back(Telling(10, std::ssize(question)));
+      options.push_back(GreedyWithLogprobs(10, std::ssize(question)));
       generations.push_back(engine.Submit(prompts.back(), options.back(), session));
     }
     int64_t read = 0, asked = 0;
@@ -73,14 +75,16 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
 
     // The same tokens are asked from another place, or read in another way.
     for (const int64_t query : {1, 100, 150}) {
-      const GenerateResult result = engine.Submit(context, Telling(5, query), session).Wait();
+      const GenerateResult result =
+          engine.Submit(context, GreedyWithLogprobs(5, query), session).Wait();
       EXPECT_EQ(result.cached_tokens, 200 - query < 64 ? 0 : 200 - query) << kv;
-      EXPECT_EQ(AnswerOf(result), Alone(engine, context, Telling(5, query), session)) << kv;
+      EXPECT_EQ(AnswerOf(result), Alone(engine, context, GreedyWithLogprobs(5, query), session))
+          << kv;
     }
     const SessionOptions plain{.kv = kv};
-    const GenerateResult other = engine.Submit(context, Telling(5), plain).Wait();
+    const GenerateResult other = engine.Submit(context, GreedyWithLogprobs(5), plain).Wait();
     EXPECT_EQ(other.cached_tokens, 0);
-    EXPECT_EQ(AnswerOf(other), Alone(engine, context, Telling(5), plain)) << kv;
+    EXPECT_EQ(AnswerOf(other), Alone(engine, context, GreedyWithLogprobs(5), plain)) << kv;
   }
 }
 
@@ -92,29 +96,31 @@ TEST(Prefill, ATailIsReadAgainForAnotherQuestion) {
   Session one = engine.NewSession(session);
   int64_t shared = 0;
   for (const int64_t query : {20, 1, 40, 100}) {
-    const Answer alone = Alone(engine, context, Telling(5, query), session);
-    const GenerateResult result = engine.Submit(context, Telling(5, query), session).Wait();
+    const Answer alone = Alone(engine, context, GreedyWithLogprobs(5, query), session);
+    const GenerateResult result =
+        engine.Submit(context, GreedyWithLogprobs(5, query), session).Wait();
     EXPECT_EQ(result.cached_tokens, shared) << query;
     EXPECT_EQ(AnswerOf(result), alone) << query;
-    EXPECT_EQ(AnswerOf(one.Generate(context, Telling(5, query))), alone) << query;
+    EXPECT_EQ(AnswerOf(one.Generate(context, GreedyWithLogprobs(5, query))), alone) << query;
     shared = query == 20 ? 200 - 20 - 25 : query == 1 ? 200 - 40 - 25 : 200 - 100 - 25;
   }
 }
 
 TEST(Prefill, APausedTextIsReadAgainAsItWas) {
-  const Engine roomy(kTiny, {.threads = 1});
-  Session measure = roomy.NewSession({});
-  measure.Generate(Prompt(0, 10), Telling(1));
+  const Engine unlimited(kTiny, {.threads = 1});
+  Session measure = unlimited.NewSession({});
+  measure.Generate(Prompt(0, 10), GreedyWithLogprobs(1));
   const int64_t page_set = measure.kv().bytes;  // of 64 tokens in all layers
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set, .step_tokens = 64});
   std::vector<Generation> generations;
   for (int i = 0; i < 6; ++i) {
-    generations.push_back(engine.Submit(Prompt(i, 40 + i), Telling(150, 7), kByWindow));
+    generations.push_back(engine.Submit(Prompt(i, 40 + i), GreedyWithLogprobs(150, 7), kByWindow));
   }
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
     const GenerateResult result = generations[i].Wait();
-    EXPECT_EQ(AnswerOf(result), Alone(roomy, Prompt(i, 40 + i), Telling(150, 7))) << i;
+    EXPECT_EQ(AnswerOf(result), Alone(unlimited, Prompt(i, 40 + i), GreedyWithLogprobs(150, 7)))
+        << i;
     pauses += result.pauses;
   }
   EXPECT_GT(pauses, 0);
@@ -130,18 +136,19 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
     Tokens text = Prompt(4, 100);
     int64_t context = 0;
     for (int turn = 0; turn < 3; ++turn) {
-      const GenerateResult result = session.Generate(text, Telling(15, 10));
+      const GenerateResult result = session.Generate(text, GreedyWithLogprobs(15, 10));
       EXPECT_EQ(result.cached_tokens, context) << kv;
-      EXPECT_EQ(AnswerOf(result), Alone(engine, text, Telling(15, 10), options)) << kv << turn;
+      EXPECT_EQ(AnswerOf(result), Alone(engine, text, GreedyWithLogprobs(15, 10), options))
+          << kv << turn;
       context = std::ssize(text) - 10;
       text.assign(session.tokens().begin(), session.tokens().end());
       // A fork gets another question about the same context.
       Tokens other(text.begin(), text.begin() + context);
       const Tokens question = Prompt(50 + turn, 4);
       other.insert(other.end(), question.begin(), question.end());
-      const GenerateResult forked = session.Fork().Generate(other, Telling(5, 4));
+      const GenerateResult forked = session.Fork().Generate(other, GreedyWithLogprobs(5, 4));
       EXPECT_EQ(forked.cached_tokens, context) << kv;
-      EXPECT_EQ(AnswerOf(forked), Alone(engine, other, Telling(5, 4), options)) << kv;
+      EXPECT_EQ(AnswerOf(forked), Alone(engine, other, GreedyWithLogprobs(5, 4), options)) << kv;
       for (const int32_t token : Prompt(60 + turn, 20)) text.push_back(token);
     }
   }
@@ -164,34 +171,37 @@ TEST(Prefill, LogitsAreAskedOfTheTokensBefore) {
   EXPECT_NE(asked.back(), logits(engine.NewSession({}), 80).back());
   for (const int64_t first : {119, 60, 80}) {
     Session session_of_many = engine.NewSession(kByWindow);
-    session_of_many.Generate(text, Telling(3, 50));
+    session_of_many.Generate(text, GreedyWithLogprobs(3, 50));
     EXPECT_EQ(logits(std::move(session_of_many), first),
               logits(engine.NewSession(kByWindow), first));
   }
 }
 
-TEST(Prefill, ResultsSayIt) {
+TEST(Prefill, ResultsNameThePrefill) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* kv : {"dense", "sinks:2+30"}) {
     Session session = engine.NewSession({.kv = kv, .prefill = "window:9"});
-    const KvReport report = session.Generate(Prompt(1, 80), Telling(2, 20)).kv;
+    const KvReport report = session.Generate(Prompt(1, 80), GreedyWithLogprobs(2, 20)).kv;
     EXPECT_EQ(report.policy, fmt::format("{}, read by window:9", kv));
     EXPECT_EQ(report.context_tokens, 60);
     EXPECT_EQ(session.Fork().kv().context_tokens, 60);
   }
-  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(1, 80), Telling(2, 20)).kv.context_tokens, 0);
+  EXPECT_EQ(
+      engine.NewSession({}).Generate(Prompt(1, 80), GreedyWithLogprobs(2, 20)).kv.context_tokens,
+      0);
 }
 
-TEST(Prefill, WhatMakesNoSenseIsRefused) {
+TEST(Prefill, InvalidOptionsAreRefused) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* spec : {"window:0", "dense", "window"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine.NewSession({.prefill = spec}); }),
                 HasSubstr(fmt::format("found \"{}\"", spec)));
   }
   for (const int64_t query : {0, -1}) {
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput,
-                        [&] { engine.Submit(Prompt(0, 9), Telling(1, query), kByWindow); }),
-                HasSubstr("query_tokens must be at least 1"));
+    EXPECT_THAT(
+        ErrorOf(ErrorKind::kInput,
+                [&] { engine.Submit(Prompt(0, 9), GreedyWithLogprobs(1, query), kByWindow); }),
+        HasSubstr("query_tokens must be at least 1"));
   }
 }
 

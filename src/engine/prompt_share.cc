@@ -32,7 +32,7 @@ void CheckPromptSlowdown(double slowdown) {
         slowdown);
 }
 
-bool PromptShare::AreOthers(int64_t writers) const {
+bool PromptShare::WritersChanged(int64_t writers) const {
   return writers > 2 * measured_writers_ || 2 * writers < measured_writers_;
 }
 
@@ -43,7 +43,7 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
     credit_ms_ = 0;
     return most;
   }
-  if (AreOthers(writers) || steps_ >= kMeasureEvery) return 0;
+  if (WritersChanged(writers) || steps_ >= kMeasureEvery) return 0;
   const int64_t fewest = std::min(kFewestRows, most);
   if (row_ms_ == 0) return fewest;
   const double affordable = (credit_ms_ + (slowdown_ - 1) * alone_ms_) / row_ms_;
@@ -53,11 +53,11 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
   return affordable < static_cast<double>(known) ? static_cast<int64_t>(affordable) : known;
 }
 
-void PromptShare::Took(double ms, int64_t prompt_rows) {
+void PromptShare::RecordStep(double ms, int64_t prompt_rows) {
   if (slowdown_ == 0 || writers_ == 0) return;
   ++steps_;
   if (prompt_rows == 0) {
-    alone_ms_ = AreOthers(writers_) ? ms : Average(alone_ms_, ms, kWeightOfLonger);
+    alone_ms_ = WritersChanged(writers_) ? ms : Average(alone_ms_, ms, kWeightOfLonger);
     measured_writers_ = writers_;
     steps_ = 0;
   } else {
@@ -67,8 +67,8 @@ void PromptShare::Took(double ms, int64_t prompt_rows) {
     last_rows_ = prompt_rows;
   }
   // Credit is saved for the fewest rows, never for a long step.
-  const double most_ms = std::max(0.0, kFewestRows * row_ms_ - (slowdown_ - 1) * alone_ms_);
-  credit_ms_ = std::min(credit_ms_ + slowdown_ * alone_ms_ - ms, most_ms);
+  const double max_ms = std::max(0.0, kFewestRows * row_ms_ - (slowdown_ - 1) * alone_ms_);
+  credit_ms_ = std::min(credit_ms_ + slowdown_ * alone_ms_ - ms, max_ms);
 }
 
 }  // namespace godwit

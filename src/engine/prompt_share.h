@@ -25,11 +25,11 @@ class PromptShare {
   int64_t Rows(int64_t writers, int64_t most);
 
   // Records that the step of the last Rows took so long, with so many rows of prompts.
-  void Took(double ms, int64_t prompt_rows);
+  void RecordStep(double ms, int64_t prompt_rows);
 
  private:
   // Whether the writers are others than those whose step was measured.
-  bool AreOthers(int64_t writers) const;
+  bool WritersChanged(int64_t writers) const;
 
   double slowdown_;
   int64_t writers_ = 0;

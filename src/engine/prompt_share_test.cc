@@ -28,7 +28,7 @@ Shares Take(PromptShare& share, const Machine& machine, int steps, int64_t write
   for (int i = 0; i < steps; ++i) {
     const int64_t rows = share.Rows(writers, 511);
     const double ms = machine.step_ms(rows);
-    share.Took(ms, rows);
+    share.RecordStep(ms, rows);
     shares.mean_ms += ms / steps;
     shares.longest_ms = std::max(shares.longest_ms, ms);
     shares.rows += rows;
@@ -36,7 +36,7 @@ Shares Take(PromptShare& share, const Machine& machine, int steps, int64_t write
   return shares;
 }
 
-TEST(PromptShare, PromptsComeFirstWhereNobodyWritesOrNobodyMinds) {
+TEST(PromptShare, PromptsComeFirstWithoutDecodeOrLimit) {
   PromptShare share(2);
   EXPECT_EQ(share.Rows(0, 512), 512);
   PromptShare unlimited(0);
@@ -56,7 +56,7 @@ TEST(PromptShare, AStepTakesTwiceWhatWritersTakeAlone) {
   EXPECT_GT(shares.rows, 200 * 40);
 }
 
-TEST(PromptShare, AnyNumberOfTimes) {
+TEST(PromptShare, PromptsMaySlowDecodeByAnyFactor) {
   for (const double slowdown : {1.1, 1.5, 4.0}) {
     PromptShare share(slowdown);
     const Machine machine{[](int64_t rows) { return 100 + 1.0 * static_cast<double>(rows); }};
@@ -96,16 +96,16 @@ TEST(PromptShare, AnInterruptedStepIsNotHeldAgainstPrompts) {
   PromptShare share(2);
   const Machine machine{[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }};
   Take(share, machine, 50);
-  while (share.Rows(1, 511) == 0) share.Took(10, 0);
-  share.Took(1e6, 16);
+  while (share.Rows(1, 511) == 0) share.RecordStep(10, 0);
+  share.RecordStep(1e6, 16);
   EXPECT_GT(Take(share, machine, 60).rows, 100);
 }
 
-TEST(PromptShare, MeasuresAnewWhenMoreWrite) {
+TEST(PromptShare, MeasuresAgainWhenMoreTextsDecode) {
   PromptShare share(2);
   Take(share, {[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }}, 50);
   EXPECT_EQ(share.Rows(5, 511), 0);
-  share.Took(40, 0);
+  share.RecordStep(40, 0);
   const Shares shares =
       Take(share, {[](int64_t rows) { return 40 + 0.5 * static_cast<double>(rows); }}, 100,
            /*writers=*/5);
@@ -113,16 +113,16 @@ TEST(PromptShare, MeasuresAnewWhenMoreWrite) {
   EXPECT_LE(shares.mean_ms, 80.5);
 }
 
-TEST(PromptShare, TheEndOfAPromptIsNotTooLittle) {
+TEST(PromptShare, EndOfAPromptMayBeSmallerThanAShare) {
   PromptShare share(2);
   Take(share, {[](int64_t rows) { return 10 + 0.5 * static_cast<double>(rows); }}, 50);
   int steps = 0;
-  while (share.Rows(1, 3) == 0 && ++steps < 40) share.Took(10, 0);
+  while (share.Rows(1, 3) == 0 && ++steps < 40) share.RecordStep(10, 0);
   EXPECT_LT(steps, 40);
   EXPECT_LE(share.Rows(1, 3), 3);
 }
 
-TEST(PromptShare, OnesThatMakeNoSenseAreRefused) {
+TEST(PromptShare, InvalidSharesAreRefused) {
   for (const double bad : {1.0, -1.0, 101.0, 0.5}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { CheckPromptSlowdown(bad); }),
                 testing::HasSubstr("expected 1.1 to 100"));

@@ -6,7 +6,7 @@ namespace godwit {
 
 Proposal RankStrategy::Propose(const Sequence& sequence, int64_t max_tokens) {
   tokens_.clear();
-  if (leader_->MostRows() == 1 || sequence.pending() > 1) {
+  if (leader_->MaxRows() == 1 || sequence.pending() > 1) {
     return leader_->Propose(sequence, max_tokens);
   }
   if (ranks_->rank() == 0) {

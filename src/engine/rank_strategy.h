@@ -22,7 +22,7 @@ class RankStrategy : public Strategy {
   void EndStep(const LanguageModel& model, const Exec& exec) override {
     leader_->EndStep(model, exec);
   }
-  int64_t MostRows() const override { return leader_->MostRows(); }
+  int64_t MaxRows() const override { return leader_->MaxRows(); }
 
  private:
   // Makes another rank go down the tree that it reads for rank 0.

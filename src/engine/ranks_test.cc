@@ -98,7 +98,7 @@ TEST(Ranks, AnswerAsOneDoes) {
 }
 
 // Only rank 0 has a clock. The others read its draft tokens.
-TEST(Ranks, GuessTogether) {
+TEST(Ranks, DraftTogether) {
   const Tokens prompt = Prompt(1, 333);
   for (const char* kv : {"dense", "blocks:block_size=64,second_block_count=40"}) {
     const SessionOptions session = {.kv = kv, .prefill = "star:block=64", .kv_type = "f32"};
@@ -117,7 +117,7 @@ TEST(Ranks, GuessTogether) {
   }
 }
 
-TEST(Ranks, GuessByNoPartOfTheirs) {
+TEST(Ranks, RefuseDraftsFromAPartialCache) {
   GenerateOptions options = Greedy(5, 30);
   options.draft = "partial";
   EXPECT_THAT(Generate(2, Prompt(1, 333), options)[0].error,
@@ -157,7 +157,7 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
 
 // The chunk depends on the machine. The choice is never a star, because this text is too short for
 // its blocks.
-TEST(Ranks, AllReadAsTheSpeedsOfAllHaveIt) {
+TEST(Ranks, ReadByTheSameAutomaticPrefill) {
   const auto outcomes =
       Generate(3, Prompt(4, 400), Greedy(8), {.prefill = "auto", .kv_type = "f32"});
   for (const Outcome& one : outcomes) {
@@ -168,7 +168,7 @@ TEST(Ranks, AllReadAsTheSpeedsOfAllHaveIt) {
 }
 
 // A reader that gives up within a text ends the work of all ranks.
-TEST(Ranks, AWishToStopEndsAll) {
+TEST(Ranks, CancelEndsAll) {
   GenerateOptions options = Greedy(20);
   options.on_progress = [](const PromptProgress& progress) {
     if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
@@ -235,7 +235,7 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
 }
 
 // Signs of each rank's blocks take a page, and offsets of their tiles another.
-TEST(Ranks, WhatStandsForBlocksTakesMemory) {
+TEST(Ranks, BlockIndexTakesMemory) {
   const SessionOptions dense = {.prefill = "star:block=64", .kv_type = "f32"};
   SessionOptions star = dense;
   star.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3";
@@ -385,7 +385,7 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
 }
 
 // Waiting requests also learn what ended the work.
-TEST(Ranks, OneThatFailsInTheMidstEndsAll) {
+TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
   const auto ask = [](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
     std::vector<Generation> answers;
     for (int i = 0; i < 4; ++i) {

@@ -44,7 +44,7 @@ class Reader {
 
 double Dense(int64_t position) { return 2 + 0.0005 * static_cast<double>(position); }
 
-TEST(ReadingPace, ForeseesThatTokensCostMoreTheFurtherBehindTheyStand) {
+TEST(ReadingPace, PredictsThatLaterTokensCostMore) {
   Reader reader(Dense);
   EXPECT_FALSE(reader.pace.LeftMs(20'000).has_value());
   for (const int64_t done : {2048, 5000, 10'000, 19'000}) {
@@ -64,7 +64,7 @@ TEST(ReadingPace, BoundedReadingHasAnEvenPace) {
 }
 
 // The first chunk waits for the disk, and later other work ends.
-TEST(ReadingPace, TokensThatBecomeCheaperAreNotForetoldToBecomeFree) {
+TEST(ReadingPace, FallingCostsAreNotPredictedToReachZero) {
   Reader reader([](int64_t position) { return position < 512 ? 9 : position < 1024 ? 3 : 1; });
   reader.ReadTo(1024);
   EXPECT_DOUBLE_EQ(reader.pace.LeftMs(2048).value(), 1024 * 3);
@@ -101,7 +101,7 @@ TEST(ReadingPace, PausesDoNotCount) {
   EXPECT_NEAR(reader.pace.LeftMs(20'000).value(), left, 0.001 * left);
 }
 
-TEST(ReadingPace, FewChunksTellOfAFewMore) {
+TEST(ReadingPace, FewChunksPredictAFewMore) {
   Reader reader(Dense);
   reader.ReadTo(512);
   EXPECT_FALSE(reader.pace.LeftMs(512 + 4 * 512 + 1).has_value());

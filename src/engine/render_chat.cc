@@ -20,9 +20,9 @@ constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user
 
 // The part of a message that is searched for. Templates strip blanks from its ends.
 std::string_view BeginningOf(std::string_view content) {
-  constexpr size_t kMostBytes = 256;  // searching a long text in a longer one can take very long
+  constexpr size_t kMaxBytes = 256;  // searching a long text in a longer one can take very long
   content.remove_prefix(std::min(content.find_first_not_of(" \t\r\n"), content.size()));
-  content = content.substr(0, kMostBytes);
+  content = content.substr(0, kMaxBytes);
   return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
 }
 

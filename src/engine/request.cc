@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/next_look.h"
-#include "engine/held_to_schema.h"
+#include "base/next_poll.h"
 #include "engine/rank_strategy.h"
+#include "engine/schema_constraint.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
@@ -17,7 +17,7 @@ namespace godwit {
 namespace {
 
 // Tokens that may wait for a reader before the request is held up.
-constexpr size_t kMostUnread = 256;
+constexpr size_t kMaxUnread = 256;
 
 void CheckOptions(const GenerateOptions& options) {
   if (options.max_tokens < -1) {
@@ -89,13 +89,13 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
       kind_(kind),
       limit_(plan_->limit_tokens() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
-      question_begin_(plan_->SetQuestion(prompt_tokens_, options.query_tokens)),
+      question_begin_(plan_->QuestionBegin(prompt_tokens_, options.query_tokens)),
       sequence_{.tokens = {},
                 .cache = nullptr,
                 .sampler = Sampler(options.sampler, vocab),
                 .id = options.sequence},
       output_(tokenizer, prompt, options.stop, options.spelled_out, &interrupt_->token()) {
-  GoOnFrom(plan_->NewText());
+  ContinueFrom(plan_->NewText());
   if (tokenizer != nullptr && !options.thought.end.empty()) {
     thought_.emplace(options.thought, *tokenizer, &interrupt_->token());
   }
@@ -128,7 +128,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
 
 void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher, const Tokenizer& tokenizer) {
   sequence_.restrict_to = [begin = static_cast<size_t>(prompt_tokens_),
-                           held = std::make_shared<HeldToSchema>(
+                           held = std::make_shared<SchemaConstraint>(
                                std::move(matcher), options_.thought, tokenizer, eos_)](
                               std::span<const int32_t> tokens, std::span<float> logits) {
     held->Restrict(tokens.subspan(begin), logits);
@@ -142,7 +142,7 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (done_) Throw(ErrorKind::kInput, "the request has ended and has no further events");
     const double left_ms = wait_ms.value_or(std::numeric_limits<double>::infinity()) - waited.ms();
     if (!(left_ms > 0)) return std::nullopt;
-    posted_.wait_until(lock, NextLook(left_ms));
+    posted_.wait_until(lock, NextPoll(left_ms));
     if (has_event_) break;
     const auto reason = Expired();  // nothing else may look at a waiting request
     if (!reason) continue;
@@ -152,12 +152,12 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
     if (state_.compare_exchange_strong(waiting, State::kDone)) Finish(*reason);
     lock.lock();
   }
-  const bool held_up = unread_.tokens.size() >= kMostUnread;
+  const bool waits_for_reader = unread_.tokens.size() >= kMaxUnread;
   Event event = std::exchange(unread_, {});
   has_event_ = false;
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();
-  if (held_up && on_room) on_room();
+  if (waits_for_reader && on_unblocked) on_unblocked();
   if (error) std::rethrow_exception(error);
   return event;
 }
@@ -168,7 +168,7 @@ std::optional<ReadStates> Request::TakeStates() {
     const std::lock_guard lock(mutex_);
     states = std::exchange(states_, std::nullopt);
   }
-  if (states && on_room) on_room();
+  if (states && on_unblocked) on_unblocked();
   return states;
 }
 
@@ -177,9 +177,9 @@ bool Request::done() const {
   return done_;
 }
 
-bool Request::held_up() const {
+bool Request::waits_for_reader() const {
   const std::lock_guard lock(mutex_);
-  return unread_.tokens.size() >= kMostUnread || states_;
+  return unread_.tokens.size() >= kMaxUnread || states_;
 }
 
 std::optional<FinishReason> Request::Expired() const {
@@ -210,19 +210,19 @@ void Request::Pause() {
 }
 
 void Request::WaitOn() {
-  if (shares()) GoOnFrom(plan_->NewText());
+  if (shares()) ContinueFrom(plan_->NewText());
   state_.store(State::kWaiting);
 }
 
-void Request::GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
+void Request::ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
   cache->SetQuestion(question_begin_, prompt_tokens_);
   sequence_.cache = std::move(cache);
   disk_tokens_ = disk_tokens;
 }
 
 void Request::ReadAgain() {
-  GiveBackDrafts();
-  GoOnFrom(plan_->NewText());
+  ReleaseDrafts();
+  ContinueFrom(plan_->NewText());
 }
 
 bool Request::IsToBeSaved(int64_t tokens, double ms) {
@@ -247,12 +247,12 @@ bool Request::Reserve(int64_t tokens) {
   }
 }
 
-bool Request::MeetsRanks(int64_t tokens) {
+bool Request::ComparesRanksMemory(int64_t tokens) {
   const int64_t length = sequence_.cache->length();
-  if (sequence_.cache->TakesAllNext()) return true;
+  if (sequence_.cache->AllRanksReadNext()) return true;
   if (length < question_begin_) return false;
   const int64_t pages = PagesFor(length + tokens);
-  return pages > std::exchange(met_pages_, pages);
+  return pages > std::exchange(compared_pages_, pages);
 }
 
 Participant Request::PartOf(int64_t tokens) {
@@ -416,7 +416,7 @@ void Request::Post(FunctionRef<void(Event&)> add) {
 }
 
 void Request::SetDone(std::exception_ptr error) {
-  GiveBackDrafts();
+  ReleaseDrafts();
   state_.store(State::kDone);
   {
     const std::lock_guard lock(mutex_);

@@ -53,9 +53,9 @@ struct ReadStates {
 
 class Request {
  public:
-  // Makes a request with nothing cached (GoOnFrom). eos: ids that end a text. drafted: the strategy
-  // for GenerateOptions::draft; null: no draft tokens. Throws Error(kInput) for options that make
-  // no sense.
+  // Makes a request with nothing cached (ContinueFrom). eos: ids that end a text. drafted: the
+  // strategy for GenerateOptions::draft; null: no draft tokens. Throws Error(kInput) for options
+  // that make no sense.
   Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
           const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
           int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind,
@@ -74,7 +74,7 @@ class Request {
   // taken, the request does not go on. After a pause, states come again.
   std::optional<ReadStates> TakeStates();
   // The callback for when the request no longer waits for its reader.
-  std::function<void()> on_room;
+  std::function<void()> on_unblocked;
   void Cancel() noexcept { interrupt_->Cancel(); }
   bool done() const;
   // Results of a request that is done.
@@ -93,7 +93,7 @@ class Request {
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
-  // The position at which the question begins (TextPlan::SetQuestion).
+  // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }
   int64_t prompt_tokens() const { return prompt_tokens_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
@@ -101,11 +101,11 @@ class Request {
   // in between, by a reader that may wait for other requests.
   bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
   // The most rows that the request can use in a decode step.
-  int64_t most_rows() const { return strategy_->MostRows(); }
+  int64_t max_rows() const { return strategy_->MaxRows(); }
   // Counts a step whose draft tokens found no memory, so that it ran without them.
   void CountStepShortOfMemory() { ++steps_short_of_memory_; }
   // Whether the request must wait until its events or states are read.
-  bool held_up() const;
+  bool waits_for_reader() const;
 
   // The reason for which the request should end, if there is one.
   std::optional<FinishReason> Expired() const;
@@ -118,9 +118,9 @@ class Request {
   // Makes the request wait, with nothing cached.
   void Pause();
   // Goes on from `cache`, which holds a beginning of the text: at most all but its last token, and
-  // no more than TextPlan::ReadAlike allows. disk_tokens: the tokens of it that came from saved
-  // texts.
-  void GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
+  // no more than TextPlan::ReusableTokens allows. disk_tokens: the tokens of it that came from
+  // saved texts.
+  void ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
   // Drops the cached text, which turned out to be of no use, and reads it again.
   void ReadAgain();
   // Whether the text read since the last save is to be saved now: after so many tokens, so long a
@@ -130,14 +130,14 @@ class Request {
   // the reason.
   bool Reserve(int64_t tokens);
   // Gives back the memory that the strategy took for draft tokens. False: it had none.
-  bool GiveBackDrafts() { return strategy_->GiveBack(); }
+  bool ReleaseDrafts() { return strategy_->ReleaseMemory(); }
   // Marks the request as shared with other ranks. They hear of its end where they would not expect
   // it.
   void JoinRanks() { with_ranks_ = true; }
   // Whether the ranks compare their free memory before a step of so many tokens, for which this
   // rank has reserved its own. They do where they compute together and need new pages. To be called
   // once for each step.
-  bool MeetsRanks(int64_t tokens);
+  bool ComparesRanksMemory(int64_t tokens);
   // The error of the last failed Reserve, once. An error has one owner at a time; its last owner
   // would else free it in a thread that nothing orders after its readers.
   std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }
@@ -179,7 +179,7 @@ class Request {
   double saved_ms_ = 0;
   bool read_prompt_ = false;  // whether the prompt had been read at the last save
   bool with_ranks_ = false;
-  int64_t met_pages_ = 0;  // pages of the text when the ranks last compared their memory
+  int64_t compared_pages_ = 0;  // pages of the text when the ranks last compared their memory
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts

@@ -24,7 +24,8 @@ SavedTexts::~SavedTexts() = default;
 std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
                                                std::span<const int32_t> tokens, int64_t known,
                                                int64_t question_begin, int64_t answer) {
-  const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(question_begin));
+  const int64_t most =
+      std::min(std::ssize(tokens) - 1, plan.QuestionIndependentTokens(question_begin));
   if (most < known + kernels::kTileTokens) return nullptr;
   return RestoreFirst(plan, tokens.first(most), known, question_begin, answer);
 }
@@ -39,7 +40,7 @@ std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
                                                     std::span<const int32_t> tokens, int64_t known,
                                                     int64_t question_begin, int64_t answer) {
   const auto pieces = folder_.Longest(plan.facts(), tokens);
-  SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
+  ExplainRereading(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
   std::unique_ptr<TextCache> cache;
   int64_t taken = 0;
   if (!pieces.empty() && pieces.back().end > known) {
@@ -67,8 +68,8 @@ bool SavedTexts::IsEvictedBefore(const Text& text, const Text& other) {
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
                       const TextCache& cache, int64_t question_begin, const std::string& keep_as) {
   if (!cache.policy().derived_from_keys_alone()) return;
-  const int64_t length =
-      std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(question_begin)});
+  const int64_t length = std::min(
+      {std::ssize(tokens), cache.length(), plan->QuestionIndependentTokens(question_begin)});
   if (length < kernels::kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},
@@ -127,11 +128,11 @@ void SavedTexts::SaveOne(const Text& text) {
 }
 
 // Tells users why a text that was saved is read again.
-void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
-                              int64_t found) {
+void SavedTexts::ExplainRereading(const TextPlan& plan, std::span<const int32_t> tokens,
+                                  int64_t found) {
   if (2 * found >= std::ssize(tokens)) return;
   const SnapshotFacts mine = plan.facts();
-  const SnapshotFolder::Otherwise other = folder_.LongestOtherwise(mine, tokens);
+  const SnapshotFolder::OtherFactsMatch other = folder_.LongestByOtherFacts(mine, tokens);
   if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
   std::string differ;
   const auto add = [&](const std::string& name) {

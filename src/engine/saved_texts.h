@@ -82,7 +82,7 @@ class SavedTexts {
   // Tells a cause once, until it is over.
   void Say(const std::string& cause, const std::string& message);
   void SayProblems();
-  void SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens, int64_t found);
+  void ExplainRereading(const TextPlan& plan, std::span<const int32_t> tokens, int64_t found);
 
   SnapshotFolder folder_;
   int64_t save_tokens_;

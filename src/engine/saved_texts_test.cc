@@ -43,8 +43,8 @@ class SavedTextsTest : public testing::Test {
                       const SessionOptions& session = {}) {
     return AnswerOf(Engine(kTiny, {.threads = 1}).NewSession(session).Generate(prompt, options));
   }
-  GenerateResult Again(const Tokens& prompt, const GenerateOptions& options,
-                       const SessionOptions& session = {}) {
+  GenerateResult GenerateInNewEngine(const Tokens& prompt, const GenerateOptions& options,
+                                     const SessionOptions& session = {}) {
     return NewEngine().NewSession(session).Generate(prompt, options);
   }
   std::vector<fs::path> Files(const char* extension = ".kv") const {
@@ -75,23 +75,24 @@ Tokens Join(Tokens a, const Tokens& b) {
 
 TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
   const Tokens prompt = Prompt(1, 300);
-  const Answer alone = Alone(prompt, Telling(20));
-  const auto first = Again(prompt, Telling(20));
+  const Answer alone = Alone(prompt, GreedyWithLogprobs(20));
+  const auto first = GenerateInNewEngine(prompt, GreedyWithLogprobs(20));
   EXPECT_EQ(AnswerOf(first), alone);
   EXPECT_EQ(first.cached_tokens, 0);
-  const auto second = Again(prompt, Telling(20));
+  const auto second = GenerateInNewEngine(prompt, GreedyWithLogprobs(20));
   EXPECT_EQ(AnswerOf(second), alone);
   EXPECT_EQ(second.cached_tokens, 256);
   EXPECT_EQ(second.disk_tokens, 256);
   EXPECT_EQ(second.read_tokens, 44);
   // Prompts with another question after the same context, and with the first answer.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 200}, Prompt(7, 60));
-  const auto third = Again(other, Telling(20));
-  EXPECT_EQ(AnswerOf(third), Alone(other, Telling(20)));
+  const auto third = GenerateInNewEngine(other, GreedyWithLogprobs(20));
+  EXPECT_EQ(AnswerOf(third), Alone(other, GreedyWithLogprobs(20)));
   EXPECT_EQ(third.disk_tokens, 192);
   Tokens longer = Join(prompt, first.tokens);
   longer.resize(320 + 1);
-  EXPECT_EQ(Again(longer, Telling(5)).disk_tokens, 256) << "the answer ended within a tile";
+  EXPECT_EQ(GenerateInNewEngine(longer, GreedyWithLogprobs(5)).disk_tokens, 256)
+      << "the answer ended within a tile";
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -131,15 +132,16 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EverySession, GoesOnWithTheSameBits) {
   const Tokens prompt = Prompt(2, 300);
   const auto& [name, session, query_tokens, disk_tokens] = GetParam();
-  const Answer alone = Alone(prompt, Telling(40, query_tokens), session);
-  EXPECT_EQ(AnswerOf(Again(prompt, Telling(40, query_tokens), session)), alone);
-  const auto again = Again(prompt, Telling(40, query_tokens), session);
+  const Answer alone = Alone(prompt, GreedyWithLogprobs(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(40, query_tokens), session)),
+            alone);
+  const auto again = GenerateInNewEngine(prompt, GreedyWithLogprobs(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(again), alone);
   EXPECT_EQ(again.disk_tokens, disk_tokens);
   // Another prompt parts earlier and has another question.
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 170));
-  const auto parted = Again(other, Telling(40, query_tokens), session);
-  EXPECT_EQ(AnswerOf(parted), Alone(other, Telling(40, query_tokens), session));
+  const auto parted = GenerateInNewEngine(other, GreedyWithLogprobs(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(parted), Alone(other, GreedyWithLogprobs(40, query_tokens), session));
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -151,28 +153,28 @@ TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
         .kv = fmt::format(
             "blocks:representative_type={},initial=64,local_windows_len=64,second_block_count=1",
             kind)};
-    const Answer alone = Alone(prompt, Telling(20, 40), session);
+    const Answer alone = Alone(prompt, GreedyWithLogprobs(20, 40), session);
     fs::remove_all(temp_.path() / "cache");
     const auto indexes = [&] { return Files(".index"); };
-    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     ASSERT_EQ(indexes().size(), 1u);
     const auto written = fs::last_write_time(indexes()[0]);
-    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_EQ(fs::last_write_time(indexes()[0]), written) << "it is not written again";
     EXPECT_THAT(notices_, IsEmpty());
 
     FlipBit(indexes()[0], static_cast<int64_t>(fs::file_size(indexes()[0])) / 2);
-    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_THAT(notices_, ElementsAre(HasSubstr("has another checksum")));
     notices_.clear();
     EXPECT_EQ(indexes().size(), 1u) << "made anew";
-    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), session)), alone);
     EXPECT_THAT(notices_, IsEmpty());
   }
 }
 
 // Facts tell texts with values inside their keys from texts saved with separate values.
-TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
+TEST_F(SavedTextsTest, LatentAttentionSavesKeysAlone) {
   const fs::path golden = GODWIT_SOURCE_DIR "/tests/golden/deepseek_v2/lite";
   const TempFolder model;
   for (const fs::path& file :
@@ -185,12 +187,13 @@ TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
   for (const std::string kv_type : {"bf16", "int8"}) {
     const SessionOptions session{.kv_type = kv_type};
     auto alone = Engine(model.path().string(), options).NewSession(session);
-    const Answer expected = AnswerOf(alone.Generate(prompt, Telling(20)));
+    const Answer expected = AnswerOf(alone.Generate(prompt, GreedyWithLogprobs(20)));
     LoadOptions saving = options;
     saving.cache_dir = (temp_.path() / "cache").string();
     for (const int64_t disk_tokens : {0, 64}) {
-      const auto result =
-          Engine(model.path().string(), saving).NewSession(session).Generate(prompt, Telling(20));
+      const auto result = Engine(model.path().string(), saving)
+                              .NewSession(session)
+                              .Generate(prompt, GreedyWithLogprobs(20));
       EXPECT_EQ(AnswerOf(result), expected) << kv_type;
       EXPECT_EQ(result.disk_tokens, disk_tokens) << kv_type;
     }
@@ -205,19 +208,20 @@ TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
 TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
   const Tokens prompt = Prompt(3, 300);
   const SessionOptions blocks{.kv = "blocks:initial=64,local_windows_len=64,second_block_count=1"};
-  Again(prompt, Telling(5));
-  const auto result = Again(prompt, Telling(20, 40), blocks);
+  GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
+  const auto result = GenerateInNewEngine(prompt, GreedyWithLogprobs(20, 40), blocks);
   EXPECT_EQ(result.disk_tokens, 256);
-  EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(20, 40), blocks));
+  EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(20, 40), blocks));
 }
 
-TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
+TEST_F(SavedTextsTest, TextOfOtherOptionsIsReadAgain) {
   const Tokens prompt = Prompt(4, 300);
-  Again(prompt, Telling(5));
+  GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
   const SessionOptions others[] = {
       {.kv = "sinks:4+600"}, {.prefill = "window:600"}, {.kv_type = "int8"}, {.owner = "somebody"}};
   for (const SessionOptions& other : others) {
-    EXPECT_EQ(Again(prompt, Telling(5), other).disk_tokens, 0) << other.kv << other.kv_type;
+    EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), other).disk_tokens, 0)
+        << other.kv << other.kv_type;
   }
   // Notices tell the owner why a text is read again.
   EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved with other "
@@ -225,11 +229,15 @@ TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
                                     HasSubstr("read by dense, not window:600"),
                                     HasSubstr("kv type BF16, not I8 (rotated), attention none, "
                                               "not int8")));
-  EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody"}).disk_tokens, 256);
-  EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody else"}).disk_tokens, 0);
-  EXPECT_EQ(Again(prompt, Telling(5), {.context_tokens = 400}).disk_tokens, 256);
+  EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.owner = "somebody"}).disk_tokens,
+            256);
+  EXPECT_EQ(
+      GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.owner = "somebody else"}).disk_tokens,
+      0);
+  EXPECT_EQ(GenerateInNewEngine(prompt, GreedyWithLogprobs(5), {.context_tokens = 400}).disk_tokens,
+            256);
   const Engine scalar = NewEngine({.isa = "scalar"});
-  EXPECT_EQ(scalar.NewSession({}).Generate(prompt, Telling(5)).disk_tokens, 0);
+  EXPECT_EQ(scalar.NewSession({}).Generate(prompt, GreedyWithLogprobs(5)).disk_tokens, 0);
 }
 
 TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
@@ -238,12 +246,13 @@ TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
   std::vector<Tokens> prompts;
   for (int i = 0; i < 4; ++i) {
     prompts.push_back(Join(context, Prompt(50 + i, 30 + i)));
-    alone.push_back(Alone(prompts.back(), Telling(10)));
+    alone.push_back(Alone(prompts.back(), GreedyWithLogprobs(10)));
   }
   for (const int64_t least : {0, 192}) {
     const Engine engine = NewEngine();
     std::vector<Generation> generations;
-    for (const Tokens& prompt : prompts) generations.push_back(engine.Submit(prompt, Telling(10)));
+    for (const Tokens& prompt : prompts)
+      generations.push_back(engine.Submit(prompt, GreedyWithLogprobs(10)));
     for (size_t i = 0; i < prompts.size(); ++i) {
       const auto result = generations[i].Wait();
       EXPECT_EQ(AnswerOf(result), alone[i]);
@@ -265,7 +274,8 @@ TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
   std::vector<Answer> expected;
   std::set<std::vector<float>> different;
   for (int word = 0; word < kWords; ++word) {
-    expected.push_back(AnswerOf(plain.NewSession({}).Generate(prompt_of(word), Telling(3))));
+    expected.push_back(
+        AnswerOf(plain.NewSession({}).Generate(prompt_of(word), GreedyWithLogprobs(3))));
     different.insert(expected.back().logprobs);
   }
   EXPECT_EQ(different.size(), kWords) << "or another's answer might be right";
@@ -276,7 +286,7 @@ TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
       const SessionOptions session{.owner = client % 2 == 0 ? "one" : "two"};
       for (int i = 0; i < kPrompts; ++i) {
         const int word = (i * (client + 3) + client) % kWords;
-        const auto result = engine.Submit(prompt_of(word), Telling(3), session).Wait();
+        const auto result = engine.Submit(prompt_of(word), GreedyWithLogprobs(3), session).Wait();
         wrong += AnswerOf(result) != expected[word];
         cached += result.cached_tokens >= 64;
       }
@@ -292,18 +302,20 @@ TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
   const Tokens base = Prompt(4, 150);
   const Tokens branches[] = {Join(base, Prompt(41, 40)), Join(base, Prompt(42, 90)), base};
   std::vector<Answer> alone;
-  for (const Tokens& branch : branches) alone.push_back(Alone(branch, Telling(10)));
+  for (const Tokens& branch : branches) alone.push_back(Alone(branch, GreedyWithLogprobs(10)));
   const Engine engine = NewEngine();
   Session session = engine.NewSession({});
   for (int round = 0; round < 40; ++round) {
     for (size_t i = 0; i < std::size(branches); ++i) {
-      const auto result = session.Generate(branches[i], Telling(10));
+      const auto result = session.Generate(branches[i], GreedyWithLogprobs(10));
       EXPECT_EQ(AnswerOf(result), alone[i]) << round;
-      EXPECT_EQ(AnswerOf(engine.Submit(branches[i], Telling(10), {}).Wait()), alone[i]) << round;
+      EXPECT_EQ(AnswerOf(engine.Submit(branches[i], GreedyWithLogprobs(10), {}).Wait()), alone[i])
+          << round;
       EXPECT_GE(result.cached_tokens, round > 0 ? 149 : 0) << round;
     }
   }
-  EXPECT_EQ(AnswerOf(Again(branches[1], Telling(10))), alone[1]) << "a later process";
+  EXPECT_EQ(AnswerOf(GenerateInNewEngine(branches[1], GreedyWithLogprobs(10))), alone[1])
+      << "a later process";
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -311,45 +323,46 @@ TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
 TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
   const Tokens context = Prompt(6, 200);
   const Engine engine = NewEngine();
-  engine.NewSession({}).Generate(Join(context, Prompt(60, 20)), Telling(5));
-  const auto second = engine.NewSession({}).Generate(Join(context, Prompt(61, 20)), Telling(5));
+  engine.NewSession({}).Generate(Join(context, Prompt(60, 20)), GreedyWithLogprobs(5));
+  const auto second =
+      engine.NewSession({}).Generate(Join(context, Prompt(61, 20)), GreedyWithLogprobs(5));
   EXPECT_EQ(second.cached_tokens, 200);
   EXPECT_EQ(second.disk_tokens, 0);
-  EXPECT_EQ(AnswerOf(second), Alone(Join(context, Prompt(61, 20)), Telling(5)));
+  EXPECT_EQ(AnswerOf(second), Alone(Join(context, Prompt(61, 20)), GreedyWithLogprobs(5)));
 }
 
 // A session does not share its text if there is no place to save it.
-TEST_F(SavedTextsTest, ElseSessionsKeepToThemselves) {
+TEST_F(SavedTextsTest, SessionsShareNothingWithoutAFolder) {
   const Engine engine(kTiny, {.threads = 1});
-  engine.NewSession({}).Generate(Prompt(6, 200), Telling(5));
-  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(6, 200), Telling(5)).cached_tokens, 0);
+  engine.NewSession({}).Generate(Prompt(6, 200), GreedyWithLogprobs(5));
+  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(6, 200), GreedyWithLogprobs(5)).cached_tokens, 0);
 }
 
 // A prompt is saved while it is read: a cancelled or killed reader loses one piece of it.
-TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
+TEST_F(SavedTextsTest, CancelledPromptIsSavedAsFarAsItWasRead) {
   const Tokens prompt = Prompt(7, 400);
   {
     const Engine engine = NewEngine();
     Session session = engine.NewSession({.chunk_tokens = 50});
-    GenerateOptions options = Telling(5);
+    GenerateOptions options = GreedyWithLogprobs(5);
     options.on_progress = [&](const PromptProgress& progress) {
       if (progress.done_tokens >= 250) session.Cancel();
     };
     EXPECT_EQ(session.Generate(prompt, options).finish_reason, FinishReason::kCancelled);
   }
-  const auto result = Again(prompt, Telling(5));
+  const auto result = GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
   EXPECT_GE(result.disk_tokens, 192);
   EXPECT_LT(result.disk_tokens, 400);
-  EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
+  EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(5)));
 }
 
 // Any bit may change, and any file may be cut. The answer is that of a request that read everything
 // again. The damage is reported once, and later snapshots are sound.
 TEST_F(SavedTextsTest, DamageIsReadAgain) {
   const Tokens prompt = Prompt(8, 200);
-  const Answer alone = Alone(prompt, Telling(5));
+  const Answer alone = Alone(prompt, GreedyWithLogprobs(5));
   for (int step = 0; step < 40; ++step) {
-    Again(prompt, Telling(5));
+    GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
     const auto files = Files();
     ASSERT_FALSE(files.empty());
     const fs::path& file = files[static_cast<size_t>(step) % files.size()];
@@ -363,7 +376,7 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
     const SnapshotFolder before(temp_.path() / "cache", 1 << 30);
     const size_t wrong = const_cast<SnapshotFolder&>(before).Verify().size();
     notices_.clear();
-    EXPECT_EQ(AnswerOf(Again(prompt, Telling(5))), alone) << step;
+    EXPECT_EQ(AnswerOf(GenerateInNewEngine(prompt, GreedyWithLogprobs(5))), alone) << step;
     if (wrong > 0) {
       EXPECT_EQ(notices_.size(), 1u) << step;
     }
@@ -375,23 +388,26 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
 TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
   const Tokens prompt = Prompt(8, 200);
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 40));
-  const Answer alone = Alone(prompt, Telling(5)), other_alone = Alone(other, Telling(5));
+  const Answer alone = Alone(prompt, GreedyWithLogprobs(5)),
+               other_alone = Alone(other, GreedyWithLogprobs(5));
   for (int step = 0; step < 12; ++step) {
-    Again(prompt, Telling(5));
+    GenerateInNewEngine(prompt, GreedyWithLogprobs(5));
     const auto files = Files();
     const fs::path& file = files[static_cast<size_t>(step) % files.size()];
     FlipBit(file, static_cast<int64_t>(fs::file_size(file)) * step / 12);
     const Engine engine = NewEngine();
     for (int time = 0; time < 2; ++time) {
-      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, Telling(5))), alone) << step;
-      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(other, Telling(5))), other_alone) << step;
+      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, GreedyWithLogprobs(5))), alone)
+          << step;
+      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(other, GreedyWithLogprobs(5))), other_alone)
+          << step;
     }
   }
 }
 
 TEST_F(SavedTextsTest, RequestsThatMeetDamageTogetherAllReadAgain) {
   const Tokens context = Prompt(9, 256);
-  Again(context, Telling(1));
+  GenerateInNewEngine(context, GreedyWithLogprobs(1));
   for (const fs::path& file : Files()) {
     FlipBit(file, static_cast<int64_t>(fs::file_size(file)) - 5000);
   }
@@ -400,10 +416,10 @@ TEST_F(SavedTextsTest, RequestsThatMeetDamageTogetherAllReadAgain) {
   std::vector<Tokens> prompts;
   for (int i = 0; i < 4; ++i) {
     prompts.push_back(Join(context, Prompt(90 + i, 20)));
-    generations.push_back(engine.Submit(prompts.back(), Telling(8)));
+    generations.push_back(engine.Submit(prompts.back(), GreedyWithLogprobs(8)));
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
-    EXPECT_EQ(AnswerOf(generations[i].Wait()), Alone(prompts[i], Telling(8)));
+    EXPECT_EQ(AnswerOf(generations[i].Wait()), Alone(prompts[i], GreedyWithLogprobs(8)));
   }
 }
 
@@ -411,8 +427,8 @@ TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
   const Tokens prompt = Prompt(1, 400);
   {
     const Engine engine = NewEngine({.cache_bytes = 1000});
-    const auto result = engine.NewSession({}).Generate(prompt, Telling(5));
-    EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
+    const auto result = engine.NewSession({}).Generate(prompt, GreedyWithLogprobs(5));
+    EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(5)));
   }
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("a text could not be saved: "));
@@ -420,27 +436,27 @@ TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
 }
 
 // Requests can take the memory of saved texts and of the last texts.
-TEST_F(SavedTextsTest, MakesWayForOthers) {
+TEST_F(SavedTextsTest, FreeTheirMemoryForRequests) {
   const Tokens prompt = Prompt(1, 300);
-  const auto alone = Alone(prompt, Telling(10));
+  const auto alone = Alone(prompt, GreedyWithLogprobs(10));
   const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
   for (int i = 0; i < 3; ++i) {
     const Engine engine = NewEngine({.kv_memory_bytes = bytes * 5 / 4});
     for (int other = 0; other < 3; ++other) {
       Session session = engine.NewSession({});
-      EXPECT_EQ(AnswerOf(session.Generate(Prompt(other, 300), Telling(10))),
-                Alone(Prompt(other, 300), Telling(10)))
+      EXPECT_EQ(AnswerOf(session.Generate(Prompt(other, 300), GreedyWithLogprobs(10))),
+                Alone(Prompt(other, 300), GreedyWithLogprobs(10)))
           << i << other;
     }
-    EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, Telling(10))), alone);
+    EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, GreedyWithLogprobs(10))), alone);
   }
 }
 
 TEST_F(SavedTextsTest, TheAnswerIsSavedForTheNextTurn) {
   Tokens text = Prompt(2, 100);
   for (int turn = 0; turn < 4; ++turn) {
-    const auto result = Again(text, Telling(70));
-    EXPECT_EQ(AnswerOf(result), Alone(text, Telling(70))) << turn;
+    const auto result = GenerateInNewEngine(text, GreedyWithLogprobs(70));
+    EXPECT_EQ(AnswerOf(result), Alone(text, GreedyWithLogprobs(70))) << turn;
     EXPECT_EQ(result.disk_tokens, turn == 0 ? 0 : (std::ssize(text) - 4) / 64 * 64) << turn;
     text = Join(Join(text, result.tokens), {5, 6, 7});
   }
@@ -457,11 +473,11 @@ TEST_F(SavedTextsTest, TextsAreKeptByName) {
   const Tokens book = Prompt(3, 200), other = Prompt(4, 150);
   {
     const Engine engine = NewEngine();
-    GenerateOptions options = Telling(5);
+    GenerateOptions options = GreedyWithLogprobs(5);
     options.keep_as = "the-book";
     engine.NewSession({}).Generate(book, options);
     Session session = engine.NewSession({});
-    session.Generate(other, Telling(1));
+    session.Generate(other, GreedyWithLogprobs(1));
     EXPECT_EQ(session.Save(), 128);
   }
   const Engine engine = NewEngine();
@@ -480,9 +496,9 @@ TEST_F(SavedTextsTest, TextsAreKeptByName) {
   EXPECT_TRUE(std::ranges::equal(session.tokens(), std::span(book).first(192)));
   EXPECT_EQ(session.kv().seen, 192);
   const Tokens asked = Join(book, Prompt(8, 20));
-  const auto result = session.Generate(asked, Telling(10));
+  const auto result = session.Generate(asked, GreedyWithLogprobs(10));
   EXPECT_EQ(result.cached_tokens, 192);
-  EXPECT_EQ(AnswerOf(result), Alone(asked, Telling(10)));
+  EXPECT_EQ(AnswerOf(result), Alone(asked, GreedyWithLogprobs(10)));
   const auto no_text = [&](const SessionOptions& options, const char* name) {
     Session another = engine.NewSession(options);
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { another.Load(name); }),
@@ -490,8 +506,8 @@ TEST_F(SavedTextsTest, TextsAreKeptByName) {
   };
   no_text({}, "a-film");
   no_text({.kv_type = "int8"}, "the-book");
-  EXPECT_TRUE(engine.LetGo("the-book"));
-  EXPECT_FALSE(engine.LetGo("the-book"));
+  EXPECT_TRUE(engine.StopKeeping("the-book"));
+  EXPECT_FALSE(engine.StopKeeping("the-book"));
   no_text({}, "the-book");
   for (const SavedText& text : engine.ListSaved()) engine.RemoveSaved(text.id);
   EXPECT_THAT(engine.ListSaved(), IsEmpty());
@@ -507,34 +523,34 @@ TEST_F(SavedTextsTest, WithoutAFolderNothingIsSaved) {
   }
   EXPECT_THAT(engine.ListSaved(), IsEmpty());
   EXPECT_FALSE(engine.RemoveSaved("x"));
-  GenerateOptions options = Telling(1);
+  GenerateOptions options = GreedyWithLogprobs(1);
   options.keep_as = "a/b";
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate(Prompt(1, 5), options); }),
               HasSubstr("\"a/b\": expected a name"));
 }
 
 // Texts to keep stay when memory is short, and other texts go.
-TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
+TEST_F(SavedTextsTest, KeptTextStaysInMemory) {
   const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = bytes * 5 / 2});
-  GenerateOptions kept = Telling(5);
+  GenerateOptions kept = GreedyWithLogprobs(5);
   kept.keep_as = "system";
   engine.Submit(Prompt(0, 300), kept, {}).Wait();
-  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), Telling(5), {}).Wait();
-  EXPECT_EQ(engine.Submit(Prompt(0, 300), Telling(5), {}).Wait().cached_tokens, 299);
-  EXPECT_EQ(engine.Submit(Prompt(1, 300), Telling(5), {}).Wait().cached_tokens, 0);
-  engine.LetGo("system");
-  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), Telling(5), {}).Wait();
-  EXPECT_EQ(engine.Submit(Prompt(0, 300), Telling(5), {}).Wait().cached_tokens, 0);
+  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), GreedyWithLogprobs(5), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 299);
+  EXPECT_EQ(engine.Submit(Prompt(1, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 0);
+  engine.StopKeeping("system");
+  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), GreedyWithLogprobs(5), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 300), GreedyWithLogprobs(5), {}).Wait().cached_tokens, 0);
 }
 
 // Small requests come and go. The long text stays, because reading it costs much.
-TEST_F(SavedTextsTest, ASmallRequestDoesNotCostALongText) {
+TEST_F(SavedTextsTest, SmallRequestEvictsNoLongText) {
   const int64_t page = Engine(kTiny, {.threads = 1}).KvBytes(64, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = page * 14});
-  engine.Submit(Prompt(0, 500), Telling(1), {}).Wait();
-  for (int i = 1; i < 20; ++i) engine.Submit(Prompt(i, 100), Telling(1), {}).Wait();
-  EXPECT_EQ(engine.Submit(Prompt(0, 500), Telling(1), {}).Wait().cached_tokens, 499);
+  engine.Submit(Prompt(0, 500), GreedyWithLogprobs(1), {}).Wait();
+  for (int i = 1; i < 20; ++i) engine.Submit(Prompt(i, 100), GreedyWithLogprobs(1), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 500), GreedyWithLogprobs(1), {}).Wait().cached_tokens, 499);
 }
 
 }  // namespace

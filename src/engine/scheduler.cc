@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 #include "base/numa.h"
 #include "engine/request_message.h"
 #include "engine/shared_tokens.h"
@@ -82,9 +82,9 @@ void Scheduler::Leave(ReadText text) {
   changed_.notify_all();
 }
 
-void Scheduler::LetGo(const std::string& name) {
+void Scheduler::StopKeeping(const std::string& name) {
   Interrupt nobody;
-  RunAlone(nobody, [&](const Exec&) { parked_.LetGo(name); });
+  RunAlone(nobody, [&](const Exec&) { parked_.StopKeeping(name); });
 }
 
 void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work) {
@@ -93,7 +93,7 @@ void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> wo
   turns_.push_back(&turn);
   changed_.notify_all();
   while (!turn.done) {
-    changed_.wait_until(lock, NextLook());
+    changed_.wait_until(lock, NextPoll());
     if (turn.begun || !interrupt.cancelled()) continue;
     std::erase(turns_, &turn);
     interrupt.token().ThrowIfCancelled();
@@ -112,7 +112,8 @@ void Scheduler::Loop() {
 }
 
 bool Scheduler::CanStep() const {
-  return std::ranges::any_of(running_, [](const auto& request) { return !request->held_up(); });
+  return std::ranges::any_of(running_,
+                             [](const auto& request) { return !request->waits_for_reader(); });
 }
 
 bool Scheduler::WaitForWork() {
@@ -124,7 +125,7 @@ bool Scheduler::WaitForWork() {
   if (running_.empty()) {
     if (waiting_.empty()) changed_.wait(lock, told);
   } else if (!can_step && !told()) {
-    changed_.wait_until(lock, NextLook());  // a request may be cancelled, or run out of time
+    changed_.wait_until(lock, NextPoll());  // a request may be cancelled, or run out of time
   }
   woken_ = false;
   for (auto& request : inbox_) waiting_.push_back(std::move(request));
@@ -180,7 +181,7 @@ void Scheduler::Admit() {
     if (std::ssize(running_) >= step_tokens_) return;
     if (request->plan().ranks() != nullptr) return AdmitWithRanks(request);
     SharedPrefix prefix;
-    if (TakesFromOthers(*request)) {
+    if (ReusesOtherTexts(*request)) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (prefix.from != nullptr && !prefix.ready) continue;
     }
@@ -188,24 +189,25 @@ void Scheduler::Admit() {
       std::erase(waiting_, request);
       continue;
     }
-    const Room before = RoomFor(*request);
-    if (before.IsNoMoreThan(no_room_)) {
+    const MemoryInUse before = MemoryInUseFor(*request);
+    if (before.IsNoFreerThan(too_little_with_)) {
       request->WaitOn();
       return;
     }
     FindBeginning(request, prefix);
     const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
     if (!Reserve(request, at_once)) {
-      bool room = false;
-      while (!room && GiveMemory(*request, at_once)) room = Reserve(request, at_once);
-      if (!room && running_.empty()) {
+      bool reserved = false;
+      while (!reserved && FreeUnneededMemory(*request, at_once))
+        reserved = Reserve(request, at_once);
+      if (!reserved && running_.empty()) {
         std::erase(waiting_, request);
         Fail(request, request->TakeReserveError());
         continue;
       }
-      if (!room) {
+      if (!reserved) {
         request->WaitOn();
-        no_room_ = before;
+        too_little_with_ = before;
         return;
       }
     }
@@ -214,7 +216,7 @@ void Scheduler::Admit() {
   }
 }
 
-Scheduler::Room Scheduler::RoomFor(const Request& request) const {
+Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
   const KvPool& pool = request.plan().pool();
   return {.request = &request,
           .running = running_.size(),
@@ -223,17 +225,17 @@ Scheduler::Room Scheduler::RoomFor(const Request& request) const {
 }
 
 // A session does not share texts, unless texts are saved.
-bool Scheduler::TakesFromOthers(const Request& request) const {
+bool Scheduler::ReusesOtherTexts(const Request& request) const {
   return request.shares() || (saved_ != nullptr && request.kind() == RequestKind::kOfSession);
 }
 
 // Goes on from another text in memory, or from a saved text if that is longer.
 void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix) {
   if (prefix.from != nullptr) {
-    request->GoOnFrom(prefix.Take());
+    request->ContinueFrom(prefix.Take());
     parked_.Use(prefix.from);
   }
-  if (saved_ == nullptr || !TakesFromOthers(*request)) return;
+  if (saved_ == nullptr || !ReusesOtherTexts(*request)) return;
   while (true) {
     try {
       const Sequence& text = request->sequence();
@@ -242,7 +244,7 @@ void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const Sha
                                    request->prompt_tokens());
       if (cache == nullptr) return;
       const int64_t tokens = cache->length();
-      return request->GoOnFrom(std::move(cache), tokens);
+      return request->ContinueFrom(std::move(cache), tokens);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kMemory) throw;
     }
@@ -262,7 +264,7 @@ bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens)
 }
 
 // Frees memory that no request needs. False: there was none.
-bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
+bool Scheduler::FreeUnneededMemory(const Request& request, int64_t tokens) {
   const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
   return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
 }
@@ -287,16 +289,16 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
   bool all_know = false;
   try {
     if (ranks.rank() == 0) BroadcastRequest(ranks, *request);
-    const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
-                                          request->options().query_tokens);
-    if (const auto lack = CompareRoom(ranks, request->plan().pool().budget(), mine).lack) {
+    const std::string mine = MissingMemory(ranks, request->plan(), request->prompt_tokens(),
+                                           request->options().query_tokens);
+    if (const auto lack = CompareMemory(ranks, request->plan().pool().budget(), mine).lack) {
       error = std::make_exception_ptr(*lack);
       all_know = true;
     } else {
       SharedPrefix prefix;
       if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
-        request->GoOnFrom(prefix.Take());
+        request->ContinueFrom(prefix.Take());
       }
     }
   } catch (...) {
@@ -334,11 +336,11 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 }
 
 // False: the request is paused, or failed.
-bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
-  if (request->plan().ranks() != nullptr) return MakeRoomWithRanks(request, tokens);
+bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens) {
+  if (request->plan().ranks() != nullptr) return ReserveWithRanks(request, tokens);
   while (!Reserve(request, tokens)) {
-    if (GiveMemory(*request, tokens)) continue;
-    const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
+    if (FreeUnneededMemory(*request, tokens)) continue;
+    const auto gives_back = [](const auto& one) { return one->ReleaseDrafts(); };
     if (std::ranges::any_of(running_, gives_back)) continue;
     const auto newest = running_.back();
     if (running_.size() > 1) {
@@ -352,9 +354,9 @@ bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens
 }
 
 // A rank without memory says so at once. The others hear it when they meet next.
-bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
+bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
   Communicator& ranks = *request->plan().ranks();
-  const bool meets = request->MeetsRanks(tokens);
+  const bool meets = request->ComparesRanksMemory(tokens);
   std::string mine;
   std::exception_ptr error;
   bool all_know = false;
@@ -362,11 +364,12 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
     if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
     if (!meets && mine.empty()) return true;
     const KvPool& pool = request->plan().pool();
-    const RanksRoom room = CompareRoom(ranks, pool.budget(), mine);
+    const RanksMemory memory = CompareMemory(ranks, pool.budget(), mine);
     // A draft token may be a branch, which takes a copy of the last page and another page.
-    draft_tokens_that_fit_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
-    if (!room.lack) return true;
-    error = std::make_exception_ptr(*room.lack);
+    draft_tokens_that_fit_ =
+        memory.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
+    if (!memory.lack) return true;
+    error = std::make_exception_ptr(*memory.lack);
     all_know = true;
   } catch (...) {
     error = std::current_exception();
@@ -380,7 +383,7 @@ void Scheduler::GatherParts() {
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
     const int64_t rows = request->sequence().NextOf(std::min(most, request->plan().chunk_tokens()));
-    if (!MakeRoom(request, rows)) return int64_t{0};
+    if (!ReserveOrPause(request, rows)) return int64_t{0};
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;
     return rows;
@@ -390,7 +393,7 @@ void Scheduler::GatherParts() {
   const auto add_draft_tokens = [&] {
     int64_t for_draft_tokens = std::clamp<int64_t>(draft_tokens_that_fit_, 0, left / 2);
     for (Part& part : parts_) {
-      const int64_t more = std::min(for_draft_tokens, part.request->most_rows() - 1);
+      const int64_t more = std::min(for_draft_tokens, part.request->max_rows() - 1);
       part.rows += more;
       for_draft_tokens -= more;
       left -= more;
@@ -398,7 +401,8 @@ void Scheduler::GatherParts() {
   };
   Requests prompts;
   for (const auto& request : Requests(running_)) {
-    if (request->held_up() || !std::ranges::binary_search(running_, request, Older)) continue;
+    if (request->waits_for_reader() || !std::ranges::binary_search(running_, request, Older))
+      continue;
     if (request->reads_prompt()) {
       prompts.push_back(request);
     } else if (left > 0) {
@@ -420,7 +424,7 @@ void Scheduler::Step() {
   if (parts_.empty()) return;
   step_cancel_.Reset();
   // The step is registered before it looks for cancellations, so that it misses none.
-  for (const Part& part : parts_) part.request->interrupt().InStep(&step_cancel_);
+  for (const Part& part : parts_) part.request->interrupt().SetStep(&step_cancel_);
   const bool stop = [&] {
     const std::lock_guard lock(mutex_);
     return stop_;
@@ -434,7 +438,7 @@ void Scheduler::Step() {
     try {
       const double begin_ms = now_ms_();
       Compute(parts_);
-      prompt_share_.Took(now_ms_() - begin_ms, prompt_rows_);
+      prompt_share_.RecordStep(now_ms_() - begin_ms, prompt_rows_);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
       no_memory = caught.kind() == ErrorKind::kMemory;
@@ -448,7 +452,7 @@ void Scheduler::Step() {
       ComputeOneByOne(no_memory);
     }
   }
-  for (const Part& part : parts_) part.request->interrupt().InStep(nullptr);
+  for (const Part& part : parts_) part.request->interrupt().SetStep(nullptr);
 }
 
 // Throws errors of the model, with all texts unchanged.
@@ -460,7 +464,7 @@ void Scheduler::Compute(std::span<const Part> parts) {
     Request& request = *parts[i].request;
     if (request.Take(participants_[i])) {
       Retire(parts[i].request);
-    } else if (saved_ != nullptr && TakesFromOthers(request) &&
+    } else if (saved_ != nullptr && ReusesOtherTexts(request) &&
                request.IsToBeSaved(saved_->save_tokens(), SavedTexts::kSaveMs)) {
       Save(request, /*done=*/false);
     }

@@ -57,7 +57,7 @@ class Scheduler {
   // Takes a text that a session has read, so that other requests can go on from it.
   void Leave(ReadText text);
   // Stops keeping a text in memory under that name: it may go when its memory is needed.
-  void LetGo(const std::string& name);
+  void StopKeeping(const std::string& name);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
@@ -74,13 +74,13 @@ class Scheduler {
   };
   // The memory in use when a waiting request last found too little. That request need not try again
   // before less memory is in use.
-  struct Room {
+  struct MemoryInUse {
     const Request* request = nullptr;
     size_t running = 0;
     int64_t pages = 0;  // in use, of the request's kind
     int64_t bytes = 0;  // taken of the budget of all
 
-    bool IsNoMoreThan(const Room& other) const {
+    bool IsNoFreerThan(const MemoryInUse& other) const {
       return request == other.request && running == other.running && pages >= other.pages &&
              bytes >= other.bytes;
     }
@@ -99,13 +99,13 @@ class Scheduler {
   void EndExpired();
   void Admit();
   void AdmitWithRanks(const std::shared_ptr<Request>& request);
-  bool MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens);
-  bool MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
-  Room RoomFor(const Request& request) const;
-  bool TakesFromOthers(const Request& request) const;
+  bool ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens);
+  bool ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
+  MemoryInUse MemoryInUseFor(const Request& request) const;
+  bool ReusesOtherTexts(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
-  bool GiveMemory(const Request& request, int64_t tokens);
+  bool FreeUnneededMemory(const Request& request, int64_t tokens);
   void Save(Request& request, bool done);
   void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);
@@ -137,7 +137,7 @@ class Scheduler {
   Requests waiting_;
   Requests running_;
   ParkedTexts parked_;
-  Room no_room_;
+  MemoryInUse too_little_with_;
   std::vector<Part> parts_;
   PromptShare prompt_share_;
   int64_t prompt_rows_ = 0;                    // of the current step

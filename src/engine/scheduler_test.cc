@@ -171,9 +171,9 @@ TEST(Scheduler, SessionsAndRequestsOutliveTheirEngine) {
 
 // Many texts share the memory of a few. They take turns, and the older ones go first.
 TEST(Scheduler, AllFinishThoughMemoryIsShort) {
-  const Engine roomy(kTiny, {.threads = 1});
-  const Session probe = roomy.NewSession({});
-  Session measure = roomy.NewSession({});
+  const Engine unlimited(kTiny, {.threads = 1});
+  const Session probe = unlimited.NewSession({});
+  Session measure = unlimited.NewSession({});
   measure.Generate(Prompt(0, 10), Greedy(1));
   const int64_t page_set = measure.kv().bytes;  // of 64 tokens in all layers
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set, .step_tokens = 64});
@@ -184,7 +184,7 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
     const GenerateResult result = generations[i].Wait();
-    EXPECT_EQ(result.tokens, Alone(roomy, Prompt(i, 40 + i), 150)) << i;
+    EXPECT_EQ(result.tokens, Alone(unlimited, Prompt(i, 40 + i), 150)) << i;
     if (i == 0) {
       EXPECT_EQ(result.pauses, 0) << "the oldest always goes on";
     }
@@ -197,7 +197,7 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
   auto large = engine.Submit(Prompt(0, 400), Greedy(100));
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { large.Wait(); }), HasSubstr("needs another"));
   EXPECT_EQ(engine.Submit(Prompt(1, 440), Greedy(2)).Wait().tokens,
-            Alone(roomy, Prompt(1, 440), 2));
+            Alone(unlimited, Prompt(1, 440), 2));
   EXPECT_THAT(
       ErrorOf(
           ErrorKind::kMemory,
@@ -219,8 +219,8 @@ TEST(Scheduler, TheIndexOfBlocksTakesMemoryToo) {
 
 TEST(Scheduler, CachesInAFileAnswerAlike) {
   const TempFolder folder;
-  const Engine roomy(kTiny, {.threads = 1});
-  Session measure = roomy.NewSession({});
+  const Engine unlimited(kTiny, {.threads = 1});
+  Session measure = unlimited.NewSession({});
   measure.Generate(Prompt(0, 10), Greedy(1));
   EXPECT_FALSE(measure.kv().file);
   const int64_t page_set = measure.kv().bytes;
@@ -242,7 +242,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
       ASSERT_TRUE(result.kv.file);
       if (i == 2) continue;
       EXPECT_LT(result.kv.file->in_memory_bytes, result.kv.bytes);
-      EXPECT_EQ(result.tokens, Alone(roomy, Prompt(i, 250 + i), 40, session)) << kv << i;
+      EXPECT_EQ(result.tokens, Alone(unlimited, Prompt(i, 250 + i), 40, session)) << kv << i;
       EXPECT_GT(result.kv.file->read_bytes, 0);
     }
   }
@@ -251,7 +251,7 @@ TEST(Scheduler, CachesInAFileAnswerAlike) {
 // A request that needs more of the disk than there is ends alone, and only it gets the error.
 TEST(Scheduler, AFullDiskEndsTheRequestThatMeetsIt) {
   const TempFolder folder;
-  const Engine roomy(kTiny, {.threads = 1});
+  const Engine unlimited(kTiny, {.threads = 1});
   const Engine engine(kTiny, {.threads = 1, .kv_file = folder.path()});
   {
     const FullDisk full(0);
@@ -261,15 +261,15 @@ TEST(Scheduler, AFullDiskEndsTheRequestThatMeetsIt) {
     EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Alone(engine, Prompt(2, 100), 5); }),
                 HasSubstr("the KV cache needs another"));
   }
-  EXPECT_EQ(Alone(engine, Prompt(1, 100), 5), Alone(roomy, Prompt(1, 100), 5));
+  EXPECT_EQ(Alone(engine, Prompt(1, 100), 5), Alone(unlimited, Prompt(1, 100), 5));
   ErrorOf(ErrorKind::kIo, [&] { Engine(kTiny, {.kv_file = folder.path() / "no" / "folder"}); });
   ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.kv_file_bytes = -1}); });
 }
 
 // Session::Logits is a request like others: it waits for memory, and gives way to an older one.
 TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
-  const Engine roomy(kTiny, {.threads = 1});
-  Session measure = roomy.NewSession({});
+  const Engine unlimited(kTiny, {.threads = 1});
+  Session measure = unlimited.NewSession({});
   measure.Generate(Prompt(0, 10), Greedy(1));
   const int64_t page_set = measure.kv().bytes;
   using Rows = std::vector<std::vector<float>>;
@@ -283,18 +283,18 @@ TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
     return rows;
   };
   const Tokens long_text = Prompt(9, 200);
-  const Rows expected = logits(roomy, long_text);
+  const Rows expected = logits(unlimited, long_text);
   for (const int64_t begins_with : {10, 200}) {  // memory for both at first, or for one
     const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 5 * page_set});
     auto older = engine.Submit(Prompt(1, begins_with), Greedy(100));
     EXPECT_EQ(logits(engine, long_text), expected);
     const GenerateResult result = older.Wait();
     EXPECT_EQ(result.pauses, 0);
-    EXPECT_EQ(result.tokens, Alone(roomy, Prompt(1, begins_with), 100));
+    EXPECT_EQ(result.tokens, Alone(unlimited, Prompt(1, begins_with), 100));
   }
 }
 
-TEST(Scheduler, WhoReadsLogitsMayAskMeanwhile) {
+TEST(Scheduler, RequestsRunDuringALogitsCall) {
   const Engine engine(kTiny, {.threads = 1, .step_tokens = 20});
   const Tokens text = Prompt(3, 200);
   const Tokens expected = Alone(engine, text, 5);
@@ -307,8 +307,8 @@ TEST(Scheduler, WhoReadsLogitsMayAskMeanwhile) {
 
 // Requests come, go and give up. Answers are those of each alone, and no page is lost.
 TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
-  const Engine roomy(kTiny, {.threads = 1});
-  Session measure = roomy.NewSession({});
+  const Engine unlimited(kTiny, {.threads = 1});
+  Session measure = unlimited.NewSession({});
   measure.Generate(Prompt(0, 10), Greedy(1));
   auto engine = std::make_shared<const Engine::Impl>(
       kTiny,
@@ -330,7 +330,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
       ++finished;
       EXPECT_EQ(std::ssize(result.tokens), one.output_tokens);
     }
-    const auto expected = Alone(roomy, one.prompt, std::ssize(result.tokens));
+    const auto expected = Alone(unlimited, one.prompt, std::ssize(result.tokens));
     EXPECT_EQ(result.tokens, expected);
   };
   for (int i = 0; i < 200; ++i) {
@@ -435,7 +435,7 @@ TEST(Scheduler, AShortPromptDoesNotWaitForALongOnesEnd) {
 }
 
 // A clock on which a step takes 1 ms, and each of its rows 0.5 ms.
-TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
+TEST(Scheduler, DecodeIsSlowedByPromptsNoMoreThanAllowed) {
   constexpr int64_t kPrompt = 2000;
   static std::atomic<double> now = 0;
   Scripted scripted({.threads = 1, .step_tokens = 100, .prompt_slowdown = 3},

@@ -9,7 +9,7 @@ namespace godwit {
 namespace {
 
 // The counting limit for texts that are too long anyway.
-constexpr int64_t kMostCounted = 250'000;
+constexpr int64_t kMaxCounted = 250'000;
 
 }  // namespace
 
@@ -24,10 +24,10 @@ std::vector<int32_t> Session::Impl::WithinLimits(
   auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
   // The number of tokens says what would help. It is counted within limits.
-  const int64_t most_counted = std::max(4 * most, kMostCounted);
-  const int64_t count = std::ssize(encode(most_counted));
-  if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
-  plan_->RefuseLength(fmt::format("more than {} tokens", most_counted), most_counted + 1);
+  const int64_t max_counted = std::max(4 * most, kMaxCounted);
+  const int64_t count = std::ssize(encode(max_counted));
+  if (count <= max_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
+  plan_->RefuseLength(fmt::format("more than {} tokens", max_counted), max_counted + 1);
 }
 
 std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {
@@ -55,7 +55,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->RestartPoint(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                plan_->ReadAlike(request.question_begin(), question_begin_)}),
+                plan_->ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
@@ -80,11 +80,11 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   question_begin_ = request->question_begin();
-  if (request->kind() == RequestKind::kOfSession) LeaveToOthers(*request);
+  if (request->kind() == RequestKind::kOfSession) ShareText(*request);
   if (error) std::rethrow_exception(error);
 }
 
-void Session::Impl::LeaveToOthers(const Request& request) {
+void Session::Impl::ShareText(const Request& request) {
   if (engine_->saved == nullptr || cache_->length() == 0) return;
   const std::string& keep_as = request.options().keep_as;
   engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);
@@ -114,7 +114,7 @@ int64_t Session::Impl::Load(const std::string& name) {
   }
   plan_->CheckPrompt(*tokens);
   // The question of a loaded text counts as if it began behind its end.
-  const int64_t question_begin = plan_->SetQuestion(std::ssize(*tokens), 0);
+  const int64_t question_begin = plan_->QuestionBegin(std::ssize(*tokens), 0);
   auto cache = saved.RestoreAll(*plan_, *tokens, question_begin);
   if (cache == nullptr)
     Throw(ErrorKind::kFormat, "the saved text that is pinned as {} is damaged", Quote(name));
@@ -133,7 +133,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
                                            RequestKind::kOfSession);
   // The last token is always read again, because its logits begin the output.
-  request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
+  request->ContinueFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
     if (event.progress && options.on_progress) options.on_progress(*event.progress);
     if (!event.text.empty() && options.on_text) options.on_text(event.text);
@@ -157,7 +157,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   const auto request = engine_->NewRequest(
       plan_, text, {.max_tokens = 0, .query_tokens = std::ssize(tokens) - first}, interrupt_,
       RequestKind::kStates);
-  request->GoOnFrom(TakePrefix(*request, first + added));
+  request->ContinueFrom(TakePrefix(*request, first + added));
 
   // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
   constexpr int64_t kBlock = 64;

@@ -27,7 +27,7 @@ double CostOf(const ReadText& text) {
 
 void ParkedTexts::Park(ReadText text) {
   constexpr size_t kMost = 64;  // each request looks through all of them
-  LetGo(text.keep_as);
+  StopKeeping(text.keep_as);
   std::erase_if(texts_, [&](const ReadText& other) {
     return other.keep_as.empty() && BeginsWith(text, other);
   });
@@ -45,22 +45,22 @@ void ParkedTexts::Use(const TextCache* cache) {
 // nothing: small texts meet a small need, and large texts stay.
 bool ParkedTexts::Drop(int64_t bytes) {
   auto least = texts_.end();
-  double least_loss = 0;
+  double min_loss = 0;
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
     if (!text->keep_as.empty()) continue;
     const auto age = static_cast<double>(texts_.end() - text);
     const int64_t gain = std::max<int64_t>(1, std::min(text->cache->cache().bytes(), bytes));
     const double loss = CostOf(*text) / age / static_cast<double>(gain);
-    if (least != texts_.end() && loss >= least_loss) continue;
+    if (least != texts_.end() && loss >= min_loss) continue;
     least = text;
-    least_loss = loss;
+    min_loss = loss;
   }
   if (least == texts_.end()) return false;
   texts_.erase(least);
   return true;
 }
 
-void ParkedTexts::LetGo(std::string_view name) {
+void ParkedTexts::StopKeeping(std::string_view name) {
   for (ReadText& text : texts_) {
     if (text.keep_as == name) text.keep_as.clear();
   }
@@ -81,7 +81,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
                         const TextCache& cache, int64_t question_begin, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;
     const int64_t most = std::min({std::ssize(mine) - 1, std::ssize(theirs),
-                                   plan.ReadAlike(request.question_begin(), question_begin)});
+                                   plan.ReusableTokens(request.question_begin(), question_begin)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());

@@ -34,7 +34,7 @@ class ParkedTexts {
   bool Drop(int64_t bytes);
   void DropAll() { texts_.clear(); }
   // Stops keeping a text under that name: it may go when its memory is needed.
-  void LetGo(std::string_view name);
+  void StopKeeping(std::string_view name);
   std::span<const ReadText> texts() const { return texts_; }
 
  private:

@@ -22,7 +22,7 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
   const int64_t count = NumberOfRankZero(ranks, std::ssize(tokens));
   std::vector<int32_t> shared(tokens.begin(), tokens.end());
   shared.resize(count);
-  constexpr auto kMost = Communicator::kMostFrameBytes / static_cast<int64_t>(sizeof(int32_t));
+  constexpr auto kMost = Communicator::kMaxFrameBytes / static_cast<int64_t>(sizeof(int32_t));
   for (int64_t at = 0; at < count; at += kMost) {
     const auto piece = std::span(shared).subspan(at, std::min(kMost, count - at));
     ranks.Broadcast(std::as_writable_bytes(piece), 0, nullptr);
@@ -43,8 +43,8 @@ void AgreeOnModel(Communicator& ranks, const std::string& folder, Fact what_else
                                folder.empty() ? "" : ModelFingerprint(folder)}});
 }
 
-std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
-                         int64_t query_tokens) {
+std::string MissingMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
+                          int64_t query_tokens) {
   const int64_t wanted = plan.ShardBytes(tokens, query_tokens);
   const int64_t there = plan.pool().budget().bytes();
   if (wanted <= there) return "";
@@ -53,24 +53,25 @@ std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_
       tokens, ranks.NameOf(ranks.rank()), FormatBytes(wanted), FormatBytes(there));
 }
 
-RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_view lack) {
-  struct Room {
+RanksMemory CompareMemory(Communicator& ranks, const KvBudget& budget, std::string_view lack) {
+  struct RankMemory {
     int64_t free_bytes;
     std::array<char, 512> lack;
   };
-  Room mine{.free_bytes = budget.bytes() - budget.used(), .lack = {}};
+  RankMemory mine{.free_bytes = budget.bytes() - budget.used(), .lack = {}};
   std::copy_n(lack.begin(), std::min(lack.size(), mine.lack.size()), mine.lack.begin());
-  std::vector<Room> all(ranks.size());
+  std::vector<RankMemory> all(ranks.size());
   ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);
-  RanksRoom room{.lack = std::nullopt,
-                 .free_bytes = std::ranges::min(all, {}, &Room::free_bytes).free_bytes};
-  const auto first = std::ranges::find_if(all, [](const Room& one) { return one.lack[0] != 0; });
-  if (first == all.end()) return room;
+  RanksMemory memory{.lack = std::nullopt,
+                     .free_bytes = std::ranges::min(all, {}, &RankMemory::free_bytes).free_bytes};
+  const auto first =
+      std::ranges::find_if(all, [](const RankMemory& one) { return one.lack[0] != 0; });
+  if (first == all.end()) return memory;
   const std::string_view text(first->lack.data(), first->lack.size());
-  room.lack.emplace(ErrorKind::kMemory, std::string(text.substr(0, text.find('\0'))),
-                    ToldByRankZero(ranks));
-  return room;
+  memory.lack.emplace(ErrorKind::kMemory, std::string(text.substr(0, text.find('\0'))),
+                      ReportedByRankZero(ranks));
+  return memory;
 }
 
 }  // namespace godwit

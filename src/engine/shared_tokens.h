@@ -20,7 +20,7 @@ namespace godwit {
 // Returns the result of work(). If it throws, the other ranks are told why before it goes on; null:
 // there are none.
 template <class Work>
-auto OrLeave(Communicator* ranks, Work&& work) {
+auto LeaveOnError(Communicator* ranks, Work&& work) {
   try {
     return work();
   } catch (const std::exception& error) {
@@ -42,16 +42,16 @@ void AgreeOnModel(Communicator& ranks, const std::string& folder, Fact what_else
 
 // The memory that this rank lacks for its part of a prompt of `tokens`, as a message with its name;
 // empty: none.
-std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
-                         int64_t query_tokens);
+std::string MissingMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
+                          int64_t query_tokens);
 // The memory of all ranks.
-struct RanksRoom {
+struct RanksMemory {
   // The Error(kMemory) that all ranks have if one lacks memory, from the first of those. It ends
   // their request, and not their work.
   std::optional<Error> lack;
   int64_t free_bytes;  // for KV caches; the least of all ranks
 };
 // Compares the memory of all ranks. lack: of this rank; empty: none.
-RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_view lack);
+RanksMemory CompareMemory(Communicator& ranks, const KvBudget& budget, std::string_view lack);
 
 }  // namespace godwit

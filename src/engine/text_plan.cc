@@ -121,18 +121,18 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
          options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
-int64_t TextPlan::SetQuestion(int64_t tokens, int64_t query_tokens) const {
+int64_t TextPlan::QuestionBegin(int64_t tokens, int64_t query_tokens) const {
   return policy_->separates_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
-int64_t TextPlan::ReadAlike(int64_t question_begin, int64_t other) const {
+int64_t TextPlan::ReusableTokens(int64_t question_begin, int64_t other) const {
   if (question_begin == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
   return std::max<int64_t>(0,
                            std::min(question_begin, other) - policy_->question_dependent_tokens());
 }
 
-int64_t TextPlan::SettledTokens(int64_t question_begin) const {
+int64_t TextPlan::QuestionIndependentTokens(int64_t question_begin) const {
   if (!policy_->separates_question()) return INT64_MAX;
   return std::max<int64_t>(0, question_begin - policy_->question_dependent_tokens());
 }
@@ -163,12 +163,13 @@ std::string TextPlan::label() const {
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees. A step takes pages before it gives others back.
   if (limit_tokens() != INT64_MAX) return tokens;
-  return std::min(tokens, policy_->max_kept_tokens() + TextCache::kTokensToGoBack + chunk_tokens_);
+  return std::min(tokens,
+                  policy_->max_kept_tokens() + TextCache::kMaxRollbackTokens + chunk_tokens_);
 }
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
   const auto policy = policy_->Fork();
-  policy->SetQuestion(SetQuestion(tokens, query_tokens), tokens);
+  policy->SetQuestion(QuestionBegin(tokens, query_tokens), tokens);
   return HeldBytes(*policy, pool_->layout(), tokens);
 }
 

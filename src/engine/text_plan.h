@@ -37,12 +37,13 @@ class TextPlan {
 
   // Throws Error(kInput) for an empty prompt, an unknown token, or more tokens than the context
   // holds. Throws Error(kMemory) for more than the memory for KV caches holds (of ranks:
-  // LackOfMemory).
+  // MissingMemory).
   void CheckPrompt(std::span<const int32_t> prompt) const;
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
 
-  // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
+  // Whether a text of one plan may go on from the cache of the other, as far as they are
+  // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
   // The facts on which the keys and values of its texts depend besides the tokens, and the plan's
@@ -55,14 +56,14 @@ class TextPlan {
 
   // The position at which the question begins (AttentionPolicy::SetQuestion) in a text of `tokens`,
   // the last `query_tokens` of them. 0 if question and context are shown the same.
-  int64_t SetQuestion(int64_t tokens, int64_t query_tokens) const;
+  int64_t QuestionBegin(int64_t tokens, int64_t query_tokens) const;
   // The number of first tokens for which two texts that begin alike got equal keys and values, on
   // the same ranks. They are asked about from question_begin and from `other` on.
-  int64_t ReadAlike(int64_t question_begin, int64_t other) const;
+  int64_t ReusableTokens(int64_t question_begin, int64_t other) const;
 
   // The number of first tokens whose keys and values do not depend on the question, in a text that
   // is asked about from question_begin on.
-  int64_t SettledTokens(int64_t question_begin) const;
+  int64_t QuestionIndependentTokens(int64_t question_begin) const;
 
   // The number of tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;

@@ -36,7 +36,7 @@ class WindowOfReference {
 };
 
 // Adds to sums, which Finish turns into means.
-void Add(const ComparedToken& compared, Comparison& sums) {
+void Add(const ComparedToken& compared, ModelComparison& sums) {
   if (sums.tokens == 0 || compared.kl > sums.worst.kl) sums.worst = compared;
   ++sums.tokens;
   sums.reference_nll += compared.reference.nll;
@@ -45,7 +45,7 @@ void Add(const ComparedToken& compared, Comparison& sums) {
   sums.top1 += compared.agrees ? 1 : 0;
 }
 
-Comparison Finish(Comparison sums) {
+ModelComparison Finish(ModelComparison sums) {
   for (double* sum : {&sums.reference_nll, &sums.nll, &sums.kl, &sums.top1}) {
     *sum /= static_cast<double>(sums.tokens);
   }
@@ -54,15 +54,15 @@ Comparison Finish(Comparison sums) {
 
 }  // namespace
 
-Comparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
-                   const ComparisonHooks& hooks) {
+ModelComparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
+                        const ComparisonHooks& hooks) {
   plan.CheckFits(reference);
   plan.CheckFits(other);
   int64_t done = 0;
   const auto progress = [&] {
     if (hooks.on_progress) hooks.on_progress(++done, 2 * plan.tokens());
   };
-  Comparison sums;
+  ModelComparison sums;
   WindowOfReference rows;
   for (const Window& window : plan.windows()) {
     rows.Clear();

@@ -20,7 +20,7 @@ struct ComparedToken {
   bool agrees;  // both have the same first choice
 };
 
-struct Comparison {
+struct ModelComparison {
   int64_t tokens = 0;
   double reference_nll = 0;  // means, in nats per token
   double nll = 0;
@@ -46,7 +46,7 @@ struct ComparisonHooks {
 // before either goes on: memory holds the reference's logits of one window, [window, vocab] f32.
 // Throws Error(kInput) before any work for a window that does not fit; otherwise as ScoringPlan
 // does.
-Comparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
-                   const ComparisonHooks& hooks);
+ModelComparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
+                        const ComparisonHooks& hooks);
 
 }  // namespace godwit::eval

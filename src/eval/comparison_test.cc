@@ -31,9 +31,9 @@ std::unique_ptr<const Engine::Impl> EngineThatAdds(int32_t step, float other_log
 
 class ComparisonTest : public testing::Test {
  protected:
-  Comparison Measure(const Engine::Impl& reference, const Engine::Impl& other,
-                     const std::vector<std::vector<int32_t>>& texts, WindowOptions windows,
-                     const std::vector<int32_t>& frame = {}) {
+  ModelComparison Measure(const Engine::Impl& reference, const Engine::Impl& other,
+                          const std::vector<std::vector<int32_t>>& texts, WindowOptions windows,
+                          const std::vector<int32_t>& frame = {}) {
     Session first = SessionOf(reference);
     Session second = SessionOf(other);
     tokens_.clear();

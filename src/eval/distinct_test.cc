@@ -7,7 +7,7 @@
 namespace godwit::eval::distinct_test {
 namespace {
 
-TEST(Distinct, CountsWhatIsSaidOnce) {
+TEST(Distinct, ShareIsThatOfDistinctNgrams) {
   const std::vector<int32_t> text = {1, 2, 1, 2, 1, 3};
   EXPECT_DOUBLE_EQ(DistinctShare(text, 1), 3 / 6.0);
   EXPECT_DOUBLE_EQ(DistinctShare(text, 2), 3 / 5.0);  // 12 21 12 21 13

@@ -12,7 +12,7 @@
 namespace godwit::eval {
 namespace {
 
-constexpr size_t kMostTexts = 100;
+constexpr size_t kMaxTexts = 100;
 
 }  // namespace
 
@@ -49,8 +49,8 @@ std::string JsonlRow::Text(const char* key) const { return AsText(Field(key), ke
 
 std::vector<std::string> JsonlRow::Texts(const char* key) const {
   const nlohmann::json& list = Field(key);
-  if (!list.is_array() || list.size() < 2 || list.size() > kMostTexts) {
-    Refuse(key, fmt::format("a list of 2 to {} texts", kMostTexts), Found(list));
+  if (!list.is_array() || list.size() < 2 || list.size() > kMaxTexts) {
+    Refuse(key, fmt::format("a list of 2 to {} texts", kMaxTexts), Found(list));
   }
   std::vector<std::string> texts;
   for (const nlohmann::json& value : list) texts.push_back(AsText(value, key));

@@ -53,7 +53,7 @@ TEST(KlDivergence, IsTheSumByHand) {
   EXPECT_EQ(KlDivergence(p, p), 0);
 }
 
-TEST(KlDivergence, OfWhatIsImpossible) {
+TEST(KlDivergence, ZeroProbabilitiesGiveInfinityOrNothing) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> p = {-kInf, 0, 0}, q = {0, 0, 0}, r = {-kInf, -kInf, 0};
   EXPECT_NEAR(KlDivergence(p, q), std::log(1.5), 1e-12);  // 0 log 0 = 0

@@ -80,7 +80,7 @@ TEST_F(PerplexityTest, ScoresEveryTokenButTheFirst) {
   EXPECT_EQ(result.kv.seen, 5);  // nothing follows the last one
 }
 
-TEST_F(PerplexityTest, AFrameForetellsTheFirst) {
+TEST_F(PerplexityTest, LeadingTokensPredictTheFirst) {
   EXPECT_NEAR(Measure({{3, 4}}, {.frame = {2}}).nll, kRight, 1e-7);
   EXPECT_THAT(positions_, ElementsAre(0, 1));
   EXPECT_NEAR(Measure({{3, 4}}, {.frame = {2, 5}}).nll, (kWrong + kRight) / 2, 1e-7);
@@ -88,7 +88,7 @@ TEST_F(PerplexityTest, AFrameForetellsTheFirst) {
 }
 
 // A sink token is not scored, so that models with and without one score the same tokens.
-TEST_F(PerplexityTest, ASinkTokenDoesNot) {
+TEST_F(PerplexityTest, SinkTokenPredictsNothing) {
   MakeEngine(/*sink_token=*/2);
   const auto result = Measure({{3, 4, 5}}, {});
   EXPECT_THAT(positions_, ElementsAre(1, 2));
@@ -136,7 +136,7 @@ TEST_F(PerplexityTest, WindowsReadNothingOfThoseBefore) {
 }
 
 // A window's last token is not read, as it predicts nothing. Windows share a cached beginning.
-TEST_F(PerplexityTest, NothingIsReadInVain) {
+TEST_F(PerplexityTest, NoTokenIsReadNeedlessly) {
   Measure({{1, 2, 3, 4, 5}}, {.frame = {7, 8}, .window_tokens = 3});
   const auto& reads = model_->reads();
   ASSERT_EQ(reads.size(), 2u);

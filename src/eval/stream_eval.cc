@@ -66,7 +66,7 @@ class Script {
     return std::ssize(coder_.frame) + std::ssize(header_) + tokens_ +
            Queries(distance) * std::ssize(Query(last - last % options_.every));
   }
-  int64_t MostTokens(int64_t distance) const {
+  int64_t MaxTokens(int64_t distance) const {
     // The newline, and the pieces of the answer's last token.
     constexpr int64_t kEnd = 4;
     const int64_t answer =
@@ -100,7 +100,7 @@ class Runner {
       const Script script(coder_, options_, sample);
       for (int64_t i = 0; i < distances; ++i) {
         auto& result = result_.distances[i];
-        CheckStreamFits(reader_, script.MostTokens(result.distance_lines));
+        CheckStreamFits(reader_, script.MaxTokens(result.distance_lines));
         stream_tokens_ = script.Tokens(result.distance_lines);
         const int64_t left = (options_.samples - sample) * distances - i;
         total_tokens_ = done_tokens_ + left * stream_tokens_;

@@ -69,7 +69,7 @@ TEST(StreamEvalTest, TheTextIsTheFigures) {
   EXPECT_EQ(run.result.tokens, std::ssize(expected));
 }
 
-TEST(StreamEvalTest, EveryQueryIsToldOf) {
+TEST(StreamEvalTest, EveryQueryIsReported) {
   const Measured run = Measure({}, {.lines = 32, .distances = {20}, .seed = 5});
   ASSERT_EQ(run.queries.size(), 2u);
   const StreamQuery& query = run.queries[1];
@@ -93,7 +93,7 @@ TEST(StreamEvalTest, EveryQueryIsToldOf) {
             static_cast<double>(run.queries[0].distance_tokens + query.distance_tokens) / 2);
 }
 
-TEST(StreamEvalTest, QueriesComeEverySoOften) {
+TEST(StreamEvalTest, QueriesComeAtRegularDistances) {
   const Measured run = Measure({}, {.lines = 12, .distances = {0, 3}, .every = 4, .samples = 2});
   std::vector<std::vector<int64_t>> asked;
   for (const StreamQuery& query : run.queries) {
@@ -134,7 +134,7 @@ void ExpectRightUpTo(int64_t window, int64_t sinks, const StreamEvalOptions& opt
   EXPECT_EQ(run.result.kv.kept, sinks + window);
 }
 
-TEST(StreamEvalTest, RightWithinTheWindowWrongBeyondToTheToken) {
+TEST(StreamEvalTest, AnswersAreRightExactlyWithinTheWindow) {
   for (const Feed feed : {Feed::kAnswer, Feed::kGold, Feed::kNothing}) {
     StreamEvalOptions options{.lines = 120, .distances = {5}, .every = 3};
     options.stream.feed = feed;
@@ -169,7 +169,7 @@ TEST(StreamEvalTest, AStreamIsReadOnce) {
   }
 }
 
-TEST(StreamEvalTest, ChunksDoNotShow) {
+TEST(StreamEvalTest, ChunksChangeNothing) {
   StreamEvalOptions options{.lines = 100, .distances = {3, 8}, .every = 4, .samples = 2};
   for (const Feed feed : {Feed::kAnswer, Feed::kGold}) {
     options.stream.feed = feed;

@@ -39,7 +39,7 @@ std::string ThreeQuestions(const Engine::Impl& engine, Session& session, Feed fe
   return ReadsOf(engine).text;
 }
 
-TEST(StreamTest, FeedsWhatItIsToldTo) {
+TEST(StreamTest, FeedsAnswerGoldOrNothing) {
   for (const char* kv : {"dense", "sinks:2+10"}) {
     for (const auto& [feed, between] :
          {std::pair{Feed::kAnswer, " yes\n"}, {Feed::kGold, " gold\n"}, {Feed::kNothing, "\n"}}) {
@@ -198,7 +198,7 @@ TEST(StreamTest, EncodesATextWhereItStands) {
   EXPECT_EQ(EncodeInside(joins, "abc"), std::vector<int32_t>{3});
 }
 
-TEST(StreamTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
+TEST(StreamTest, OverlongStreamIsRefusedWithTheNumbers) {
   const auto engine = EngineThatSays("");
   Session dense = NewSession(*engine, {.context_tokens = 100});
   CheckStreamFits(dense, 100);

@@ -14,7 +14,7 @@
 namespace godwit::eval {
 namespace {
 
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr size_t kMaxBytes = size_t{256} << 20;
 
 // A question with one context and several answers.
 Question ChooseAnswer(const JsonlRow& row, const std::string& context) {
@@ -111,7 +111,7 @@ std::filesystem::path TaskFile(const std::filesystem::path& folder, const Task& 
 }
 
 std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Task& task) {
-  const std::string text = ReadTextFile(file, kMostBytes);
+  const std::string text = ReadTextFile(file, kMaxBytes);
   std::vector<Question> questions;
   std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {

@@ -105,7 +105,7 @@ TEST_F(AutoregressiveTest, ReadsThePromptInChunksAndThenContinuesIt) {
   EXPECT_THAT(sizes, ElementsAre(10, 10, 5, 1, 1, 1));
 }
 
-TEST_F(AutoregressiveTest, ChunksDoNotShow) {
+TEST_F(AutoregressiveTest, ChunksChangeNothing) {
   for (const char* kv : {"dense", "sinks:4+8"}) {
     for (const int64_t prompt : {1, 15, 16, 17, 64}) {
       for (const int64_t chunk : {1, 3, 16, 1000}) {

@@ -45,15 +45,15 @@ class DraftSource {
   virtual void Learn(int32_t /*token*/, std::span<const float> /*logits*/) {}
   // Learns the row with which the text goes on, after a step. The row chose sequence's last token.
   // May compute (Outcome::model); an error ends the text.
-  virtual void GoOnFrom(const Sequence& /*sequence*/, const Outcome& /*outcome*/, int64_t /*row*/) {
-  }
+  virtual void ContinueFrom(const Sequence& /*sequence*/, const Outcome& /*outcome*/,
+                            int64_t /*row*/) {}
   // Computes what serves all texts at once (as Strategy::EndStep), when all texts of the step have
   // gone on. Returns this text's share of the time, in ms.
   virtual double EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) { return 0; }
   // The part of all these calls' time so far, in ms, that is spent once, such as for an index.
   virtual double once_ms() const { return 0; }
-  // Gives back memory, as Strategy::GiveBack.
-  virtual bool GiveBack() { return false; }
+  // Gives back memory, as Strategy::ReleaseMemory.
+  virtual bool ReleaseMemory() { return false; }
 };
 
 }  // namespace godwit

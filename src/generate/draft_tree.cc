@@ -6,7 +6,7 @@ namespace godwit {
 namespace {
 
 // The least probability at which a draft token is worth looking for.
-constexpr double kLeastReach = 0.02;
+constexpr double kMinReach = 0.02;
 
 }  // namespace
 
@@ -87,7 +87,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
   const bool none = limits.depth < 1 || costs.Ms(limits.other_rows + 1) == 0;
   const int64_t most =
       none ? 1
-           : std::min({limits.rows, shape_.rows, StepCosts::kMostRows - limits.other_rows,
+           : std::min({limits.rows, shape_.rows, StepCosts::kMaxRows - limits.other_rows,
                        2 * costs.Largest() - limits.other_rows});
   const int64_t deepest = std::min(limits.depth, shape_.depth);
   const bool all = !shape_.fixed.empty();
@@ -100,7 +100,7 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
     std::ranges::pop_heap(reached_);
     const auto [reach, node] = reached_.back();
     reached_.pop_back();
-    if (reach < kLeastReach && !all) break;
+    if (reach < kMinReach && !all) break;
     tokens += reach;
     taken_.push_back(-node);
     if (const double rate = tokens_per_ms(tokens, std::ssize(taken_)); rate > best || all) {
@@ -160,7 +160,7 @@ size_t DraftTree::CheapestSourceOf(int64_t row) const {
   const Growth& growth = growth_[rows_[row]];
   const auto claims = std::span(growth.claims).first(growth.claim_count);
   const auto cheapest = std::ranges::min_element(
-      claims, {}, [&](const Claim& claim) { return sources_[claim.source].worth.ms_a_step(); });
+      claims, {}, [&](const Claim& claim) { return sources_[claim.source].worth.ms_per_step(); });
   return static_cast<size_t>(cheapest->source);
 }
 

@@ -23,10 +23,10 @@ namespace godwit {
 
 // The limits of all trees.
 struct DraftShape {
-  static constexpr int64_t kMostRows = 32, kMostDepth = 24;
+  static constexpr int64_t kMaxRows = 32, kMaxDepth = 24;
 
-  int64_t rows = kMostRows;  // with the text's last token
-  int64_t depth = kMostDepth;
+  int64_t rows = kMaxRows;  // with the text's last token
+  int64_t depth = kMaxDepth;
   int64_t children = INT64_MAX;  // of a node, the likeliest ones
   // The numbers of children of a node at each depth, as trees were published; no deeper nodes. They
   // are taken whether they pay or not. Empty: the tree is cut by what pays.

@@ -40,7 +40,7 @@ TEST(DraftTree, KeepsWithinItsShape) {
   EXPECT_THAT(TokensOf({.rows = 4}), ElementsAre(5, 50, 51, 52));
   EXPECT_THAT(TokensOf({.depth = 1}), ElementsAre(5, 50, 51, 52, 53));
   EXPECT_THAT(TokensOf({.depth = 3, .children = 1}), ElementsAre(5, 50, 500, 5000));
-  EXPECT_EQ(TokensOf({}).size(), DraftShape::kMostRows);
+  EXPECT_EQ(TokensOf({}).size(), DraftShape::kMaxRows);
 }
 
 TEST(DraftTree, AFixedShapeIsTakenWhetherItPaysOrNot) {

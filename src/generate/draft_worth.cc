@@ -9,7 +9,7 @@ constexpr int64_t kTrialSteps = 48, kShortestRest = 64, kLongestRest = 1024;
 // The share of the time that a source may always take, because it may later save more.
 constexpr double kFree = 0.01;
 // The steps after whose loss a trial ends early, because short texts pay for it, too.
-constexpr double kMostLost = 2;
+constexpr double kMaxLost = 2;
 
 }  // namespace
 
@@ -21,8 +21,8 @@ void DraftWorth::EndStep(double step_ms, double saved_ms) {
   step_ms_ += step_ms;
   saved_ms_ += saved_ms;
   ++steps_;
-  if (steps_ < kTrialSteps && spent_ms_ - saved_ms_ < kMostLost * step_ms) return;
-  ms_a_step_ = spent_ms_ / static_cast<double>(steps_);
+  if (steps_ < kTrialSteps && spent_ms_ - saved_ms_ < kMaxLost * step_ms) return;
+  ms_per_step_ = spent_ms_ / static_cast<double>(steps_);
   const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
   rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;
   next_rest_ = std::min(4 * rest_, kLongestRest);

@@ -10,14 +10,14 @@ class DraftWorth {
  public:
   bool rests() const { return rest_ > 0; }
   // The time that the source took in a step of its last trial; 0 before.
-  double ms_a_step() const { return ms_a_step_; }
+  double ms_per_step() const { return ms_per_step_; }
   // Time that the source took.
   void Spend(double ms) { spent_ms_ += ms; }
   // Ends a step that took step_ms. saved_ms: the time that draft tokens saved compared with none.
   void EndStep(double step_ms, double saved_ms);
 
  private:
-  double ms_a_step_ = 0;
+  double ms_per_step_ = 0;
   double spent_ms_ = 0, saved_ms_ = 0, step_ms_ = 0;
   int64_t steps_ = 0;  // steps of the trial in progress
   int64_t rest_ = 0;   // steps that are left of the rest

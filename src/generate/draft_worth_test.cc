@@ -19,25 +19,25 @@ int64_t AskedOf(int64_t all, double takes, double saves) {
   return asked;
 }
 
-TEST(DraftWorth, WhatSavesMoreThanItTakesIsAlwaysAsked) {
+TEST(DraftWorth, ProfitableSourceIsAlwaysAsked) {
   EXPECT_EQ(AskedOf(10'000, 0.2, 0.3), 10'000);
   EXPECT_EQ(AskedOf(10'000, 0.009, 0), 10'000) << "as good as nothing";
 }
 
-TEST(DraftWorth, WhatLosesIsTriedNowAndThen) {
+TEST(DraftWorth, LosingSourceIsTriedNowAndThen) {
   const int64_t asked = AskedOf(50'000, 0.2, 0.1);
   EXPECT_LT(asked, 50'000 / 15);
   EXPECT_GT(asked, 50'000 / 100);
 }
 
 // A text of a hundred steps loses only a few.
-TEST(DraftWorth, WhatLosesMuchIsNotTriedForLong) {
+TEST(DraftWorth, VeryCostlySourceIsSoonDropped) {
   EXPECT_LE(AskedOf(50, 2, 0), 1);
   EXPECT_LE(AskedOf(100, 0.5, 0), 8);
   EXPECT_LE(AskedOf(100, 0.5, 0.4), 20 + 16);
 }
 
-TEST(DraftWorth, WhatComesToSaveIsAskedAgain) {
+TEST(DraftWorth, SourceThatBecomesProfitableIsAskedAgain) {
   DraftWorth worth;
   for (int step = 0; step < 20'000; ++step) {
     if (!worth.rests()) worth.Spend(0.2);

@@ -46,7 +46,7 @@ void OfferLikeliest(std::span<const float> logits, int32_t head, std::vector<Dra
 HeadBatch::HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms)
     : heads_(std::move(heads)), now_ms_(now_ms) {}
 
-void HeadBatch::Add(std::shared_ptr<Guesses> draft_tokens, std::span<const float> state) {
+void HeadBatch::Add(std::shared_ptr<TextOffers> draft_tokens, std::span<const float> state) {
   waiting_.push_back(std::move(draft_tokens));
   states_.insert(states_.end(), state.begin(), state.end());
 }
@@ -65,7 +65,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
   }
   states_.clear();
   const auto logits = exec.workspace.Matrix<float>(heads() * n, heads_->vocab());
-  heads_->Guess(exec, model, states, logits);
+  heads_->ComputeLogits(exec, model, states, logits);
   for (int64_t row = 0; row < logits.rows; ++row) {
     const auto head = static_cast<size_t>(row / n);
     auto& offers = computed_[row % n]->offers[head];
@@ -76,7 +76,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
 }
 
 HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
-    : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::Guesses>()) {
+    : batch_(std::move(batch)), draft_tokens_(std::make_shared<HeadBatch::TextOffers>()) {
   draft_tokens_->offers.resize(batch_->heads());
   for (int64_t head = 0; head < batch_->heads(); ++head) {
     for (int32_t i = 0; i < kClasses; ++i) priors_.push_back(0.7 * std::exp2(-i));
@@ -91,7 +91,7 @@ void HeadDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode>
                 draft_tokens_->offers[head].end());
 }
 
-void HeadDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
+void HeadDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
   batch_->Add(draft_tokens_, outcome.hidden.RowSpan(row));
   draft_tokens_->length = sequence.tokens.size();
 }

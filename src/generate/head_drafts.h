@@ -17,7 +17,7 @@ namespace godwit {
 class HeadBatch {
  public:
   // The offers for one text.
-  struct Guesses {
+  struct TextOffers {
     std::vector<std::vector<DraftOffer>> offers;  // [heads], likeliest first
     size_t length = 0;                            // length of the text that they continue
   };
@@ -27,7 +27,7 @@ class HeadBatch {
 
   int64_t heads() const { return heads_->count(); }
   // Adds a text: the next Compute makes its offers from this state [hidden], before the final norm.
-  void Add(std::shared_ptr<Guesses> draft_tokens, std::span<const float> state);
+  void Add(std::shared_ptr<TextOffers> draft_tokens, std::span<const float> state);
   // Computes the offers of all texts that wait; later calls in the same step find none left.
   // Returns one text's share of the time, in ms.
   double Compute(const LanguageModel& model, const Exec& exec);
@@ -35,7 +35,7 @@ class HeadBatch {
  private:
   std::shared_ptr<const DraftHeads> heads_;
   NowMs now_ms_;
-  std::vector<std::shared_ptr<Guesses>> waiting_, computed_;
+  std::vector<std::shared_ptr<TextOffers>> waiting_, computed_;
   std::vector<float> states_;  // [waiting, hidden]
   double share_ms_ = 0;
 };
@@ -48,12 +48,12 @@ class HeadDrafts : public DraftSource {
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override;
-  void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   double EndStep(const LanguageModel& model, const Exec& exec) override;
 
  private:
   std::shared_ptr<HeadBatch> batch_;
-  std::shared_ptr<HeadBatch::Guesses> draft_tokens_;
+  std::shared_ptr<HeadBatch::TextOffers> draft_tokens_;
   std::vector<double> priors_;  // [heads * classes of probability]
 };
 

@@ -84,9 +84,9 @@ TEST_F(HeadDraftsTest, TextsOfAStepShareOneProduct) {
 // Each text has the draft tokens that it has alone, and takes a third of the time.
 TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
   const std::vector<float> states = {1, -2, 3};
-  std::vector<std::shared_ptr<HeadBatch::Guesses>> together, alone;
+  std::vector<std::shared_ptr<HeadBatch::TextOffers>> together, alone;
   const auto add = [&](auto& draft_tokens, float state) {
-    draft_tokens.push_back(std::make_shared<HeadBatch::Guesses>());
+    draft_tokens.push_back(std::make_shared<HeadBatch::TextOffers>());
     draft_tokens.back()->offers.resize(2);
     batch_->Add(draft_tokens.back(), {&state, 1});
   };
@@ -97,7 +97,7 @@ TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
   for (const float state : states) add(together, state);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(batch_->Compute(model_, exec_), 2 * kRowMs);
   EXPECT_EQ(model_.rows, (std::vector<int64_t>{2, 2, 2, 6}));
-  const auto tokens = [](const HeadBatch::Guesses& draft_tokens) {
+  const auto tokens = [](const HeadBatch::TextOffers& draft_tokens) {
     std::vector<std::pair<int32_t, int32_t>> offers;
     for (const auto& head : draft_tokens.offers) {
       for (const DraftOffer& offer : head) offers.emplace_back(offer.token, offer.kind);

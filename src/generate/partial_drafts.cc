@@ -15,9 +15,9 @@ constexpr int64_t kTryAgain = 64;
 
 }  // namespace
 
-PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens,
+PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t min_tokens,
                              NowMs now_ms)
-    : policy_(std::move(policy)), least_tokens_(least_tokens), now_ms_(now_ms) {}
+    : policy_(std::move(policy)), min_tokens_(min_tokens), now_ms_(now_ms) {}
 
 void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
                           int32_t node, std::vector<DraftOffer>& offers) {
@@ -29,28 +29,29 @@ void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNo
   if (depth > 0 && (chain_.back() != parent || draft_tokens_[at - 1].token != token)) return;
   chain_.push_back(node);
   if (at == draft_tokens_.size()) return;
-  const Guess& guess = draft_tokens_[at];
-  offers.push_back({guess.token, guess.kind});
-  if (guess.other >= 0) offers.push_back({guess.other, guess.other_kind});
+  const DraftToken& draft = draft_tokens_[at];
+  offers.push_back({draft.token, draft.kind});
+  if (draft.other >= 0) offers.push_back({draft.other, draft.other_kind});
 }
 
-void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/) {
+void PartialDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome,
+                                 int64_t /*row*/) {
   CountHits(sequence.tokens);
   draft_tokens_.clear();
   costs_.Record(outcome.step_rows, outcome.step_ms);
-  if (given_back_ || sequence.cache->length() < least_tokens_) return;
-  const Prospect prospect = Predict(sequence, outcome);
-  if (prospect.most < 1 || (!prospect.pays && ++idle_steps_ % kTryAgain != 0)) return;
+  if (released_ || sequence.cache->length() < min_tokens_) return;
+  const ChainForecast forecast = Predict(sequence, outcome);
+  if (forecast.most < 1 || (!forecast.pays && ++idle_steps_ % kTryAgain != 0)) return;
   try {
-    Draft(sequence, outcome, prospect);
+    Draft(sequence, outcome, forecast);
   } catch (const Error& error) {
     // A cancelled text ends by itself.
-    if (error.kind() != ErrorKind::kCancelled) GiveBack();
+    if (error.kind() != ErrorKind::kCancelled) ReleaseMemory();
   }
 }
 
-bool PartialDrafts::GiveBack() {
-  given_back_ = true;
+bool PartialDrafts::ReleaseMemory() {
+  released_ = true;
   const bool any = draft_.has_value();
   draft_.reset();
   return any;
@@ -58,42 +59,42 @@ bool PartialDrafts::GiveBack() {
 
 void PartialDrafts::CountHits(std::span<const int32_t> text) {
   auto at = static_cast<size_t>(text_tokens_);
-  for (const Guess& guess : draft_tokens_) {
+  for (const DraftToken& draft : draft_tokens_) {
     if (at >= text.size()) break;
-    const bool hit = text[at++] == guess.token;
+    const bool hit = text[at++] == draft.token;
     all_.Count(hit);
-    rates_[guess.kind].Count(hit);
+    rates_[draft.kind].Count(hit);
     if (!hit) break;
   }
 }
 
-PartialDrafts::Prospect PartialDrafts::Predict(const Sequence& sequence,
-                                               const Outcome& outcome) const {
-  Prospect prospect{.others = outcome.step_rows - outcome.logits.rows,
-                    .most = 0,
-                    .chance = all_.Chance(kAssumed),
-                    .tokens_per_ms = 0,
-                    .pays = false};
-  const double plain_ms = StepMs(prospect, 0);
-  if (plain_ms == 0) return prospect;
+PartialDrafts::ChainForecast PartialDrafts::Predict(const Sequence& sequence,
+                                                    const Outcome& outcome) const {
+  ChainForecast forecast{.others = outcome.step_rows - outcome.logits.rows,
+                         .most = 0,
+                         .chance = all_.Chance(kAssumed),
+                         .tokens_per_ms = 0,
+                         .pays = false};
+  const double plain_ms = StepMs(forecast, 0);
+  if (plain_ms == 0) return forecast;
   const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
   // The limit is twice the largest measured number of rows; more would be a blind guess.
-  const int64_t rows = std::min(StepCosts::kMostRows, 2 * costs_.Largest()) - prospect.others;
-  prospect.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
-  double tokens = static_cast<double>(prospect.others + 1), reach = 1;
-  prospect.tokens_per_ms = tokens / plain_ms;
-  for (int64_t draft_tokens = 1; draft_tokens <= prospect.most; ++draft_tokens) {
-    tokens += reach *= prospect.chance;
-    const double rate = tokens / StepMs(prospect, draft_tokens);
-    if (rate <= prospect.tokens_per_ms) continue;
-    prospect.tokens_per_ms = rate;
-    prospect.pays = true;
+  const int64_t rows = std::min(StepCosts::kMaxRows, 2 * costs_.Largest()) - forecast.others;
+  forecast.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
+  double tokens = static_cast<double>(forecast.others + 1), reach = 1;
+  forecast.tokens_per_ms = tokens / plain_ms;
+  for (int64_t draft_tokens = 1; draft_tokens <= forecast.most; ++draft_tokens) {
+    tokens += reach *= forecast.chance;
+    const double rate = tokens / StepMs(forecast, draft_tokens);
+    if (rate <= forecast.tokens_per_ms) continue;
+    forecast.tokens_per_ms = rate;
+    forecast.pays = true;
   }
-  return prospect;
+  return forecast;
 }
 
-double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) const {
-  const double step_ms = costs_.Ms(prospect.others + 1 + draft_tokens);
+double PartialDrafts::StepMs(const ChainForecast& forecast, int64_t draft_tokens) const {
+  const double step_ms = costs_.Ms(forecast.others + 1 + draft_tokens);
   if (draft_tokens == 0) return step_ms;
   const auto& [first, other] = draft_costs_;
   return step_ms + first.Ms(1) + static_cast<double>(draft_tokens - 1) * other.Ms(1);
@@ -101,25 +102,25 @@ double PartialDrafts::StepMs(const Prospect& prospect, int64_t draft_tokens) con
 
 // Whether more draft tokens, behind those accepted with probability `reach`, make more tokens than
 // their time is worth.
-bool PartialDrafts::GoesOn(const Prospect& prospect, double reach) const {
+bool PartialDrafts::GoesOn(const ChainForecast& forecast, double reach) const {
   const int64_t made = std::ssize(draft_tokens_);
   double tokens = 0;
-  for (int64_t draft_tokens = made + 1; draft_tokens <= prospect.most; ++draft_tokens) {
-    tokens += reach *= prospect.chance;
-    const double ms = StepMs(prospect, draft_tokens) - StepMs(prospect, made);
-    if (tokens > prospect.tokens_per_ms * ms) return true;
+  for (int64_t draft_tokens = made + 1; draft_tokens <= forecast.most; ++draft_tokens) {
+    tokens += reach *= forecast.chance;
+    const double ms = StepMs(forecast, draft_tokens) - StepMs(forecast, made);
+    if (tokens > forecast.tokens_per_ms * ms) return true;
   }
   return false;
 }
 
-void PartialDrafts::GoOnAs(const Sequence& sequence) {
+void PartialDrafts::ContinueAs(const Sequence& sequence) {
   if (!draft_) {
     draft_.emplace(Sequence{.tokens = sequence.tokens,
                             .cache = sequence.cache->Fork(policy_->Fork()),
                             .sampler = sequence.sampler,
                             .id = sequence.id});
   } else {
-    draft_->cache->GoOnAs(*sequence.cache);
+    draft_->cache->ContinueAs(*sequence.cache);
     draft_->tokens.resize(text_tokens_);
     draft_->tokens.insert(draft_->tokens.end(), sequence.tokens.begin() + text_tokens_,
                           sequence.tokens.end());
@@ -128,8 +129,8 @@ void PartialDrafts::GoOnAs(const Sequence& sequence) {
 }
 
 void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
-                          const Prospect& prospect) {
-  GoOnAs(sequence);
+                          const ChainForecast& forecast) {
+  ContinueAs(sequence);
   const LanguageModel& model = *outcome.model;
   Exec exec = *outcome.exec;
   exec.cancel = outcome.cancel;
@@ -150,10 +151,10 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     } else {
       index_ms_ = ms;
     }
-    const Guess& last = draft_tokens_.back();
+    const DraftToken& last = draft_tokens_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);
-  } while (prospect.pays && std::ssize(draft_tokens_) < prospect.most && GoesOn(prospect, reach));
+  } while (forecast.pays && std::ssize(draft_tokens_) < forecast.most && GoesOn(forecast, reach));
 }
 
 void PartialDrafts::Add(int32_t token, std::span<const float> logits) {

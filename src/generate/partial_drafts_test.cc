@@ -78,7 +78,7 @@ class PartialDraftsTest : public testing::Test {
 
 double AStep(int64_t /*rows*/) { return 1; }
 
-TEST_F(PartialDraftsTest, GuessesAsTheSamplerWouldUnderItsPenalties) {
+TEST_F(PartialDraftsTest, DraftsFollowTheSamplersPenalties) {
   model_.other_logits = -2;
   const SamplerOptions sampler{
       .repeat_last_n = 64, .repeat_penalty = 1.4f, .temperature = 1, .min_p = 0.01f, .seed = 3};
@@ -92,7 +92,7 @@ TEST_F(PartialDraftsTest, GuessesAsTheSamplerWouldUnderItsPenalties) {
   EXPECT_TRUE(std::ranges::equal(sequence_.tokens, std::span(text).first(sequence_.tokens.size())));
 }
 
-TEST_F(PartialDraftsTest, AChainIsAsLongAsPays) {
+TEST_F(PartialDraftsTest, ChainsGrowWhileTheyPay) {
   const auto tokens_a_step = [&](double draft_ms, std::function<double(int64_t)> ms) {
     Begin();
     row_ms = draft_ms;
@@ -111,7 +111,7 @@ TEST_F(PartialDraftsTest, AChainIsAsLongAsPays) {
   EXPECT_GT(rows_of_drafts_, 2);
 }
 
-TEST_F(PartialDraftsTest, AnIndexIsMadeOnceAndNotHeldAgainstIt) {
+TEST_F(PartialDraftsTest, IndexIsMadeOnceAndItsTimeDoesNotCount) {
   Begin();
   Speculative strategy = NewStrategy();
   Drive drive = On();
@@ -123,7 +123,7 @@ TEST_F(PartialDraftsTest, AnIndexIsMadeOnceAndNotHeldAgainstIt) {
   EXPECT_LT(drive.steps, kLeast + 40);
 }
 
-TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
+TEST_F(PartialDraftsTest, ShortOrFullTextHasFewerDrafts) {
   context_ = 300;
   Begin();
   Speculative strategy = NewStrategy();
@@ -139,7 +139,7 @@ TEST_F(PartialDraftsTest, ATextThatIsShortOrFullHasFewer) {
 }
 
 // A fork that has no memory, is cancelled or is damaged does not end the text.
-TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
+TEST_F(PartialDraftsTest, FailedDraftsEndNoText) {
   for (const ErrorKind kind : {ErrorKind::kCancelled, ErrorKind::kMemory, ErrorKind::kFormat}) {
     Begin();
     Speculative strategy = NewStrategy();
@@ -153,7 +153,7 @@ TEST_F(PartialDraftsTest, WhatGoesWrongWithThemEndsNoText) {
   }
 }
 
-TEST_F(PartialDraftsTest, GivesBackWhatItTook) {
+TEST_F(PartialDraftsTest, ReleasesItsMemory) {
   const auto kv_pool = std::make_shared<KvPool>(LayoutOf(FakeModel::Geometry(), DType::kF32));
   Begin({.temperature = 0}, kv_pool);
   Speculative strategy = NewStrategy();
@@ -161,9 +161,9 @@ TEST_F(PartialDraftsTest, GivesBackWhatItTook) {
   drive.Continue(sequence_, strategy, 600);
   const int64_t text = PagesFor(sequence_.cache->length());
   EXPECT_GT(kv_pool->pages_in_use(), text);
-  EXPECT_TRUE(strategy.GiveBack());
+  EXPECT_TRUE(strategy.ReleaseMemory());
   EXPECT_EQ(kv_pool->pages_in_use(), text);
-  EXPECT_FALSE(strategy.GiveBack());
+  EXPECT_FALSE(strategy.ReleaseMemory());
   rows_of_drafts_ = 0;
   drive.Continue(sequence_, strategy, 100);
   EXPECT_EQ(rows_of_drafts_, 0);

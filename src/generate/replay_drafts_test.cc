@@ -21,7 +21,7 @@ Replay ReplayNgram(const std::vector<int32_t>& text, double ms_of_eight) {
   return ReplayDrafts(text, 1, costs, std::move(sources));
 }
 
-TEST(ReplayDrafts, WhatRepeatsTakesFewerSteps) {
+TEST(ReplayDrafts, RepeatedTextTakesFewerSteps) {
   std::vector<int32_t> circle, all_new;
   for (int32_t i = 0; i < 1000; ++i) {
     circle.push_back(i % 50);
@@ -94,7 +94,7 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
     void Learn(int32_t token, std::span<const float> logits) override {
       EXPECT_EQ(logits[Next(token)], 0);
     }
-    void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override {
+    void ContinueFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override {
       length_ = sequence.tokens.size();
       EXPECT_EQ(outcome.hidden.Row(row)[0], static_cast<float>(sequence.tokens.back()));
     }
@@ -113,14 +113,14 @@ TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
 }
 
 // The text decides the choice, whatever the model predicts.
-TEST_F(ReplayWithModel, GoesOnAsTheText) {
+TEST_F(ReplayWithModel, ContinuesLikeTheText) {
   std::ranges::reverse(text_);
   const Replay replay = Run(Times(10), std::make_unique<SuffixDrafts>());
   EXPECT_EQ(replay.tokens, 900);
   EXPECT_LT(replay.steps, 200);
 }
 
-TEST_F(ReplayWithModel, CountsWhatAPartTakes) {
+TEST_F(ReplayWithModel, CountsTheTimeOfAPartialCache) {
   ReplayTimes times = Times(10);
   times.partial_ms = 1;
   const auto partial = [] { return std::make_unique<PartialDrafts>(Part(), 100, ReplayedMs); };

@@ -24,10 +24,10 @@ struct Sequence {
   // Tokens that the model has yet to read.
   int64_t pending() const { return static_cast<int64_t>(tokens.size()) - cache->length(); }
   // The pending tokens up to the place where a rank skips what others keep.
-  int64_t next() const { return std::min(pending(), cache->MostNext()); }
+  int64_t next() const { return std::min(pending(), cache->MaxNextTokens()); }
   // The next tokens in a step of at most so many, unless they come together.
   int64_t NextOf(int64_t most) const {
-    return cache->TakesAllNext() ? next() : std::min(most, next());
+    return cache->AllRanksReadNext() ? next() : std::min(most, next());
   }
 };
 

@@ -48,7 +48,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
     return {.segment = segment, .logit_rows = own_rows_ == sequence.pending()};
   }
   const int64_t room =
-      std::min(sequence.cache->limit_tokens() - length, sequence.cache->MostNext());
+      std::min(sequence.cache->limit_tokens() - length, sequence.cache->MaxNextTokens());
   const double since = now_ms_();
   tree_.Grow(sequence.tokens, costs_,
              {.rows = max_tokens, .depth = room - 1, .other_rows = other_rows_});
@@ -94,7 +94,7 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
     CountDraftedSteps();
   }
   if (!PlainStepIsDue()) {
-    AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
+    AskAll([&](DraftSource& drafts) { drafts.ContinueFrom(sequence, outcome, row); });
   }
   return std::span<const int32_t>(sequence.tokens).last(tokens);
 }
@@ -107,9 +107,9 @@ void Speculative::EndStep(const LanguageModel& model, const Exec& exec) {
   }
 }
 
-bool Speculative::GiveBack() {
+bool Speculative::ReleaseMemory() {
   bool any = false;
-  for (const auto& source : tree_.sources()) any |= source.drafts->GiveBack();
+  for (const auto& source : tree_.sources()) any |= source.drafts->ReleaseMemory();
   return any;
 }
 

@@ -37,8 +37,8 @@ class Speculative : public Strategy {
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
   void EndStep(const LanguageModel& model, const Exec& exec) override;
-  int64_t MostRows() const override { return DraftShape::kMostRows; }
-  bool GiveBack() override;
+  int64_t MaxRows() const override { return DraftShape::kMaxRows; }
+  bool ReleaseMemory() override;
   const DraftStats& stats() const { return stats_; }
 
  private:

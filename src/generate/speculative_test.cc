@@ -15,7 +15,7 @@
 #include "kernels/dispatch.h"
 #include "tests/drive_strategy.h"
 #include "tests/fake_model.h"
-#include "tests/foreseen_drafts.h"
+#include "tests/scripted_drafts.h"
 
 namespace godwit::speculative_test {
 namespace {
@@ -80,7 +80,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
     const auto plain = Plain(model, NewSequence(sampler), 1500);
     for (const double right : {0.0, 0.5, 1.0}) {
       Sequence sequence = NewSequence(sampler);
-      Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)), NoTime);
+      Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, right)), NoTime);
       Drive drive = On(model);
       drive.Continue(sequence, strategy, 1400);
       ASSERT_LE(sequence.tokens.size(), plain.size());
@@ -100,7 +100,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
   }
 }
 
-TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
+TEST_F(SpeculativeTest, RepeatedTextIsDrafted) {
   const FakeModel model(kVocab, Circle);
   Sequence sequence = NewSequence({.temperature = 0});
   Speculative strategy(Ngram(), NoTime);
@@ -113,12 +113,12 @@ TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
 }
 
 // If a row costs a step, no draft token pays. If rows are free, all likely ones do.
-TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
+TEST_F(SpeculativeTest, TreesGrowWhileTheyPay) {
   FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 1500);
   const auto rows_a_step = [&](double right, std::function<double(int64_t)> ms) {
     Sequence sequence = NewSequence({.temperature = 0});
-    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)), NoTime);
+    Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, right)), NoTime);
     Drive drive = On(model);
     drive.ms = std::move(ms);
     drive.Continue(sequence, strategy, 700);  // it learns how often the source is right
@@ -138,11 +138,11 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   EXPECT_GT(rows_a_step(0.9, [](int64_t) { return 1.0; }), 12);
 }
 
-TEST_F(SpeculativeTest, HowLongAPromptTookSaysNothingOfGuesses) {
+TEST_F(SpeculativeTest, PromptTimeDoesNotCountAgainstDrafts) {
   FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
   Sequence sequence = NewSequence({.temperature = 0});
-  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
+  Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, 1)), NoTime);
   Drive drive = On(model);
   drive.ms = [](int64_t) { return 50.0; };
   drive.Step(sequence, strategy);
@@ -154,11 +154,11 @@ TEST_F(SpeculativeTest, HowLongAPromptTookSaysNothingOfGuesses) {
 // A source that costs more than it saves is asked in few steps.
 TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
   static double now;
-  class Slow : public ForeseenDrafts {
+  class Slow : public ScriptedDrafts {
    public:
-    using ForeseenDrafts::ForeseenDrafts;
+    using ScriptedDrafts::ScriptedDrafts;
     int64_t asked = 0;
-    void GoOnFrom(const Sequence&, const Outcome& outcome, int64_t row) override {
+    void ContinueFrom(const Sequence&, const Outcome& outcome, int64_t row) override {
       EXPECT_LT(row, outcome.hidden.rows);
       now += 0.5;  // a step takes 1
       ++asked;
@@ -185,13 +185,13 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
 }
 
 // A draft token that a cheaper source offers as well was not worth the price.
-TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
+TEST_F(SpeculativeTest, DearerOfTwoEqualSourcesRests) {
   static double now;
-  class Slow : public ForeseenDrafts {
+  class Slow : public ScriptedDrafts {
    public:
-    using ForeseenDrafts::ForeseenDrafts;
+    using ScriptedDrafts::ScriptedDrafts;
     int64_t asked = 0;
-    void GoOnFrom(const Sequence&, const Outcome&, int64_t) override {
+    void ContinueFrom(const Sequence&, const Outcome&, int64_t) override {
       now += 0.2;
       ++asked;
     }
@@ -201,7 +201,7 @@ TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
   auto slow = std::make_unique<Slow>(kVocab, plain, 1);
   const Slow& source = *slow;
   auto sources = Only(std::move(slow));
-  sources.push_back(std::make_unique<ForeseenDrafts>(kVocab, plain, 1));
+  sources.push_back(std::make_unique<ScriptedDrafts>(kVocab, plain, 1));
   Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 30'000);
   now = 0;
   Speculative strategy(std::move(sources), [] { return now; });
@@ -216,14 +216,14 @@ TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
   const FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
   Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 100);
-  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
+  Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, 1)), NoTime);
   Drive drive = On(model);
   while (sequence.cache->length() < 100) drive.Step(sequence, strategy);
   EXPECT_EQ(sequence.cache->length(), 100);
   EXPECT_TRUE(std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
 
   Sequence another = NewSequence({.temperature = 0});
-  Speculative other(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
+  Speculative other(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, 1)), NoTime);
   drive.Continue(another, other, 100);
   for (const int64_t most : {1, 2, 5}) {
     EXPECT_LE(std::ssize(other.Propose(another, most).segment.tokens), most);
@@ -236,7 +236,7 @@ TEST_F(SpeculativeTest, WorksWithSinks) {
   for (const std::string kv : {"sinks:4+60", "sinks:2+128"}) {
     Sequence sequence = NewSequence({.temperature = 0}, 0, kv);
     const auto plain = Plain(model, NewSequence({.temperature = 0}, 0, kv), 1000);
-    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 0.8)), NoTime);
+    Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, 0.8)), NoTime);
     On(model).Continue(sequence, strategy, 900);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
@@ -261,7 +261,7 @@ TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
   Broken model(kVocab, [](int32_t token, int64_t) { return (token + 1) % 40; });
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 60);
   Sequence sequence = NewSequence({.temperature = 0});
-  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1, 0.9)), NoTime);
+  Speculative strategy(Only(std::make_unique<ScriptedDrafts>(kVocab, plain, 1, 0.9)), NoTime);
   Drive drive = On(model);
   model.bad = 2;  // the 37th token
   const Error error = ErrorOf([&] { drive.Continue(sequence, strategy, 60); });

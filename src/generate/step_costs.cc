@@ -21,7 +21,7 @@ StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
   StepCosts costs;
   int64_t before = 0;
   for (const auto& [rows, ms] : ms_of_rows) {
-    assert(rows >= 1 && rows <= kMostRows);
+    assert(rows >= 1 && rows <= kMaxRows);
     const double from = costs.ms_[before];
     costs.ms_[rows] = ms;
     for (int64_t r = before + 1; before > 0 && r < rows; ++r) {
@@ -34,7 +34,7 @@ StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
 }
 
 void StepCosts::Record(int64_t rows, double ms) {
-  if (rows < 1 || rows > kMostRows || !(ms > 0)) return;
+  if (rows < 1 || rows > kMaxRows || !(ms > 0)) return;
   double& known = ms_[rows];
   if (double& first = first_[rows]; known == 0) {
     if (first > 0) known = std::min(first, ms);
@@ -49,13 +49,13 @@ void StepCosts::Record(int64_t rows, double ms) {
 
 double StepCosts::Ms(int64_t rows) const {
   assert(rows >= 1);
-  rows = std::min(rows, kMostRows);
+  rows = std::min(rows, kMaxRows);
   while (rows > 0 && ms_[rows] == 0) --rows;
   return ms_[rows];
 }
 
 int64_t StepCosts::Largest() const {
-  int64_t rows = kMostRows;
+  int64_t rows = kMaxRows;
   while (rows > 0 && ms_[rows] == 0) --rows;
   return rows;
 }

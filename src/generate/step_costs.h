@@ -11,9 +11,9 @@ namespace godwit {
 class StepCosts {
  public:
   // The most rows that are measured: a larger step reads a prompt.
-  static constexpr int64_t kMostRows = 64;
+  static constexpr int64_t kMaxRows = 64;
 
-  // Makes costs as if they had been measured: rows up to kMostRows with their ms, straight lines
+  // Makes costs as if they had been measured: rows up to kMaxRows with their ms, straight lines
   // between.
   static StepCosts AlongLines(const std::map<int64_t, double>& ms_of_rows);
 
@@ -27,8 +27,8 @@ class StepCosts {
   int64_t Largest() const;
 
  private:
-  std::array<double, kMostRows + 1> ms_{};     // 0: not known
-  std::array<double, kMostRows + 1> first_{};  // the first measurement, 0: none
+  std::array<double, kMaxRows + 1> ms_{};     // 0: not known
+  std::array<double, kMaxRows + 1> first_{};  // the first measurement, 0: none
 };
 
 }  // namespace godwit

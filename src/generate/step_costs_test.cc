@@ -5,7 +5,7 @@
 namespace godwit::step_costs_test {
 namespace {
 
-TEST(StepCosts, OfWhatWasNotMeasuredAreAsOfFewerRows) {
+TEST(StepCosts, UnmeasuredRowCountsCostAsMuchAsFewerRows) {
   StepCosts costs;
   EXPECT_EQ(costs.Ms(1), 0);
   EXPECT_EQ(costs.Largest(), 0);
@@ -50,7 +50,7 @@ TEST(StepCosts, FollowWhatChanges) {
   EXPECT_GT(costs.Ms(4), 13) << "the others drift along";
 }
 
-TEST(StepCosts, WhatVariesDrivesNothingAway) {
+TEST(StepCosts, NoisyTimesAverageOut) {
   StepCosts costs = StepCosts::AlongLines({{1, 10}, {2, 20}});
   for (int i = 0; i < 1000; ++i) costs.Record(2, i % 2 == 0 ? 17 : 24);
   EXPECT_NEAR(costs.Ms(1), 10, 0.5);

@@ -138,7 +138,7 @@ TEST_F(StepTogetherTest, EveryTextGetsItsOwnTokens) {
   EXPECT_EQ(model_.reads().size(), 18u);
 }
 
-TEST_F(StepTogetherTest, WhatHasNoLogitsShowsNone) {
+TEST_F(StepTogetherTest, TextsWithoutLogitsShowNone) {
   Sequence prompt = NewSequence(1, 15), decode = NewSequence(2, 3);
   int choices = 0;
   const std::function<void(std::span<const float>)> see = [&](std::span<const float> logits) {

@@ -62,11 +62,11 @@ class Strategy {
   virtual void EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) {}
 
   // The most rows that the strategy can use in a decode step.
-  virtual int64_t MostRows() const { return 1; }
+  virtual int64_t MaxRows() const { return 1; }
 
   // Gives back memory that the strategy took from the pool of caches, and takes no more. Called
   // between steps, when the memory is needed elsewhere or the text has ended. False: it had none.
-  virtual bool GiveBack() { return false; }
+  virtual bool ReleaseMemory() { return false; }
 };
 
 }  // namespace godwit

@@ -7,7 +7,7 @@
 namespace godwit {
 namespace {
 
-constexpr size_t kMostMatches = 64, kMostOffers = 8;
+constexpr size_t kMaxMatches = 64, kMaxOffers = 8;
 constexpr int32_t kLengths = 6, kShares = 4, kCounts = 3;
 
 // Classes of lengths: 1, 2, 3 to 4, 5 to 8, 9 to 16, more.
@@ -41,7 +41,7 @@ void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNod
   Matches& matches = matches_[node];
   matches.clear();
   if (at.parent < 0) {
-    index_.Find(text, kMostMatches, matches);
+    index_.Find(text, kMaxMatches, matches);
   } else {
     for (const auto [place, tokens] : matches_[at.parent]) {
       const auto next = static_cast<size_t>(place) + 1;
@@ -67,7 +67,7 @@ void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNod
   }
   // The sort is stable: among equals the later one comes first.
   std::ranges::stable_sort(followers_, std::greater(), &Follower::weight);
-  for (size_t i = 0; i < std::min(followers_.size(), kMostOffers); ++i) {
+  for (size_t i = 0; i < std::min(followers_.size(), kMaxOffers); ++i) {
     const Follower& follower = followers_[i];
     const int32_t match =
         LengthClass(follower.longest) * kShares + ShareClass(follower.weight / total);

@@ -7,7 +7,7 @@ namespace godwit {
 namespace {
 
 // The most links to follow: chains of frequent tokens are long, and their ends old.
-constexpr int kMostLinks = 64;
+constexpr int kMaxLinks = 64;
 // The number of longest matches that need no shorter ones beside them.
 constexpr size_t kEnough = 4;
 
@@ -59,7 +59,7 @@ void SuffixIndex::Find(std::span<const int32_t> text, size_t most,
   for (const Chain& chain : chains_) {
     if (end < chain.gram || chain.latest.empty()) continue;
     int32_t place = chain.latest[Hash(text, end, chain.gram) & (chain.latest.size() - 1)];
-    for (int links = 0; place >= 0 && links < kMostLinks && matches.size() < most; ++links) {
+    for (int links = 0; place >= 0 && links < kMaxLinks && matches.size() < most; ++links) {
       const int32_t same = same_tokens(place);
       const bool known = std::ranges::find(matches, place, &Match::position) != matches.end();
       if (same >= chain.gram && !known) matches.push_back({place, same});

@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostHeaderBytes = size_t{1} << 20;
+constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // The most bytes of an unneeded body to read: more cost more than another connection.
-constexpr int64_t kMostUnreadBytes = 64 << 10;
+constexpr int64_t kMaxUnreadBytes = 64 << 10;
 constexpr int kLookMs = 50;
 
 struct EasyDeleter {
@@ -148,9 +148,9 @@ class Exchange {
   bool HeaderLine(std::string_view line) {
     if (has_headers_) return true;  // trailers behind the body
     header_bytes_ += line.size();
-    if (header_bytes_ > kMostHeaderBytes) {
+    if (header_bytes_ > kMaxHeaderBytes) {
       Throw(ErrorKind::kFormat, "the headers of an answer take more than {} bytes",
-            kMostHeaderBytes);
+            kMaxHeaderBytes);
     }
     line = Stripped(line);
     if (line.empty()) return Headers();
@@ -182,7 +182,7 @@ class Exchange {
   bool Bytes(std::string_view bytes) {
     if (redirected_) {
       unread_bytes_ += static_cast<int64_t>(bytes.size());
-      skips_body_ = unread_bytes_ > kMostUnreadBytes;
+      skips_body_ = unread_bytes_ > kMaxUnreadBytes;
       return !skips_body_;
     }
     response_.body_bytes += static_cast<int64_t>(bytes.size());
@@ -190,9 +190,9 @@ class Exchange {
       response_.stopped = !callbacks_.on_body(bytes);
       return !response_.stopped;
     }
-    if (bytes.size() > options_.most_body_bytes - response_.body.size()) {
+    if (bytes.size() > options_.max_body_bytes - response_.body.size()) {
       Throw(ErrorKind::kFormat, "{}: the answer is longer than {} bytes, the most that is accepted",
-            HostAndPort(OriginOf(response_.url)), options_.most_body_bytes);
+            HostAndPort(OriginOf(response_.url)), options_.max_body_bytes);
     }
     response_.body += bytes;
     return true;
@@ -248,16 +248,16 @@ class HttpClient::Impl {
     for (;;) {
       response.url = request.url;
       const bool may_redirect =
-          request.most_redirects > 0 && (request.method == "GET" || request.method == "HEAD");
+          request.max_redirects > 0 && (request.method == "GET" || request.method == "HEAD");
       if (!SendOne(request, origin == first, origin, may_redirect, callbacks, response)) {
         return response;
       }
       // libcurl resolves a relative URL.
       const char* next = nullptr;
       Curl().easy_getinfo(easy_.get(), CURLINFO_REDIRECT_URL, &next);
-      if (static_cast<int>(response.redirects.size()) == request.most_redirects) {
+      if (static_cast<int>(response.redirects.size()) == request.max_redirects) {
         Throw(ErrorKind::kFormat, "{}: more than {} redirects", HostAndPort(first),
-              request.most_redirects);
+              request.max_redirects);
       }
       if (next == nullptr) {
         Throw(ErrorKind::kFormat, "{}: found a redirect to {}, expected a URL", HostAndPort(origin),
@@ -348,7 +348,7 @@ class HttpClient::Impl {
         throw HttpError(
             ErrorKind::kIo,
             fmt::format("{} sent nothing for {}", HostAndPort(origin), Seconds(options_.idle_time)),
-            /*may_pass=*/true);
+            /*is_transient=*/true);
       }
       Curl().multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr);
     }
@@ -367,7 +367,7 @@ class HttpClient::Impl {
     const char* known = error_text_[0] != 0 ? error_text_.data() : Curl().easy_strerror(code);
     const std::string reason = Printable(known);
     std::string message = fmt::format("{}: {}", host, reason);
-    bool may_pass = true;
+    bool is_transient = true;
     switch (code) {
       case CURLE_COULDNT_RESOLVE_HOST:
       case CURLE_COULDNT_RESOLVE_PROXY:
@@ -396,15 +396,15 @@ class HttpClient::Impl {
       case CURLE_SSL_CACERT_BADFILE:
       case CURLE_SSL_ISSUER_ERROR:
         message = fmt::format("the certificate of {} cannot be trusted: {}", host, reason);
-        may_pass = false;
+        is_transient = false;
         break;
       case CURLE_UNSUPPORTED_PROTOCOL:
       case CURLE_WEIRD_SERVER_REPLY:
         Throw(ErrorKind::kFormat, "{}: the answer is not HTTP: {}", host, reason);
       default:
-        may_pass = false;
+        is_transient = false;
     }
-    throw HttpError(ErrorKind::kIo, message, may_pass);
+    throw HttpError(ErrorKind::kIo, message, is_transient);
   }
 
   // The reason of the last system call that failed.

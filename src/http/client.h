@@ -31,7 +31,7 @@ struct HttpRequest {
   std::string body;  // for POST, PUT and PATCH
   // The most redirects of GET and HEAD to follow; https leads to https alone. A redirect that is
   // not followed is the response.
-  int most_redirects = 0;
+  int max_redirects = 0;
 };
 
 struct HttpResponse {
@@ -71,7 +71,7 @@ struct HttpClientOptions {
   // request is taken.
   std::chrono::milliseconds idle_time{60'000};
   // The limit of a body that the response collects.
-  size_t most_body_bytes = size_t{64} << 20;
+  size_t max_body_bytes = size_t{64} << 20;
   // Checked every 50 ms.
   const CancelToken* cancel = nullptr;
 };
@@ -79,14 +79,14 @@ struct HttpClientOptions {
 // HttpError: no response, or only its beginning.
 class HttpError : public Error {
  public:
-  HttpError(ErrorKind kind, const std::string& message, bool may_pass)
-      : Error(kind, message), may_pass_(may_pass) {}
+  HttpError(ErrorKind kind, const std::string& message, bool is_transient)
+      : Error(kind, message), is_transient_(is_transient) {}
 
   // Whether the same request may succeed a little later: a lost connection, but no bad certificate.
-  bool may_pass() const { return may_pass_; }
+  bool is_transient() const { return is_transient_; }
 
  private:
-  bool may_pass_;
+  bool is_transient_;
 };
 
 // HttpClient: not thread-safe.
@@ -100,7 +100,7 @@ class HttpClient {
   // Sends a request; any status is a response. Throws HttpError(kIo) without a response: no such
   // host, refused, a bad certificate, too long without a byte, cut off. Throws Error(kInput) for a
   // request that cannot be sent, and Error(kCancelled). Throws Error(kFormat) for anything but
-  // HTTP, too many redirects, or a body over most_body_bytes.
+  // HTTP, too many redirects, or a body over max_body_bytes.
   HttpResponse Send(const HttpRequest& request, const HttpCallbacks& callbacks = {});
 
  private:

@@ -119,7 +119,7 @@ TEST(HttpClientTest, ARedirectIsFollowedOnlyWhereThatIsAskedFor) {
   HttpRequest request = Get(server.Url("/start"));
   EXPECT_EQ(client.Send(request).status, 302);
   EXPECT_EQ(client.Send(request).body, "gone");
-  request.most_redirects = 1;
+  request.max_redirects = 1;
   const HttpResponse response = client.Send(request);
   EXPECT_EQ(response.body, "here");
   EXPECT_EQ(response.url, server.Url("/end"));
@@ -147,7 +147,7 @@ TEST(HttpClientTest, AnotherHostLearnsNoTokenAndFewHeaders) {
       client.Send({.url = server.Url("/"),
                    .headers = {{"Range", "bytes=7-"}, {"Cookie", "c"}, {"X-Api-Key", "k"}},
                    .bearer_token = "secret",
-                   .most_redirects = 3});
+                   .max_redirects = 3});
   const std::string first = server.requests()[0];
   EXPECT_TRUE(Has(first, "Authorization: Bearer secret"));
   EXPECT_TRUE(Has(first, "Cookie: c"));
@@ -157,7 +157,7 @@ TEST(HttpClientTest, AnotherHostLearnsNoTokenAndFewHeaders) {
   EXPECT_FALSE(Has(response.body, "X-Api-Key"));
 }
 
-TEST(HttpClientTest, WhatCannotBeSentIsRefused) {
+TEST(HttpClientTest, InvalidRequestIsRefused) {
   HttpClient client;
   const auto refused = [&](const HttpRequest& request) {
     return ErrorOf(ErrorKind::kInput, [&] { client.Send(request); });
@@ -186,7 +186,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
       client.Send(Get(url));
     } catch (const HttpError& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_TRUE(error.may_pass());
+      EXPECT_TRUE(error.is_transient());
       return std::string(error.what());
     }
     return std::string("no error");
@@ -200,7 +200,7 @@ TEST(HttpClientTest, ALostConnectionSaysHowMuchCame) {
   EXPECT_TRUE(Has(lost("http://127.0.0.1:1/"), "127.0.0.1:1 accepts no connection"));
 }
 
-TEST(HttpClientTest, WhatIsNoHttpAndWhatIsTooLongIsRefused) {
+TEST(HttpClientTest, NonHttpAndOverlongAnswersAreRefused) {
   HttpTestServer server([](const std::string& request) {
     if (request.starts_with("GET /ssh")) return TestAnswer{"SSH-2.0-x\r\n", TestAnswer::kClose};
     if (request.starts_with("GET /headers")) {
@@ -210,7 +210,7 @@ TEST(HttpClientTest, WhatIsNoHttpAndWhatIsTooLongIsRefused) {
     }
     return TestAnswer{OkAnswer(std::string(1001, 'x'))};
   });
-  HttpClient client({.most_body_bytes = 1000});
+  HttpClient client({.max_body_bytes = 1000});
   ErrorOf(ErrorKind::kFormat, [&] { client.Send(Get(server.Url("/ssh"))); });
   EXPECT_TRUE(Has(ErrorOf(ErrorKind::kFormat, [&] { client.Send(Get(server.Url("/"))); }),
                   "longer than 1000 bytes"));
@@ -224,7 +224,7 @@ TEST(HttpClientTest, SilenceEndsByTimeAndByCancel) {
     patient_client.Send(Get(server.Url("/")));
     ADD_FAILURE() << "no error";
   } catch (const HttpError& error) {
-    EXPECT_TRUE(error.may_pass());
+    EXPECT_TRUE(error.is_transient());
     EXPECT_TRUE(Has(error.what(), "sent nothing for 0.02 s")) << error.what();
   }
   CancelToken cancel;

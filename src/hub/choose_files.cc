@@ -110,7 +110,7 @@ class Models {
 
   // A line for each model, the smallest first: "  org/name:Q4_K_M  398 MiB".
   std::string Lines(const std::vector<fs::path>& files) const {
-    constexpr size_t kMostLines = 40;
+    constexpr size_t kMaxLines = 40;
     const std::vector<std::string> words = GgufWords(files);
     std::vector<std::pair<int64_t, std::string>> models;
     size_t width = 0;
@@ -120,13 +120,13 @@ class Models {
     }
     std::sort(models.begin(), models.end());
     std::string lines;
-    for (size_t i = 0; i < std::min(models.size(), kMostLines); ++i) {
+    for (size_t i = 0; i < std::min(models.size(), kMaxLines); ++i) {
       const auto& [bytes, spelling] = models[i];
       lines += bytes < 0 ? "\n  " + spelling
                          : fmt::format("\n  {:<{}}  {}", spelling, width, FormatBytes(bytes));
     }
-    if (models.size() > kMostLines) {
-      lines += fmt::format("\n  and {} more", models.size() - kMostLines);
+    if (models.size() > kMaxLines) {
+      lines += fmt::format("\n  and {} more", models.size() - kMaxLines);
     }
     return lines;
   }

@@ -65,7 +65,7 @@ TEST(ChooseFiles, TheOnlyGgufModelNeedsNoWord) {
   EXPECT_EQ(ChooseFiles(Of({"n-Q4_0.gguf"}), "").word, "Q4_0");
 }
 
-TEST(ChooseFiles, OfSeveralTheListHasNamesAndSizes) {
+TEST(ChooseFiles, SeveralModelsAreListedWithNamesAndSizes) {
   const Listing listing = Of(
       {"n-Q8_0-00001-of-00002.gguf", "n-Q8_0-00002-of-00002.gguf", "n-F16.gguf", "n-Q4_K_M.gguf"});
   EXPECT_EQ(ErrorOf(ErrorKind::kInput, [&] { Chosen(listing); }),
@@ -95,7 +95,7 @@ TEST(ChooseFiles, ThereIsALimitToHowManyAreCompared) {
   EXPECT_THAT(Chosen(Of(names), "n7-Q4_0"), ElementsAre("n7-Q4_0.gguf"));
 }
 
-TEST(ChooseFiles, WhatCannotBeLoadedIsNoModel) {
+TEST(ChooseFiles, UnloadableFilesAreNoModel) {
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                       [] {
                         Chosen(Of({"config.json", "pytorch_model.bin"}));

@@ -48,15 +48,15 @@ std::optional<fs::path> MainSnapshot(const fs::path& folder) {
 }
 
 bool IsSafeFileName(std::string_view name) {
-  constexpr size_t kMostBytes = 1024, kMostPartBytes = 255;
-  if (name.empty() || name.size() > kMostBytes) return false;
+  constexpr size_t kMaxBytes = 1024, kMaxPartBytes = 255;
+  if (name.empty() || name.size() > kMaxBytes) return false;
   if (std::any_of(name.begin(), name.end(),
                   [](unsigned char c) { return c < ' ' || c == 0x7f || c == '\\'; })) {
     return false;
   }
   while (true) {
     const std::string_view part = name.substr(0, name.find('/'));
-    if (part.empty() || part == "." || part == ".." || part.size() > kMostPartBytes) return false;
+    if (part.empty() || part == "." || part == ".." || part.size() > kMaxPartBytes) return false;
     if (part.size() == name.size()) return true;
     name.remove_prefix(part.size() + 1);
   }

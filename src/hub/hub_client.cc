@@ -16,13 +16,13 @@
 namespace godwit::hub {
 namespace {
 
-constexpr int kMostTries = 5;
+constexpr int kMaxTries = 5;
 // Tries of a request whose answer a user waits for.
-constexpr int kMostTriesToAsk = 2;
+constexpr int kMaxTriesToAsk = 2;
 // A try that brought so many bytes does not count as failed.
 constexpr int64_t kProgressBytes = 1 << 20;
-constexpr int kMostRedirects = 8;
-constexpr size_t kMostTokenBytes = 4096;
+constexpr int kMaxRedirects = 8;
+constexpr size_t kMaxTokenBytes = 4096;
 
 std::string TokenOfUser() {
   const std::string said = Variable("HF_TOKEN");
@@ -31,7 +31,7 @@ std::string TokenOfUser() {
   const std::string named = Variable("HF_TOKEN_PATH");
   const std::filesystem::path file =
       named.empty() ? HomeFolder() / "token" : std::filesystem::path(named);
-  return IsListed(file) ? std::string(Stripped(ReadTextFile(file, kMostTokenBytes))) : "";
+  return IsListed(file) ? std::string(Stripped(ReadTextFile(file, kMaxTokenBytes))) : "";
 }
 
 std::optional<int64_t> Number(std::string_view text) {
@@ -61,7 +61,7 @@ bool BeginsAt(const HttpResponse& response, int64_t at, int64_t size) {
   return Number(text.substr(0, dash)) == at && (all == "*" || Number(all) == size);
 }
 
-bool MayPass(int status) { return status == 408 || status == 429 || status >= 500; }
+bool IsTransient(int status) { return status == 408 || status == 429 || status >= 500; }
 
 std::string StatusOf(const HttpResponse& response) {
   const std::string* said = HubHeader(response, "X-Error-Message");
@@ -96,9 +96,9 @@ Listing HubClient::List(const std::string& repository, const std::string& revisi
                          PercentEncoded(revision)),
       .headers = {{"User-Agent", "godwit"}, {"Accept", "application/json"}},
       .bearer_token = options_.token,
-      .most_redirects = kMostRedirects};
+      .max_redirects = kMaxRedirects};
   Listing listing;
-  Retrying(kMostTriesToAsk, [&] {
+  Retrying(kMaxTriesToAsk, [&] {
     const HttpResponse response = http_.Send(request);
     if (response.status != 200) {
       ThrowRefused(response, repository, "revision " + Quote(revision));
@@ -113,13 +113,13 @@ HttpRequest HubClient::RequestOf(const Listing& listing, const RemoteFile& file)
                              listing.commit, PercentEncoded(file.name, /*keep_slashes=*/true)),
           .headers = {{"User-Agent", "godwit"}},
           .bearer_token = options_.token,
-          .most_redirects = kMostRedirects};
+          .max_redirects = kMaxRedirects};
 }
 
 // Sends a GET and ends it after the headers. A HEAD would not do: storage hosts sign URLs for GET
 // alone.
 void HubClient::Ask(const Listing& listing, RemoteFile& file) {
-  Retrying(kMostTriesToAsk, [&] {
+  Retrying(kMaxTriesToAsk, [&] {
     const HttpResponse response =
         http_.Send(RequestOf(listing, file),
                    {.on_headers = [](const HttpResponse&) { return false; }, .on_body = {}});
@@ -146,7 +146,7 @@ void HubClient::Ask(const Listing& listing, RemoteFile& file) {
 void HubClient::Fetch(const Listing& listing, const RemoteFile& file, PartialFile& partial,
                       const std::function<void()>& on_change) {
   Retrying(
-      kMostTries,
+      kMaxTries,
       [&] {
         if (partial.size() > file.bytes) partial.Restart();
         // An empty file is requested, too: only the answer tells whether it may be read.
@@ -199,11 +199,11 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Partia
     throw HttpError(
         ErrorKind::kIo,
         fmt::format("{}: received {} of {} bytes", Quote(file.name), partial.size(), file.bytes),
-        /*may_pass=*/true);
+        /*is_transient=*/true);
   }
 }
 
-void HubClient::Retrying(int most_tries, const std::function<void()>& work,
+void HubClient::Retrying(int max_tries, const std::function<void()>& work,
                          const std::function<int64_t()>& got) {
   std::chrono::milliseconds pause = options_.first_pause;
   for (int tries = 1;; ++tries) {
@@ -216,7 +216,7 @@ void HubClient::Retrying(int most_tries, const std::function<void()>& work,
         tries = 1;
         pause = options_.first_pause;
       }
-      if (!error.may_pass() || tries == most_tries) throw;
+      if (!error.is_transient() || tries == max_tries) throw;
       why = error.what();
     }
     if (options_.say) {
@@ -244,7 +244,8 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
   const std::string status = StatusOf(response);
   // The answer is from a storage host, whose signed URL expires.
   if (code == nullptr && OriginOf(response.url) != OriginOf(options_.endpoint)) {
-    throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status), /*may_pass=*/true);
+    throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status),
+                    /*is_transient=*/true);
   }
   if (response.status == 404 && (is("RevisionNotFound") || is("EntryNotFound"))) {
     Throw(ErrorKind::kIo, "{} has no {} ({})", repository, of, status);
@@ -271,7 +272,7 @@ void HubClient::ThrowRefused(const HttpResponse& response, const std::string& re
                     page);
   }
   const std::string message = fmt::format("{}: {}", repository, status);
-  throw HttpError(ErrorKind::kIo, message, MayPass(response.status));
+  throw HttpError(ErrorKind::kIo, message, IsTransient(response.status));
 }
 
 }  // namespace godwit::hub

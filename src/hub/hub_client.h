@@ -52,10 +52,10 @@ class HubClient {
   HttpRequest RequestOf(const Listing& listing, const RemoteFile& file) const;
   void FetchOnce(const Listing& listing, const RemoteFile& file, PartialFile& partial,
                  const std::function<void()>& on_change);
-  // Calls `work` again where it throws an HttpError that may pass, most_tries times in a row. got:
+  // Calls `work` again where it throws an HttpError that may pass, max_tries times in a row. got:
   // the bytes so far; a try that brought enough is not counted.
   void Retrying(
-      int most_tries, const std::function<void()>& work,
+      int max_tries, const std::function<void()>& work,
       const std::function<int64_t()>& got = [] { return int64_t{0}; });
   void Pause(std::chrono::milliseconds time) const;
   [[noreturn]] void ThrowRefused(const HttpResponse& response, const std::string& repository,

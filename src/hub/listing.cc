@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 50;
 
 bool IsHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -38,7 +38,7 @@ RemoteFile ParseFile(const std::string& repository, const json& entry) {
                        Quote(file.name)));
   }
   if (const auto size = entry.find("size"); size != entry.end() && !size->is_null()) {
-    if (!size->is_number_unsigned() || size->get<uint64_t>() > kMostBytes) {
+    if (!size->is_number_unsigned() || size->get<uint64_t>() > kMaxBytes) {
       refuse(fmt::format("{} has the size {}, expected a number of bytes", Quote(file.name),
                          size->dump()));
     }

@@ -39,7 +39,7 @@ TEST(Listing, HasSizesAndNamesOfContent) {
   EXPECT_EQ(listing.files[2].blob, "");
 }
 
-TEST(Listing, WhatCannotBeIsRefused) {
+TEST(Listing, InvalidListingIsRefused) {
   const auto refusal = [](const std::string& text) {
     return ErrorOf(ErrorKind::kFormat, [&] { ParseListing("o/n", text); });
   };

@@ -39,10 +39,10 @@ PartialFile::PartialFile(fs::path path, bool hashed, const CancelToken* cancel)
   struct stat status;
   if (fstat(file_.get(), &status) != 0) ThrowErrno(path_, "look at");
   size_ = status.st_size;
-  if (hashed_) HashWhatIsThere(cancel);
+  if (hashed_) HashExistingBytes(cancel);
 }
 
-void PartialFile::HashWhatIsThere(const CancelToken* cancel) {
+void PartialFile::HashExistingBytes(const CancelToken* cancel) {
   std::vector<std::byte> bytes(size_t{1} << 20);
   for (int64_t at = 0; at < size_;) {
     if (cancel != nullptr) cancel->ThrowIfCancelled();

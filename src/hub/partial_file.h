@@ -31,7 +31,7 @@ class PartialFile {
   void Remove();
 
  private:
-  void HashWhatIsThere(const CancelToken* cancel);
+  void HashExistingBytes(const CancelToken* cancel);
 
   const std::filesystem::path path_;
   const bool hashed_;

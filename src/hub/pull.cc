@@ -116,7 +116,7 @@ void WriteRef(const PullPlan& plan) {
   MakeFolders(ref.parent_path());
   NewFile file(ref);
   file.Write(std::as_bytes(std::span(plan.listing.commit)));
-  file.ShareLike(BlobOf(plan.folder, plan.files.front()));
+  file.CopyPermissions(BlobOf(plan.folder, plan.files.front()));
   file.Commit();
 }
 
@@ -153,7 +153,7 @@ PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& 
   return plan;
 }
 
-void RequireRoom(const PullPlan& plan) {
+void RequireDiskSpace(const PullPlan& plan) {
   fs::path place = plan.folder;
   struct statvfs disk;
   while (statvfs(place.c_str(), &disk) != 0) {

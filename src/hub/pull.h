@@ -34,7 +34,7 @@ PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& 
                   std::vector<RemoteFile> files, const std::filesystem::path& cache);
 
 // Throws Error(kIo) if the missing bytes do not fit on the disk.
-void RequireRoom(const PullPlan& plan);
+void RequireDiskSpace(const PullPlan& plan);
 
 struct PullHooks {
   // start: bytes that were there before.

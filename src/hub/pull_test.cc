@@ -139,7 +139,7 @@ TEST_F(PullTest, AFileIsABlobAndALinkToIt) {
   EXPECT_EQ(requests_, 1);
 }
 
-TEST_F(PullTest, WhatIsThereIsGoneOnWith) {
+TEST_F(PullTest, PartialFileIsResumed) {
   Begin(content_.substr(0, 2000));
   PullIt();
   ExpectThere();
@@ -201,7 +201,7 @@ TEST_F(PullTest, ACutConnectionIsGoneOnWith) {
   EXPECT_EQ(done_, std::ssize(content_));
 }
 
-TEST_F(PullTest, TriesEnd) {
+TEST_F(PullTest, RetriesAreLimited) {
   answer_ = [](const std::string&) { return TestAnswer{Answer(503, "")}; };
   EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { PullIt(); }), HasSubstr("answers 503"));
   EXPECT_EQ(requests_, 5);
@@ -236,7 +236,7 @@ TEST_F(PullTest, ALinkInPlaceOfThePartialFileIsNotFollowed) {
   EXPECT_EQ(ReadAll(other), "precious");
 }
 
-TEST_F(PullTest, WhatTheListDoesNotSayHeadersDo) {
+TEST_F(PullTest, HeadersGiveSizeAndHashThatTheListLacks) {
   const std::string linked = fmt::format("X-Linked-Size: {}\r\nX-Linked-Etag: \"{}\"\r\n",
                                          content_.size(), HashOf(content_));
   const std::string plain = fmt::format("ETag: \"{}\"\r\n", HashOf(content_));
@@ -260,7 +260,7 @@ TEST_F(PullTest, WhatTheListDoesNotSayHeadersDo) {
 }
 
 // Files of an earlier commit that are the same in the new one are linked there, too.
-TEST_F(PullTest, WhatWasPulledBeforeIsLinkedToo) {
+TEST_F(PullTest, FilesOfAnEarlierCommitAreLinkedToo) {
   const std::string other = "another model";
   listing_.files.push_back({.name = "m.gguf",
                             .bytes = std::ssize(other),
@@ -276,12 +276,12 @@ TEST_F(PullTest, NoRoomIsSaidBeforeAnythingComes) {
   listing_.files[0].bytes = int64_t{1} << 50;
   HubClient client(Options());
   const PullPlan plan = PlanPull(client, listing_, "main", listing_.files, cache_.path() / "hub");
-  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { RequireRoom(plan); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { RequireDiskSpace(plan); }),
               HasSubstr("1.0 PiB to download, and the disk of "));
 }
 
 // The second pull waits until the other one, here this test, releases the lock.
-TEST_F(PullTest, OfTwoAtOnceOneWaits) {
+TEST_F(PullTest, SecondPullWaitsForTheFirst) {
   const fs::path lock = cache_.Write(".locks/models--o--n/" + listing_.files[0].blob + ".lock", "");
   const FileDescriptor held(open(lock.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);

@@ -125,7 +125,7 @@ TEST(DispatchTest, MissingListsAllThatAnIsaNeedsAndTheMachineLacks) {
   EXPECT_TRUE((Isa{"y", "", nullptr, nullptr, {std::span(kFirst, 1)}}.supported()));
 }
 
-TEST(DispatchTest, WhatAProcessorIsSlowWithIsSupportedButNotPreferred) {
+TEST(DispatchTest, SlowInstructionSetIsSupportedButNotPreferred) {
   constexpr CpuFeature kHere[] = {{"gone", [] { return false; }}, {"here", [] { return true; }}};
   const Isa slow{.name = "x", .slow_with = kHere};
   EXPECT_TRUE(slow.supported());

@@ -11,7 +11,7 @@ namespace {
 // latency.
 template <class Product, int64_t kDepth>
 int64_t PeakOfTiles(int64_t rounds) noexcept {
-  const TileShapes shapes(kMostTileRows);
+  const TileShapes shapes(kMaxTileRows);
   ZeroSums();
   ZeroTile<kRowTile>(), ZeroTile<5>();
   for (int64_t i = 0; i < rounds * kPeakChains; i += 4) {

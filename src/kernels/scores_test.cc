@@ -107,7 +107,7 @@ TEST_P(ScoresTest, DoNotDependOnTheRowsBeside) {
   }
 }
 
-TEST_P(ScoresTest, OfNoKeysAreNothing) {
+TEST_P(ScoresTest, NoKeysGiveNoScores) {
   const Problem problem(2, 16, 0, false, 8);
   const Scores found(table(), problem, 0, 2);
   for (int64_t j = 0; j < kTileTokens; ++j) EXPECT_EQ(found.At(1, j), -kInfinity);

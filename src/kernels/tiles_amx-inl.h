@@ -15,7 +15,7 @@ namespace godwit::kernels {
 namespace {
 
 constexpr int64_t kTileBytes = 64;  // of a row of a tile register
-constexpr int64_t kMostTileRows = 16;
+constexpr int64_t kMaxTileRows = 16;
 
 // Accumulators, 0 to 3, and what they multiply: rows in tiles from 4 on, columns in those behind.
 constexpr int kRowTile = 4, kTiles = 8;
@@ -110,7 +110,7 @@ constexpr int64_t kSectionBytes = kSectionDepth * kPanelColumns;
 // the one before it: it computes some rows again, whose sums nobody reads.
 struct TiledRows {
   int64_t rows;
-  int64_t tiles = (rows + kMostTileRows - 1) / kMostTileRows;
+  int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
   int64_t height = (rows + tiles - 1) / tiles;
 
   int64_t First(int64_t tile) const { return tile + 1 < tiles ? tile * height : rows - height; }

@@ -95,7 +95,7 @@ class KvAccuracyTest : public kernels::IsaTest {
                    {}, {&rows, 1}, {}, {out.data(), 1, kHeads * n, kHeads * n});
     double worst = 0;
     for (int64_t head = 0; head < kHeads; ++head) {
-      if (cache.layout().turned_values()) table().hadamard(n, &out[head * n]);
+      if (cache.layout().rotated_values()) table().hadamard(n, &out[head * n]);
       const std::vector<double> exact = Exact(text, head);
       double error = 0, largest = 0;
       for (int64_t d = 0; d < n; ++d) {

@@ -25,7 +25,7 @@ class KvBudget {
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     return true;
   }
-  void GiveBack(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void Release(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:
   int64_t bytes_;

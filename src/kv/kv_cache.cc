@@ -91,15 +91,15 @@ float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layou
   return scale;
 }
 
-// Writes a value in the same way. turned: memory for one value.
+// Writes a value in the same way. rotated: memory for one value.
 float PlaceIntegerValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
-                        float* turned, int64_t slot, std::byte* values) {
+                        float* rotated, int64_t slot, std::byte* values) {
   const int64_t head_dim = layout.head_dim;
-  if (layout.turned_values()) {
+  if (layout.rotated_values()) {
     std::array<uint8_t, kernels::kMaxHeadDim> codes;
-    std::copy_n(v, head_dim, turned);
-    kernels.hadamard(head_dim, turned);
-    const float scale = ops::QuantizeToNibbles(kernels, turned, head_dim, codes.data());
+    std::copy_n(v, head_dim, rotated);
+    kernels.hadamard(head_dim, rotated);
+    const float scale = ops::QuantizeToNibbles(kernels, rotated, head_dim, codes.data());
     PlaceNibbles(
         codes.data(), head_dim, ops::WidenedValueBytes(head_dim),
         [&](int64_t d) { return kernels::ValueAt(kernels::kQuad, head_dim, slot, d); }, values);
@@ -116,13 +116,13 @@ void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, 
   const int64_t head_dim = layout.head_dim;
   std::byte* const values = keys + layout.key_bytes();
   auto* const scales = reinterpret_cast<float*>(values + layout.value_bytes());
-  std::array<float, kernels::kMaxHeadDim> turned;
-  std::copy_n(k, head_dim, turned.begin());
+  std::array<float, kernels::kMaxHeadDim> rotated;
+  std::copy_n(k, head_dim, rotated.begin());
   if (layout.centred) {
     const auto* const centre = reinterpret_cast<const BF16*>(keys + layout.centre_offset());
-    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) turned[d] -= ToFloat(centre[d]);
+    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) rotated[d] -= ToFloat(centre[d]);
   }
-  if (layout.hadamard()) kernels.hadamard(head_dim, turned.data());
+  if (layout.hadamard()) kernels.hadamard(head_dim, rotated.data());
   scales[slot] = PlaceIntegerKey(kernels, layout, turned.data(), slot, keys);
   if (v == nullptr) return;
   scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, turned.data(), slot, values);
@@ -189,7 +189,7 @@ KvCache KvCache::Fork() const {
   return fork;
 }
 
-int64_t KvCache::GoOnAs(const KvCache& other) {
+int64_t KvCache::ContinueAs(const KvCache& other) {
   assert(pool_ == other.pool_ && other.dropped_.begin == other.dropped_.end);
   int64_t same = std::min(PagesFor(length_), PagesFor(other.length_));
   while (same * kTileTokens > dropped_.end && PageOf(0, same - 1) != other.PageOf(0, same - 1)) {
@@ -237,7 +237,7 @@ void KvCache::Reserve(int64_t tokens) {
   const int64_t needed = Slot((end - 1) / kTileTokens) + 1;
   if (needed > before) Grow(needed);
   try {
-    OwnTail();
+    CopySharedTail();
   } catch (...) {
     Shrink(before);
     throw;
@@ -266,7 +266,7 @@ void KvCache::Grow(int64_t tiles) {
 }
 
 // Copies the tile of the next row if other texts share it.
-void KvCache::OwnTail() {
+void KvCache::CopySharedTail() {
   if (length_ % kTileTokens == 0) return;
   const auto layers = static_cast<size_t>(layout().layers);
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;

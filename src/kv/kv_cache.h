@@ -42,7 +42,7 @@ class KvCache {
   // Goes on as another cache of its text, which has gone on since and has dropped nothing. Shares
   // the pages of that cache that this one does not have yet. Returns the position up to which it
   // had them.
-  int64_t GoOnAs(const KvCache& other);
+  int64_t ContinueAs(const KvCache& other);
 
   int64_t length() const { return length_; }
   // Positions of which nothing is left, in whole tiles.
@@ -116,7 +116,7 @@ class KvCache {
   ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
-  void OwnTail();
+  void CopySharedTail();
 
   std::shared_ptr<KvPool> pool_;
   int64_t length_ = 0;

@@ -93,7 +93,7 @@ TEST(KvCacheTest, HoldsInt8WithScales) {
 }
 
 // Rounding accepts numbers up to half a step above 65504, the largest number of f16.
-TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
+TEST(KvCacheTest, NumberBeyondF16IsRefused) {
   const auto write = [&](DType dtype, float key, float value) {
     KvCache cache = NewCache(Layout(4, 1, 2, dtype));
     cache.Reserve(1);
@@ -141,7 +141,7 @@ TEST(KvCacheTest, HoldsInAFileWhatWasWritten) {
   }
 }
 
-TEST(KvCacheTest, FromAFileComesWhatAHeadLooksAt) {
+TEST(KvCacheTest, FileLoadsTheTilesOfAHead) {
   const TempFolder folder;
   const KvLayout layout = Layout(2, 4, 64, DType::kF32);  // a head's tile: two system pages
   const auto memory = std::make_shared<KvBudget>(layout.page_bytes());
@@ -185,7 +185,7 @@ TEST(KvCacheTest, MovesTakeThePagesAlong) {
   EXPECT_EQ(other.pool().pages_in_use(), 2);
 }
 
-TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
+TEST(KvCacheTest, TruncatedPagesAreReleased) {
   KvCache cache = NewCache(Layout(2, 2, 8, DType::kF32));
   Read(cache, 0, 200);
   const int64_t page = 2 * cache.layout().page_bytes();
@@ -204,7 +204,7 @@ TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
 }
 
 // Fork and original may stand at any length.
-TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
+TEST(KvCacheTest, TruncatedForkContinuesLikeItsOriginal) {
   for (const int64_t first : {0, 50, 64, 70, 128}) {
     for (const int64_t astray : {0, 1, 14, 100}) {
       for (const int64_t more : {0, 1, 14, 200}) {
@@ -214,7 +214,7 @@ TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
         KvCache fork = text.Fork();
         if (astray > 0) Read(fork, 1, astray);
         if (more > 0) Read(text, 0, more);
-        const int64_t had = fork.GoOnAs(text);
+        const int64_t had = fork.ContinueAs(text);
         EXPECT_LE(had, first);
         EXPECT_GE(had, first - first % kTileTokens);
         EXPECT_EQ(fork.length(), first + more);
@@ -266,7 +266,7 @@ TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
 }
 
 // The last text to hold a page writes into it without a copy.
-TEST(KvCacheTest, WhoIsAloneCopiesNothing) {
+TEST(KvCacheTest, SoleOwnerCopiesNothing) {
   KvCache text = NewCache(Layout(1, 1, 8, DType::kF32));
   Read(text, 0, 70);
   const std::byte* tail = text.View(0).Keys(0, 1);
@@ -280,7 +280,7 @@ TEST(KvCacheTest, WhoIsAloneCopiesNothing) {
 }
 
 // A step may reserve pages and then not happen.
-TEST(KvCacheTest, RoomThatWasNotUsedIsNotShared) {
+TEST(KvCacheTest, UnusedReservedPagesAreNotShared) {
   KvCache text = NewCache(Layout(2, 1, 8, DType::kF32));
   Read(text, 0, 60);
   text.Reserve(200);
@@ -360,7 +360,7 @@ TEST(KvCacheTest, ARefusedReserveChangesNothing) {
 
 // More than an address space, or more than a number holds. The refusal is immediate, not after
 // hours of taking pages, and has the right error kind.
-TEST(KvCacheTest, WhatNoMachineHoldsIsRefusedAtOnce) {
+TEST(KvCacheTest, ImpossibleSizeIsRefusedAtOnce) {
   for (const int64_t budget : {int64_t{1} << 30, INT64_MAX}) {
     KvCache cache = NewCache(Layout(4, 4, 64, DType::kF32), budget);
     Read(cache, 0, 100);
@@ -387,7 +387,7 @@ struct Told {
   }
 };
 
-TEST(KvCacheTest, AnyHistoryOfForksHoldsWhatItWasTold) {
+TEST(KvCacheTest, RandomHistoryOfForksHoldsWhatWasWritten) {
   kernels::RandomFloats random(7);
   const auto pool = std::make_shared<KvPool>(Layout(1, 1, 2, DType::kF32));
   std::vector<Told> texts;
@@ -482,7 +482,7 @@ TEST(KvCacheTest, SkippedPositionsTakeNoPages) {
   EXPECT_EQ(pool->budget().used(), 0);
 }
 
-TEST(KvCacheTest, WhatWasSkippedMayComeFromElsewhere) {
+TEST(KvCacheTest, SkippedPagesMayComeFromAnotherCache) {
   const KvLayout layout = Layout(2, 2, 8, DType::kI8);
   const auto pool =
       std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(layout.BytesFor(64 * 16)));

@@ -89,40 +89,40 @@ KvFile::KvFile(const std::filesystem::path& path, int64_t bytes, std::shared_ptr
       budget_(std::make_shared<KvBudget>(bytes > 0 ? bytes : FreeBytes(file_))),
       memory_(std::move(memory)) {}
 
-void KvFile::RequireRoom(int64_t bytes) const {
+void KvFile::RequireSpace(int64_t bytes) const {
   const int64_t free = FreeBytes(file_);
   if (bytes <= free) return;
   Throw(ErrorKind::kMemory, "the KV cache needs another {} in {}, and {} are free on its disk",
         FormatBytes(bytes), QuoteUnlessPlain(path_.native()), FormatBytes(free));
 }
 
-KvFile::Room KvFile::TakeRoom(int64_t bytes) {
-  Room room{.offset = 0, .bytes = bytes};
+KvFile::Extent KvFile::TakeExtent(int64_t bytes) {
+  Extent extent{.offset = 0, .bytes = bytes};
   {
     const std::lock_guard lock(mutex_);
-    const auto hole = std::ranges::find(holes_, bytes, &Room::bytes);
+    const auto hole = std::ranges::find(holes_, bytes, &Extent::bytes);
     if (hole != holes_.end()) {
-      room = *hole;
+      extent = *hole;
       *hole = holes_.back();
       holes_.pop_back();
     } else {
-      if (++rooms_ > holes_.capacity()) holes_.reserve(2 * rooms_);
-      room.offset = std::exchange(end_, end_ + bytes);
+      if (++extents_ > holes_.capacity()) holes_.reserve(2 * extents_);
+      extent.offset = std::exchange(end_, end_ + bytes);
     }
   }
-  if (const int error = Allocate(file_, room.offset, bytes); error != 0) {
-    GiveBack(room);
+  if (const int error = Allocate(file_, extent.offset, bytes); error != 0) {
+    Release(extent);
     Throw(ErrorKind::kMemory, "the KV cache needs another {} in {}: {}", FormatBytes(bytes),
           QuoteUnlessPlain(path_.native()), std::generic_category().message(error));
   }
-  return room;
+  return extent;
 }
 
-void KvFile::GiveBack(Room room) noexcept {
+void KvFile::Release(Extent extent) noexcept {
   // On file systems without holes, the space stays taken until a later page uses it.
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, room.offset, room.bytes);
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent.offset, extent.bytes);
   const std::lock_guard lock(mutex_);
-  holes_.push_back(room);
+  holes_.push_back(extent);
 }
 
 void KvFile::Forget(std::span<Page> pages) noexcept {
@@ -212,21 +212,21 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
     : file_(std::move(file)) {
   assert(page_bytes % KvFile::kAlignment == 0);
   pages_.reserve(pages);
-  room_ = file_->TakeRoom(pages * page_bytes);
-  void* const memory = mmap(nullptr, static_cast<size_t>(room_.bytes), PROT_READ | PROT_WRITE,
-                            MAP_SHARED, file_->file_.get(), room_.offset);
+  extent_ = file_->TakeExtent(pages * page_bytes);
+  void* const memory = mmap(nullptr, static_cast<size_t>(extent_.bytes), PROT_READ | PROT_WRITE,
+                            MAP_SHARED, file_->file_.get(), extent_.offset);
   if (memory == MAP_FAILED) {
     const int error = errno;
-    file_->GiveBack(room_);
-    Throw(ErrorKind::kMemory, "cannot map {} of the KV cache in {}: {}", FormatBytes(room_.bytes),
+    file_->Release(extent_);
+    Throw(ErrorKind::kMemory, "cannot map {} of the KV cache in {}: {}", FormatBytes(extent_.bytes),
           QuoteUnlessPlain(file_->path_.native()), std::generic_category().message(error));
   }
   // Pages of other layers lie beside a page, so an unannounced page is read alone.
-  madvise(memory, static_cast<size_t>(room_.bytes), MADV_RANDOM);
+  madvise(memory, static_cast<size_t>(extent_.bytes), MADV_RANDOM);
   data_ = static_cast<std::byte*>(memory);
   for (int64_t i = 0; i < pages; ++i) {
     pages_.push_back({.data = data_ + i * page_bytes,
-                      .offset = room_.offset + i * page_bytes,
+                      .offset = extent_.offset + i * page_bytes,
                       .bytes = page_bytes,
                       .place = {}});
   }
@@ -234,8 +234,8 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
 
 FilePages::~FilePages() {
   file_->Forget(pages_);
-  munmap(data_, static_cast<size_t>(room_.bytes));
-  file_->GiveBack(room_);
+  munmap(data_, static_cast<size_t>(extent_.bytes));
+  file_->Release(extent_);
 }
 
 }  // namespace godwit

@@ -54,7 +54,7 @@ class KvFile {
   const std::shared_ptr<KvBudget>& memory() const { return memory_; }
 
   // Throws Error(kMemory) if the disk does not have so many bytes left now.
-  void RequireRoom(int64_t bytes) const;
+  void RequireSpace(int64_t bytes) const;
 
   // Begins a turn. Pages used from now on may take the memory of pages used before. Pages used in
   // one turn stay until the next, even beyond the budget.
@@ -68,14 +68,14 @@ class KvFile {
 
  private:
   friend class FilePages;
-  struct Room {
+  struct Extent {
     int64_t offset;
     int64_t bytes;
   };
 
   // Throws Error(kMemory).
-  Room TakeRoom(int64_t bytes);
-  void GiveBack(Room room) noexcept;
+  Extent TakeExtent(int64_t bytes);
+  void Release(Extent extent) noexcept;
   void Forget(std::span<Page> pages) noexcept;
 
   // Marks blocks as used, under the mutex. Returns those that were not in memory.
@@ -87,10 +87,10 @@ class KvFile {
   FileDescriptor file_;
   std::shared_ptr<KvBudget> budget_;
   std::shared_ptr<KvBudget> memory_;
-  mutable std::mutex mutex_;  // guards the members below
-  int64_t end_ = 0;           // end of all space ever taken
-  std::vector<Room> holes_;   // space given back, with a capacity for all
-  size_t rooms_ = 0;
+  mutable std::mutex mutex_;   // guards the members below
+  int64_t end_ = 0;            // end of all space ever taken
+  std::vector<Extent> holes_;  // space given back, with a capacity for all
+  size_t extents_ = 0;
   std::list<Page*> in_memory_;  // the page used last comes last
   int64_t in_memory_bytes_ = 0;
   int64_t turn_ = 1;
@@ -110,7 +110,7 @@ class FilePages {
 
  private:
   std::shared_ptr<KvFile> file_;
-  KvFile::Room room_;
+  KvFile::Extent extent_;
   std::byte* data_ = nullptr;
   std::vector<KvFile::Page> pages_;
 };

@@ -84,7 +84,7 @@ TEST(KvFileTest, PagesHoldWhatWasWrittenThoughMemoryIsShort) {
   EXPECT_EQ(all[3]->data[kBlock], std::byte{3});
 }
 
-TEST(KvFileTest, WhatIsPushedOutLeavesMemory) {
+TEST(KvFileTest, EvictedPagesLeaveMemory) {
   constexpr int64_t kTmpfs = 0x01021994;
   const Tier tier(2);
   struct statfs status;
@@ -102,7 +102,7 @@ TEST(KvFileTest, WhatIsPushedOutLeavesMemory) {
   EXPECT_TRUE(LiesInMemory(*all[2]));
 }
 
-TEST(KvFileTest, WhatWasUsedLongestAgoGoesFirst) {
+TEST(KvFileTest, LeastRecentlyUsedPageGoesFirst) {
   const Tier tier(3);
   FilePages pages(tier.file, 4, kPageBytes);
   const auto all = All(pages, 4);
@@ -114,7 +114,7 @@ TEST(KvFileTest, WhatWasUsedLongestAgoGoesFirst) {
   EXPECT_EQ(tier.file->WillRead({&all[1], 1}, 0, kPageBytes), kPageBytes);
 }
 
-TEST(KvFileTest, WhatOneTurnUsesStaysUntilTheNext) {
+TEST(KvFileTest, PagesOfATurnStayUntilTheNext) {
   const Tier tier(2);
   FilePages pages(tier.file, 6, kPageBytes);
   const auto all = All(pages, 6);
@@ -125,7 +125,7 @@ TEST(KvFileTest, WhatOneTurnUsesStaysUntilTheNext) {
 }
 
 // An index, for example, takes memory from the same budget.
-TEST(KvFileTest, OthersTakeOfTheMemory) {
+TEST(KvFileTest, OtherUsersOfTheBudgetShrinkItsMemory) {
   const Tier tier(4);
   FilePages pages(tier.file, 5, kPageBytes);
   const auto all = All(pages, 5);
@@ -139,7 +139,7 @@ TEST(KvFileTest, OthersTakeOfTheMemory) {
 }
 
 // Reads a head's part of a page, and pages so large that a bit stands for two pages of the system.
-TEST(KvFileTest, OfAPageWhatIsReadComes) {
+TEST(KvFileTest, OnlyTheReadPartOfAPageIsLoaded) {
   for (const int64_t blocks : {int64_t{1}, int64_t{4}, int64_t{63}, int64_t{64}, int64_t{67}}) {
     const int64_t bytes = blocks * kBlock, step = blocks > 64 ? 2 * kBlock : kBlock;
     const Tier tier(10, bytes);
@@ -179,7 +179,7 @@ TEST(KvFileTest, TouchesNoFileThatIsThere) {
   EXPECT_THAT(message(folder.path() / "no" / "folder"), HasSubstr("No such file"));
 }
 
-TEST(KvFileTest, RoomIsTakenBeforeItIsUsedAndGivenBack) {
+TEST(KvFileTest, SpaceIsReservedBeforeUseAndReleased) {
   const Tier tier(2);
   int64_t size = 0;
   for (int round = 0; round < 3; ++round) {
@@ -199,7 +199,7 @@ TEST(KvFileTest, AFullDiskIsAnError) {
     EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { FilePages(tier.file, 2, kPageBytes); }),
                 HasSubstr("the KV cache needs another 32.0 KiB in "));
   }
-  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { tier.file->RequireRoom(int64_t{1} << 60); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { tier.file->RequireSpace(int64_t{1} << 60); }),
               HasSubstr("are free on its disk"));
   std::memset(before.data(), 1, 2 * kPageBytes);
   FilePages after(tier.file, 2, kPageBytes);

@@ -83,7 +83,7 @@ struct KvLayout {
   constexpr bool hadamard() const { return HasIntegers(dtype) && !values_in_keys; }
 
   // Whether values, and with them the sums of attention, are multiplied by a Hadamard matrix.
-  constexpr bool turned_values() const { return kernels::HasNarrowValues(dtype); }
+  constexpr bool rotated_values() const { return kernels::HasNarrowValues(dtype); }
 
   // The bytes of a tile of all KV heads, and of a page with its alignment.
   constexpr int64_t tile_bytes() const { return kv_heads * head_bytes(); }

@@ -56,7 +56,7 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
     if (file_) file_->WillWrite(FilePagesOf(ids));
   } catch (...) {
     for (const PageId id : ids.first(taken)) FreeSlot(id);
-    budget_->GiveBack(bytes);
+    budget_->Release(bytes);
     throw;
   }
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -113,7 +113,7 @@ void KvPool::RequireSlabs(int64_t pages) const {
   if (more <= 0) return;
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
   const int64_t bytes = CheckedMul(slabs, slab_bytes()).value_or(INT64_MAX);
-  if (file_) return file_->RequireRoom(bytes);
+  if (file_) return file_->RequireSpace(bytes);
   RequireMemory(ReadMachineMemoryBeside(budget_->mapped_bytes()), bytes,
                 "a KV cache of {} that grows takes another",
                 FormatBytes(in_use_ * layout_.page_bytes()));
@@ -129,11 +129,11 @@ size_t KvPool::AddSlab() {
 }
 
 KvPool::PageId KvPool::TakeOne() {
-  while (first_with_room_ < slabs_.size() && slabs_[first_with_room_].free.empty()) {
-    ++first_with_room_;
+  while (first_with_free_page_ < slabs_.size() && slabs_[first_with_free_page_].free.empty()) {
+    ++first_with_free_page_;
   }
-  if (first_with_room_ == slabs_.size()) AddSlab();
-  Slab& slab = slabs_[first_with_room_];
+  if (first_with_free_page_ == slabs_.size()) AddSlab();
+  Slab& slab = slabs_[first_with_free_page_];
   if (slab.data() == nullptr) {
     if (file_) {
       slab.file = std::make_unique<FilePages>(file_, pages_per_slab_, layout_.page_bytes());
@@ -146,7 +146,7 @@ KvPool::PageId KvPool::TakeOne() {
   const uint32_t slot = slab.free.back();
   slab.free.pop_back();
   slab.references[slot] = 1;
-  return static_cast<PageId>(first_with_room_) * pages_per_slab_ + slot;
+  return static_cast<PageId>(first_with_free_page_) * pages_per_slab_ + slot;
 }
 
 void KvPool::Share(std::span<const PageId> ids) {
@@ -163,12 +163,12 @@ void KvPool::Release(std::span<const PageId> ids) noexcept {
     assert(References(id) > 0);
     if (--References(id) > 0) continue;
     if (SlabOf(id).snapshot != nullptr) {
-      GiveUp(id / pages_per_slab_);
+      FreeSlab(id / pages_per_slab_);
     } else {
       FreeSlot(id);
       --in_use_;
     }
-    budget_->GiveBack(layout_.page_bytes());
+    budget_->Release(layout_.page_bytes());
   }
 }
 
@@ -177,7 +177,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
   Slab& slab = slabs_[index];
   slab.references[id % pages_per_slab_] = 0;
   slab.free.push_back(id % pages_per_slab_);  // has capacity for all
-  first_with_room_ = std::min(first_with_room_, index);
+  first_with_free_page_ = std::min(first_with_free_page_, index);
   if (slab.free.size() < pages_per_slab_) return;
   if (empty_slabs_ > 0) {
     slab.memory = Buffer();
@@ -188,14 +188,14 @@ void KvPool::FreeSlot(PageId id) noexcept {
 }
 
 // Gives up a page of a snapshot's slab. The slab goes with its last page.
-void KvPool::GiveUp(size_t index) noexcept {
+void KvPool::FreeSlab(size_t index) noexcept {
   Slab& slab = slabs_[index];
   --restored_;
   if (std::ranges::any_of(slab.references, [](uint32_t count) { return count > 0; })) return;
   slab.snapshot = nullptr;
   slab.free.resize(pages_per_slab_);  // has capacity for all
   std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
-  first_with_room_ = std::min(first_with_room_, index);
+  first_with_free_page_ = std::min(first_with_free_page_, index);
 }
 
 bool KvPool::IsShared(PageId id) const {

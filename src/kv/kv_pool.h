@@ -99,7 +99,7 @@ class KvPool {
   void FreeSlot(PageId id) noexcept;
   size_t AddSlab();
   size_t SlabWithout();
-  void GiveUp(size_t index) noexcept;
+  void FreeSlab(size_t index) noexcept;
   Slab& SlabOf(PageId id) { return slabs_[id / pages_per_slab_]; }
   int64_t slab_bytes() const { return int64_t{pages_per_slab_} * layout_.page_bytes(); }
   std::vector<KvFile::Page*> FilePagesOf(std::span<const PageId> ids) const;
@@ -113,10 +113,10 @@ class KvPool {
   uint32_t pages_per_slab_;
   mutable std::mutex mutex_;
   std::vector<Slab> slabs_;
-  size_t first_with_room_ = 0;  // no slab before it has a free page
-  size_t empty_slabs_ = 0;      // slabs that hold memory and no page in use
-  int64_t in_use_ = 0;          // pages in use, except those in snapshots
-  int64_t restored_ = 0;        // pages in use in snapshots
+  size_t first_with_free_page_ = 0;  // no slab before it has a free page
+  size_t empty_slabs_ = 0;           // slabs that hold memory and no page in use
+  int64_t in_use_ = 0;               // pages in use, except those in snapshots
+  int64_t restored_ = 0;             // pages in use in snapshots
 };
 
 }  // namespace godwit

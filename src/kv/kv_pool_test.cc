@@ -69,7 +69,7 @@ TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
   EXPECT_EQ(budget.used(), 60);
   EXPECT_TRUE(budget.Take(40));
   EXPECT_FALSE(budget.Take(1));
-  budget.GiveBack(60);
+  budget.Release(60);
   EXPECT_TRUE(budget.Take(60));
   EXPECT_EQ(budget.used(), 100);
 }
@@ -156,7 +156,7 @@ TEST(KvPoolTest, PoolsOfOneEngineShareABudget) {
 }
 
 // More than any machine has, and more than a number holds.
-TEST(KvPoolTest, WhatNoMachineHoldsIsRefusedAtOnce) {
+TEST(KvPoolTest, ImpossibleSizeIsRefusedAtOnce) {
   KvPool pool(kLayout);
   for (const int64_t pages : {int64_t{1} << 40, INT64_MAX}) {
     EXPECT_EQ(ErrorOf([&] { pool.Require(pages); }).kind(), ErrorKind::kMemory);
@@ -208,7 +208,7 @@ TEST(KvPoolTest, LimitsTheHeadDimension) {
               HasSubstr("1025"));
 }
 
-TEST(KvPoolTest, InAFileThereIsAsMuchAsTheFileMayTake) {
+TEST(KvPoolTest, FileSizeLimitsThePages) {
   const TempFolder folder;
   const auto memory = std::make_shared<KvBudget>(3 * kPageBytes);
   const auto file = std::make_shared<KvFile>(folder.path(), 20 * kPageBytes, memory);

@@ -49,7 +49,7 @@ void ReadIntegers(const auto& integer_at, const float* scales, int64_t head_dim,
 }
 
 // Turns H (k - centre) of kTileTokens keys, or H v, back into keys or values [head_dim, stride].
-void TurnBack(const BF16* centre, int64_t head_dim, float* keys, int64_t stride) {
+void RotateBack(const BF16* centre, int64_t head_dim, float* keys, int64_t stride) {
   const int64_t block = kernels::HadamardBlock(head_dim);
   for (int64_t step = 1; step < block; step *= 2) {
     for (int64_t d = 0; d < head_dim; ++d) {
@@ -89,7 +89,7 @@ void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t til
                                   : std::to_integer<int>(stored[at]) - 128;
           },
           kv.Scales(head, tile), head_dim, keys, stride);
-      if (kv.hadamard) TurnBack(kv.Centre(head, tile), head_dim, keys, stride);
+      if (kv.hadamard) RotateBack(kv.Centre(head, tile), head_dim, keys, stride);
       return;
     default:
       return Read<kernels::KvDepth(DType::kF32), float>(stored, head_dim, keys, stride);
@@ -113,7 +113,7 @@ void ReadValues(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t t
                                     : static_cast<int8_t>(stored[at]);
           },
           scales, head_dim, values, stride);
-      if (kv.narrow_values) TurnBack(nullptr, head_dim, values, stride);
+      if (kv.narrow_values) RotateBack(nullptr, head_dim, values, stride);
       return;
     }
     default:

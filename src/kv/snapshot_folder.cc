@@ -137,10 +137,10 @@ std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& 
   return tree_.Find(facts, tokens);
 }
 
-SnapshotFolder::Otherwise SnapshotFolder::LongestOtherwise(const SnapshotFacts& facts,
-                                                           std::span<const int32_t> tokens) {
+SnapshotFolder::OtherFactsMatch SnapshotFolder::LongestByOtherFacts(
+    const SnapshotFacts& facts, std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
-  return tree_.FindOtherwise(facts, tokens);
+  return tree_.FindByOtherFacts(facts, tokens);
 }
 
 // Uses are ordered by the file system's clock, not by the process's clock.
@@ -224,7 +224,7 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
 
 void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32_t> tokens,
                                const TextIndex& index) {
-  constexpr int64_t kLeastMore = 4096, kLeastShare = 8;
+  constexpr int64_t kMinMore = 4096, kMinShare = 8;
   if (index.tokens == 0) return;
   const std::string tag = TagOf(index.kind);
   std::string name;
@@ -235,7 +235,7 @@ void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32
     name = pieces.back().name;
     const int64_t more =
         std::min(index.tokens, pieces.back().end) - tree_.FindIndex(pieces, tag).tokens;
-    if (more < std::min(index.tokens, std::max(kLeastMore, index.tokens / kLeastShare))) return;
+    if (more < std::min(index.tokens, std::max(kMinMore, index.tokens / kMinShare))) return;
   }
   NewFile file(IndexOf(name, tag));
   WriteIndex(file, index);

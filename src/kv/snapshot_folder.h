@@ -44,9 +44,9 @@ class SnapshotFolder {
 
   // The chain with the most of the first tokens of a text, all made by these facts.
   std::vector<Piece> Longest(const SnapshotFacts& facts, std::span<const int32_t> tokens);
-  // The result of SnapshotTree::FindOtherwise, at the last look into the folder.
-  using Otherwise = SnapshotTree::Otherwise;
-  Otherwise LongestOtherwise(const SnapshotFacts& facts, std::span<const int32_t> tokens);
+  // The result of SnapshotTree::FindByOtherFacts, at the last look into the folder.
+  using OtherFactsMatch = SnapshotTree::OtherFactsMatch;
+  OtherFactsMatch LongestByOtherFacts(const SnapshotFacts& facts, std::span<const int32_t> tokens);
   // Maps a snapshot, which counts as used now. Null: it is gone, or damaged (TakeProblems).
   std::shared_ptr<const Snapshot> Open(const std::string& name);
 

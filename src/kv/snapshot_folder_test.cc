@@ -182,7 +182,7 @@ TEST_F(SavedIndexesTest, TextsThatShareKeysShareThem) {
 }
 
 // An index of many more tokens replaces those of shorter beginnings. Indexes go with their texts.
-TEST_F(SavedIndexesTest, GoWhenTheyAreOfNoMoreUse) {
+TEST_F(SavedIndexesTest, UselessOnesAreRemoved) {
   const Tokens text = Text(0, 64 * 200);
   const KvCache cache = CacheOf(0, std::ssize(text));
   for (const int64_t length : {64, 64 * 65, 64 * 66, 64 * 200}) {
@@ -198,7 +198,7 @@ TEST_F(SavedIndexesTest, GoWhenTheyAreOfNoMoreUse) {
   EXPECT_THAT(Indexes(), IsEmpty());
 }
 
-TEST_F(SavedIndexesTest, TakeRoomThatNobodyNeeds) {
+TEST_F(SavedIndexesTest, UseOnlySpareSpace) {
   Save(folder_, Text(0, 128), CacheOf(0, 128));
   const int64_t bytes = folder_.Entries().front().bytes;
   SnapshotFolder small(temp_.path(), bytes + 1000);
@@ -209,7 +209,7 @@ TEST_F(SavedIndexesTest, TakeRoomThatNobodyNeeds) {
   EXPECT_EQ(Found(small, Text(0, 128)), 128);
 }
 
-TEST_F(SavedIndexesTest, DamageIsToldAndRemoved) {
+TEST_F(SavedIndexesTest, DamageIsReportedAndRemoved) {
   const Tokens text = Text(0, 128);
   Save(folder_, text, CacheOf(0, 128));
   SaveIndex(text, 128, "content");
@@ -231,7 +231,7 @@ TEST_F(SavedIndexesTest, DamageIsToldAndRemoved) {
   EXPECT_EQ(Found(folder_, text), 128) << "the text itself is as good as ever";
 }
 
-TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
+TEST(SnapshotFolderTest, LeastValuableSnapshotGoesFirst) {
   const TempFolder temp;
   const auto bytes_of = [&](int64_t tokens) {
     const TempFolder other;
@@ -284,7 +284,7 @@ TEST(SnapshotFolderTest, AClockThatJumpsLosesNothing) {
   EXPECT_THAT(small.Verify(), IsEmpty());
 }
 
-TEST(SnapshotFolderTest, WhatIsPinnedStays) {
+TEST(SnapshotFolderTest, PinnedSnapshotStays) {
   const TempFolder temp;
   int64_t bytes = 0;
   {
@@ -329,7 +329,7 @@ TEST(SnapshotFolderTest, RemovesATextAndWhatGoesOnFromIt) {
 }
 
 // Each step of an endless text holds all that can be known of it.
-TEST(SnapshotFolderTest, OfATextThatForgetsTheLastStepIsKept) {
+TEST(SnapshotFolderTest, LastStepOfAForgettingTextIsKept) {
   const TempFolder temp;
   SnapshotFolder folder(temp.path(), kRoom);
   KvCache cache = CacheOf(0, 256);
@@ -343,7 +343,7 @@ TEST(SnapshotFolderTest, OfATextThatForgetsTheLastStepIsKept) {
   EXPECT_EQ(Found(folder, Text(0, 383)), 0) << "it cannot go back";
 }
 
-TEST(SnapshotFolderTest, DamageIsToldOnceAndReadAgain) {
+TEST(SnapshotFolderTest, DamageIsReportedOnceAndReadAgain) {
   const TempFolder temp;
   SnapshotFolder folder(temp.path(), kRoom);
   Save(folder, Text(0, 128), CacheOf(0, 128));
@@ -387,7 +387,7 @@ TEST(SnapshotFolderTest, VerifyNamesEveryFileThatIsWrong) {
   EXPECT_THAT(all, HasSubstr("another.kv: holds something else than its name says"));
 }
 
-TEST(SnapshotFolderTest, OthersFilesAreNotBelieved) {
+TEST(SnapshotFolderTest, ForeignFilesAreNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "notice: only root can give files away";
   const TempFolder temp;
   SnapshotFolder folder(temp.path() / "cache", kRoom);

@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 
 constexpr char kSnapshotMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
 constexpr uint32_t kSnapshotVersion = 1;
-constexpr int64_t kMostJsonBytes = 1 << 20, kMostLayers = 1 << 16;
+constexpr int64_t kMaxJsonBytes = 1 << 20, kMaxLayers = 1 << 16;
 
 struct SnapshotStart {
   char magic[8];
@@ -134,8 +134,8 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
                     .parent = reader.Text("parent"),
                     .begin = reader.Int("begin", int64_t{1} << 50),
                     .dropped = reader.Dropped()};
-  info.layout = {.layers = reader.Int("layers", kMostLayers),
-                 .kv_heads = reader.Int("kv_heads", kMostLayers),
+  info.layout = {.layers = reader.Int("layers", kMaxLayers),
+                 .kv_heads = reader.Int("kv_heads", kMaxLayers),
                  .head_dim = reader.Int("head_dim", kernels::kMaxHeadDim)};
   info.layout.values_in_keys = reader.Flag("values_in_keys");
   info.layout.centred = reader.Flag("centred");
@@ -222,7 +222,7 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
           file_name, start.version, kSnapshotVersion);
   }
   const auto most = static_cast<uint64_t>(size);
-  if (start.json_bytes > kMostJsonBytes || start.tokens > most / 4 || start.pages > most / 8) {
+  if (start.json_bytes > kMaxJsonBytes || start.tokens > most / 4 || start.pages > most / 8) {
     Throw(ErrorKind::kFormat, "{}: cut short, or its header is damaged", file_name);
   }
   const auto tokens = static_cast<int64_t>(start.tokens);

@@ -126,7 +126,7 @@ TEST(SnapshotTest, StaysAsItIs) {
   ExpectHeld(third, 0, 0, 192);
 }
 
-TEST(SnapshotTest, ATextThatForgotGoesOnWithoutWhatItForgot) {
+TEST(SnapshotTest, DroppedTilesStayDroppedAfterRestore) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(2, 3, 16, DType::kF32));
   Read(cache, 0, 400);
@@ -216,7 +216,7 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
 }
 
 // Another process shortens the file while it is mapped. The result is an error, not a signal.
-TEST(SnapshotTest, WhatCannotBeReadIsDamage) {
+TEST(SnapshotTest, UnreadablePageIsDamage) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(2, 2, 64, DType::kF32));
   Read(cache, 0, 640);
@@ -233,7 +233,7 @@ TEST(SnapshotTest, WhatCannotBeReadIsDamage) {
   }
 }
 
-TEST(SnapshotTest, WhatIsCopiedIsProvedBefore) {
+TEST(SnapshotTest, CopiedPageIsVerifiedFirst) {
   const TempFolder folder;
   KvCache cache = NewCache(Layout(1, 2, 16, DType::kBF16));
   Read(cache, 0, 128);

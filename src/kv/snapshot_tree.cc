@@ -124,8 +124,8 @@ SnapshotTree::FoundIndex SnapshotTree::FindIndex(std::span<const SnapshotPiece> 
   return best;
 }
 
-SnapshotTree::Otherwise SnapshotTree::FindOtherwise(const SnapshotFacts& facts,
-                                                    std::span<const int32_t> tokens) const {
+SnapshotTree::OtherFactsMatch SnapshotTree::FindByOtherFacts(
+    const SnapshotFacts& facts, std::span<const int32_t> tokens) const {
   std::set<SnapshotFacts> others;
   for (const auto& [name, entry] : entries) {
     const SnapshotFacts& its = entry.info->facts;
@@ -134,7 +134,7 @@ SnapshotTree::Otherwise SnapshotTree::FindOtherwise(const SnapshotFacts& facts,
     });
     if (same && its != facts) others.insert(its);
   }
-  Otherwise best;
+  OtherFactsMatch best;
   for (const SnapshotFacts& its : others) {
     const auto pieces = Find(its, tokens);
     if (pieces.empty() || pieces.back().end <= best.tokens) continue;

@@ -58,11 +58,12 @@ class SnapshotTree {
                                   std::span<const int32_t> tokens) const;
   // The part of a text that snapshots of the same model and owner have, made by other facts: the
   // number of tokens, and these facts.
-  struct Otherwise {
+  struct OtherFactsMatch {
     int64_t tokens = 0;
     SnapshotFacts facts;
   };
-  Otherwise FindOtherwise(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
+  OtherFactsMatch FindByOtherFacts(const SnapshotFacts& facts,
+                                   std::span<const int32_t> tokens) const;
   // An index with that tag, from the most of a chain's first tokens.
   struct FoundIndex {
     std::string name;  // of the snapshot beside which it lies; empty: no index

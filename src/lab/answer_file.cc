@@ -15,7 +15,7 @@
 namespace godwit::lab {
 namespace {
 
-constexpr size_t kMostLineBytes = size_t{1} << 24;
+constexpr size_t kMaxLineBytes = size_t{1} << 24;
 
 bool AreIntegers(const nlohmann::json& list) {
   return std::ranges::all_of(list, [](const auto& one) { return one.is_number_integer(); });
@@ -38,7 +38,7 @@ AnswerFile::AnswerFile(const std::optional<std::string>& path, std::string how,
 // Reads the answers of an earlier run. Only the last line can be unfinished, because each line is
 // written in one piece with its newline.
 void AnswerFile::Read() {
-  LineReader reader(file_->path(), kMostLineBytes);
+  LineReader reader(file_->path(), kMaxLineBytes);
   while (const auto line = reader.Next()) {
     if (!reader.has_newline()) {
       file_->Truncate(reader.offset_bytes());

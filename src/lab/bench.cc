@@ -41,8 +41,8 @@
 namespace godwit::lab {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 22;
-constexpr int64_t kMostTexts = 1024;
+constexpr int64_t kMaxTokens = int64_t{1} << 22;
+constexpr int64_t kMaxTexts = 1024;
 // Defaults of the tests.
 constexpr int64_t kPrompt = 512, kPredict = 128;
 
@@ -83,13 +83,13 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
            .help = "test prompt processing with prompts of N tokens (0: no such test); a list, or "
                    "a range such as 128-1024*2",
            .fallback = fmt::format("{}", kPrompt)},
-          options.prompt, 0, kMostTokens);
+          options.prompt, 0, kMaxTokens);
   AddList(line,
           {.names = "-n,--n-gen",
            .value = "N,...",
            .help = "test decoding of N tokens, one by one (0: no such test)",
            .fallback = fmt::format("{}", kPredict)},
-          options.predict, 0, kMostTokens);
+          options.predict, 0, kMaxTokens);
   AddList(line,
           {.names = "-np,--parallel",
            .value = "N,...",
@@ -97,13 +97,13 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
                    "weights once for all",
            .fallback = "1",
            .is_verbs_own = true},
-          options.texts, 1, kMostTexts);
+          options.texts, 1, kMaxTexts);
   AddList(line,
           {.names = "-d,--n-depth",
            .value = "N,...",
            .help = "the tokens in the KV cache before a test begins",
            .fallback = "0"},
-          options.depth, 0, kMostTokens);
+          options.depth, 0, kMaxTokens);
   line.AddInt({.names = "-r,--repetitions",
                .value = "N",
                .help = "run N rounds of all tests and report medians"},
@@ -138,13 +138,13 @@ void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
            .help = "estimate the time of N hosts like this one for a long context, by a model "
                    "fitted to the tests, which need prompts at two depths",
            .fallback = "none"},
-          options.ranks, 1, bench::kMostHosts);
+          options.ranks, 1, bench::kMaxHosts);
   AddList(line,
           {.names = "--contexts",
            .value = "N,...",
            .help = "with --ranks: the tokens of the contexts",
            .fallback = "131072,1048576"},
-          options.contexts, 2, kMostTokens);
+          options.contexts, 2, kMaxTokens);
   line.Add({.names = "--network-gbit",
             .value = "X",
             .help = "with --ranks: the bandwidth of a link between hosts in Gbit/s"},

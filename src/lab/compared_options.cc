@@ -81,7 +81,7 @@ Session NewSession(const Engine& engine, const ComparedOptions& options, const s
   return engine.NewSession(session);
 }
 
-std::string HowAsked(const ComparedOptions& options) {
+std::string SettingsText(const ComparedOptions& options) {
   const SessionOptions& session = options.session;
   std::string how = fmt::format("{}, weights {}, kv {}", cli::ModelName(options.model.folder),
                                 options.model.weights, session.kv_type);

@@ -63,7 +63,7 @@ int ShowOrAsk(Run& run, const ComparedOptions& options) {
 }
 
 // The settings, in words, that answers depend on besides the prompt and --kv.
-std::string HowAsked(const ComparedOptions& options);
+std::string SettingsText(const ComparedOptions& options);
 
 // The fingerprint of a prompt, for an AnswerFile.
 std::string Fingerprint(std::span<const int32_t> tokens, int64_t max_new_tokens = 0);

@@ -233,7 +233,7 @@ class Quant {
     for (const Model& model : std::span(models_).subspan(1)) {
       const Engine other = cli::LoadEngine(model.options, options_.session);
       Session other_session = other.NewSession(options_.session);
-      std::optional<eval::Comparison> comparison;
+      std::optional<eval::ModelComparison> comparison;
       if (plan) {
         CheckSameTokens(*text, model, other, models_.front());
         comparison = Compare(model, session, other_session, *plan);
@@ -246,7 +246,7 @@ class Quant {
 
  private:
   void AddRow(const Model& model, const Engine& engine, Session& session,
-              const std::optional<eval::Comparison>& comparison) {
+              const std::optional<eval::ModelComparison>& comparison) {
     rows_.push_back(
         {.model = model.name,
          .text = comparison,
@@ -254,8 +254,8 @@ class Quant {
          .limit_tokens = session.limit_tokens()});
   }
 
-  eval::Comparison Compare(const Model& model, Session& reference, Session& other,
-                           const eval::ScoringPlan& plan) {
+  eval::ModelComparison Compare(const Model& model, Session& reference, Session& other,
+                                const eval::ScoringPlan& plan) {
     const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
     console::ProgressLine progress("comparing " + label, console::ProgressUnit::kTokens);
     return eval::Compare(

@@ -117,10 +117,10 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
       .context = std::ssize(tokens)};
   auto dense = MakePolicy(geometry, policy);
   std::vector<Recall> recalls(options.kvs.size());
-  std::vector<Watched> watched;
+  std::vector<MeasuredPolicy> measured;
   for (size_t i = 0; i < recalls.size(); ++i) {
     policy.spec = options.kvs[i];
-    watched.push_back({MakePolicy(geometry, policy), &recalls[i]});
+    measured.push_back({MakePolicy(geometry, policy), &recalls[i]});
   }
   const auto decoder =
       LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
@@ -130,7 +130,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
   // A lack of memory is reported before hours of reading, not after them.
   pool->Require(PagesFor(policy.context) * layout.layers);
-  TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
+  TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(measured)),
                   std::move(pool), policy.context, policy.int8_products);
   const int64_t asked = policy.context - options.query_tokens;
   cache.SetQuestion(asked);

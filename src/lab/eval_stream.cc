@@ -177,10 +177,10 @@ void CheckStreamEval(StreamEvalOptions& options) {
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 
-std::string HowAsked(const StreamEvalOptions& options) {
+std::string SettingsText(const StreamEvalOptions& options) {
   return fmt::format("{}, fed {}, answers of {}",
-                     HowAsked(static_cast<const ComparedOptions&>(options)), FeedName(options.feed),
-                     console::Plural(options.max_new_tokens, "token"));
+                     SettingsText(static_cast<const ComparedOptions&>(options)),
+                     FeedName(options.feed), console::Plural(options.max_new_tokens, "token"));
 }
 
 struct ArcFile {
@@ -255,7 +255,7 @@ class StreamRun {
   }
 
   void Ask() {
-    AnswerFile answers(options_.output, HowAsked(options_),
+    AnswerFile answers(options_.output, SettingsText(options_),
                        options_.arc ? std::vector<std::string>{"task", "row"}
                                     : std::vector<std::string>{"sample", "distance", "line"},
                        {{"fed", nlohmann::json::array()}, {"score", 0}});
@@ -281,7 +281,7 @@ class StreamRun {
   nlohmann::ordered_json Report() const {
     nlohmann::ordered_json json{{"model", options_.model.folder},
                                 {"suite", "stream"},
-                                {"how", HowAsked(options_)},
+                                {"how", SettingsText(options_)},
                                 {"seed", options_.seed},
                                 {"feed", FeedName(options_.feed)}};
     if (options_.arc) {
@@ -387,7 +387,7 @@ class StreamRun {
   const std::span<const ArcFile> files_;
   eval::StreamEvalOptions lines_;
   eval::Stream::Options stream_;
-  Comparison comparison_;
+  PolicyComparison comparison_;
   std::map<int64_t, ComparedRow*> rows_;  // by distance
   AnswerFile* answers_ = nullptr;         // while the session asks
   size_t kv_ = 0;                         // the policy that is measured now

@@ -128,14 +128,14 @@ class SuiteRun {
     }
   }
 
-  Comparison Ask() {
-    AnswerFile answers(options_.output, HowAsked(options_), {"task", "length", "depth", "index"},
-                       {{"score", 0}});
+  PolicyComparison Ask() {
+    AnswerFile answers(options_.output, SettingsText(options_),
+                       {"task", "length", "depth", "index"}, {{"score", 0}});
     for (const std::string& kv : options_.kvs) CheckFits(kv);
     for (const eval::SamplePlace& place : places_) total_tokens_ += place.length_tokens;
     total_tokens_ *= std::ssize(options_.kvs) * std::ssize(makers_);
 
-    Comparison comparison(options_.kvs, options_.seed);
+    PolicyComparison comparison(options_.kvs, options_.seed);
     for (size_t i = 0; i < makers_.size(); ++i) AskSuite(i, answers, comparison);
     return comparison;
   }
@@ -161,7 +161,7 @@ class SuiteRun {
               ErrorKind::kInput, "a sample has {} tokens and the context holds {}", longest, limit);
   }
 
-  void AskSuite(size_t which, AnswerFile& answers, Comparison& comparison) {
+  void AskSuite(size_t which, AnswerFile& answers, PolicyComparison& comparison) {
     const Suite& suite = *options_.suites[which];
     console::ProgressLine progress(fmt::format("asking {}", suite.name),
                                    console::ProgressUnit::kTokens);
@@ -209,7 +209,7 @@ class SuiteRun {
   }
 
   // Adds the rows in the order of the report, because samples come in another.
-  void AddRows(std::string_view task, Comparison& comparison) const {
+  void AddRows(std::string_view task, PolicyComparison& comparison) const {
     for (const int64_t length : options_.lengths) {
       for (const int64_t depth : options_.depths) {
         comparison.Row({.about = About(task, length, static_cast<double>(depth))});
@@ -238,14 +238,14 @@ int EvalSuite(std::string_view verb, const std::string& summary,
     run.Show();
     return console::kExitOk;
   }
-  const Comparison comparison = run.Ask();
+  const PolicyComparison comparison = run.Ask();
   if (!options.json) {
     console::WriteOutput(comparison.Text(console::TableColumns()));
     return console::kExitOk;
   }
   console::WriteJson({{"model", options.model.folder},
                       {"suite", verb},
-                      {"how", HowAsked(options)},
+                      {"how", SettingsText(options)},
                       {"seed", options.seed},
                       {"samples", options.samples},
                       {"cells", comparison.Json()}});

@@ -62,7 +62,7 @@ class TaskRun {
   TaskRun(const TasksEvalOptions& options, const Engine& engine, std::span<const TaskRows> rows)
       : options_(options),
         engine_(engine),
-        answers_(options.show > 0 ? std::nullopt : options.output, HowAsked(options),
+        answers_(options.show > 0 ? std::nullopt : options.output, SettingsText(options),
                  {"task", "row"}, {{"acc", 0}, {"acc_norm", 0}, {"nll", 0}}),
         comparison_(options.kvs, options.seed) {
     for (const std::string& kv : options.kvs) {
@@ -107,7 +107,7 @@ class TaskRun {
     Json skipped = Json::object();
     for (const EncodedTask& task : tasks_) skipped[std::string(task.task->name)] = task.skipped;
     return {{"model", options_.model.folder}, {"suite", "tasks"},
-            {"how", HowAsked(options_)},      {"seed", options_.seed},
+            {"how", SettingsText(options_)},  {"seed", options_.seed},
             {"limit", options_.tasks.limit},  {"skipped", std::move(skipped)},
             {"cells", comparison_.Json()}};
   }
@@ -209,7 +209,7 @@ class TaskRun {
   const TasksEvalOptions& options_;
   const Engine& engine_;
   AnswerFile answers_;
-  Comparison comparison_;
+  PolicyComparison comparison_;
   std::vector<Asker> askers_;
   int64_t limit_tokens_ = INT64_MAX;  // a question that one policy cannot read is asked of none
   std::vector<EncodedTask> tasks_;

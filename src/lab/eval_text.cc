@@ -20,7 +20,7 @@
 namespace godwit::lab {
 namespace {
 
-constexpr int64_t kMostDistinct = 4;
+constexpr int64_t kMaxDistinct = 4;
 
 struct TextEvalOptions {
   cli::ModelOptions model;
@@ -109,9 +109,9 @@ int EvalText(std::span<const std::string> arguments) {
   const auto written = std::span<const int32_t>(tokens).subspan(options.prompt_tokens);
   std::vector<double> distinct;
   double average = 0;
-  for (int64_t n = 1; n <= kMostDistinct; ++n) {
+  for (int64_t n = 1; n <= kMaxDistinct; ++n) {
     distinct.push_back(eval::DistinctShare(written, n));
-    average += distinct.back() / kMostDistinct;
+    average += distinct.back() / kMaxDistinct;
   }
   std::vector<NamedReplay> replays;
   if (options.replay.times) {

@@ -39,7 +39,7 @@ constexpr Command kCommands[] = {
 int RunVerb(std::span<const std::string> arguments) {
   const std::string name = arguments.empty() ? "" : arguments.front();
   if (name == godwit::console::kPagesRequest) {
-    godwit::console::WriteOutput(godwit::console::OwnPagesJson());
+    godwit::console::WriteOutput(godwit::console::PagesOfThisProgramJson());
     return godwit::console::kExitOk;
   }
   const Command eval = {"eval", godwit::lab::Eval};

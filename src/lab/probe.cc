@@ -123,7 +123,7 @@ std::optional<int64_t> NumberIn(const probe::Json& json,
 }
 
 // Asks the server for facts that the checks need. Throws if the checks cannot use this server.
-void GetToKnow(probe::Target& target) {
+void QueryServer(probe::Target& target) {
   probe::Client client(target);
   const HttpResponse listed = client.Get("/v1/models");
   if (listed.status == 401 || listed.status == 403) {
@@ -188,7 +188,7 @@ int Probe(std::span<const std::string> arguments) {
                        .context_tokens = {},
                        .cancel = &cancel};
   try {
-    GetToKnow(target);
+    QueryServer(target);
   } catch (const probe::Fault& fault) {
     Throw(ErrorKind::kIo, "{}: {}", target.root, fault.what());
   }
@@ -197,8 +197,8 @@ int Probe(std::span<const std::string> arguments) {
                               {"asks", target.chat ? "chat" : "text"},
                               {"checks", nlohmann::ordered_json::array()}};
   console::Table table({{"<check"}, {"<result"}, {"<what was seen"}});
-  for (const probe::Check& check : probe::AllChecks()) table.MakeRoomFor({std::string(check.name)});
-  table.MakeRoomFor({"", "skipped"});
+  for (const probe::Check& check : probe::AllChecks()) table.WidenFor({std::string(check.name)});
+  table.WidenFor({"", "skipped"});
   int faults = 0;
   for (const probe::Check& check : probe::AllChecks()) {
     const auto& only = options.only;

@@ -44,7 +44,7 @@ std::vector<int64_t> ParseDifferent(const std::string& list, int64_t min, int64_
 }
 
 void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptions& options) {
-  constexpr int64_t kMostTokens = int64_t{1} << 32;
+  constexpr int64_t kMaxTokens = int64_t{1} << 32;
   line.Group("Samples");
   if (options.suites.size() > 1) {
     const auto name = [](const Suite* suite) { return suite->name; };
@@ -65,7 +65,7 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
                     "sample holds as much text as fits",
             .fallback = fmt::format("{}", fmt::join(options.lengths, ","))},
            [&options](const std::string& value) {
-             options.lengths = ParseDifferent(value, 1, kMostTokens);
+             options.lengths = ParseDifferent(value, 1, kMaxTokens);
            });
   if (options.suites.front()->has_depth) {
     line.Add(
@@ -219,8 +219,8 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
   return options;
 }
 
-std::string HowAsked(const SuiteOptions& options) {
-  return HowAsked(static_cast<const ComparedOptions&>(options)) +
+std::string SettingsText(const SuiteOptions& options) {
+  return SettingsText(static_cast<const ComparedOptions&>(options)) +
          (options.chat ? ", as a chat" : "");
 }
 

@@ -31,7 +31,7 @@ struct SuiteOptions : ComparedOptions {
 SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary,
                                std::span<const std::string> arguments);
 
-// The settings, in words, that Comparison and AnswerFile show.
-std::string HowAsked(const SuiteOptions& options);
+// The settings, in words, that PolicyComparison and AnswerFile show.
+std::string SettingsText(const SuiteOptions& options);
 
 }  // namespace godwit::lab

@@ -43,7 +43,7 @@ void ForEachPair(std::string_view list, char mark, std::string_view example, con
 StepCosts ParseStepMs(std::string_view list) {
   std::map<int64_t, double> ms_of_rows;
   ForEachPair(list, ':', "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
-    ms_of_rows[console::ParseInt(rows, 1, StepCosts::kMostRows)] = ParseMs(ms);
+    ms_of_rows[console::ParseInt(rows, 1, StepCosts::kMaxRows)] = ParseMs(ms);
   });
   if (!ms_of_rows.contains(1)) {
     Throw(ErrorKind::kInput, "{} has no time for a step of one row: add 1:MS", Quote(list));
@@ -68,9 +68,9 @@ void ParseDraftMs(std::string_view list, ReplayTimes& times) {
 DraftShape ParseShape(std::string_view text) {
   DraftShape shape;
   if (text.find('=') == std::string_view::npos) {
-    shape.rows = shape.depth = StepCosts::kMostRows;
+    shape.rows = shape.depth = StepCosts::kMaxRows;
     for (const std::string_view children : console::SplitAt('x', text)) {
-      shape.fixed.push_back(console::ParseInt(children, 1, StepCosts::kMostRows));
+      shape.fixed.push_back(console::ParseInt(children, 1, StepCosts::kMaxRows));
     }
     return shape;
   }
@@ -82,7 +82,7 @@ DraftShape ParseShape(std::string_view text) {
     if (limit == nullptr) {
       Throw(ErrorKind::kInput, "expected rows, depth or children, found {}", Quote(key));
     }
-    *limit = console::ParseInt(value, 1, StepCosts::kMostRows);
+    *limit = console::ParseInt(value, 1, StepCosts::kMaxRows);
   });
   return shape;
 }

@@ -95,7 +95,7 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
       {.names = "--heads",
        .value = "N",
        .help = "the number of heads; the first one proposes the second token after the text"},
-      options.heads, 1, HeadParameters::kMostHeads);
+      options.heads, 1, HeadParameters::kMaxHeads);
   line.Add(
       {.names = "--vocab",
        .value = "N",

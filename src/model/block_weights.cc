@@ -35,7 +35,7 @@ GroupFormat FormatOf(const BlockFormat& blocks) {
 GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
   const bool two_level = parts.front()->blocks->two_level;
   GroupFormat joint{.scaling = two_level ? Scaling::kNestedMins : Scaling::kCentred,
-                    .group = kMostGroup};
+                    .group = kMaxGroup};
   for (const TensorInfo* part : parts) {
     const BlockFormat& blocks = *part->blocks;
     joint.codes = std::max(joint.codes, CodesOf(blocks.levels != nullptr ? 8 : blocks.bits));

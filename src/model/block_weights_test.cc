@@ -133,7 +133,7 @@ TEST(BlockWeights, OthersHaveNone) {
   EXPECT_FALSE(FormatOfBlocks({}).has_value());
 }
 
-TEST(BlockWeights, AScaleThatIsNoNumberIsTold) {
+TEST(BlockWeights, NanScaleIsReported) {
   std::vector<std::byte> bytes(18);
   bytes[1] = std::byte{0x7e};  // NaN in F16
   const TensorInfo tensor{

@@ -75,19 +75,19 @@ TEST_F(DecoderTest, RefusesTokensOutsideTheVocabulary) {
 }
 
 TEST_F(DecoderTest, OneRefusedSegmentLetsNoneAdvance) {
-  const auto roomy = DenseText(spec_);
+  const auto unlimited = DenseText(spec_);
   const auto full = DenseText(spec_, /*context=*/6);
-  Step(*decoder_, {{kPrompt, roomy.get()}, {kPrompt, full.get()}});
+  Step(*decoder_, {{kPrompt, unlimited.get()}, {kPrompt, full.get()}});
   const Error error = ErrorOf([&] {
-    Step(*decoder_, {{kNext, roomy.get()}, {kNext, full.get()}});
+    Step(*decoder_, {{kNext, unlimited.get()}, {kNext, full.get()}});
   });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
-  EXPECT_EQ(roomy->length(), 4);
+  EXPECT_EQ(unlimited->length(), 4);
   EXPECT_EQ(full->length(), 4);
 
   const auto fresh = DenseText(spec_);
   Step(*decoder_, {{kPrompt, fresh.get()}});
-  EXPECT_EQ(Step(*decoder_, {{kNext, roomy.get()}}), Step(*decoder_, {{kNext, fresh.get()}}));
+  EXPECT_EQ(Step(*decoder_, {{kNext, unlimited.get()}}), Step(*decoder_, {{kNext, fresh.get()}}));
 }
 
 TEST_F(DecoderTest, ACancelledStepDidNotHappen) {

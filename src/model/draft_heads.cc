@@ -76,14 +76,14 @@ HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden,
   const auto source = OpenSafetensors(file);
   const std::string path = QuoteUnlessPlain(file.native());
   int64_t heads = 0;
-  while (heads <= HeadParameters::kMostHeads && source->Find(NameOf(heads, "linear")) != nullptr) {
+  while (heads <= HeadParameters::kMaxHeads && source->Find(NameOf(heads, "linear")) != nullptr) {
     ++heads;
   }
   const std::string digits = MetadataOf(*source, kVocabKey);
   int64_t guessed = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), guessed);
-  if (heads == 0 || heads > HeadParameters::kMostHeads ||
-      std::ssize(source->Names()) != 3 * heads || guessed < 1) {
+  if (heads == 0 || heads > HeadParameters::kMaxHeads || std::ssize(source->Names()) != 3 * heads ||
+      guessed < 1) {
     Throw(ErrorKind::kFormat, "{}: expected draft heads of godwit train-heads, found other content",
           path);
   }
@@ -137,8 +137,8 @@ int64_t DraftHeads::bytes() const {
   return bytes;
 }
 
-void DraftHeads::Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
-                       MatrixView<float> logits) const {
+void DraftHeads::ComputeLogits(const Exec& exec, const LanguageModel& model,
+                               MatrixView<const float> states, MatrixView<float> logits) const {
   const int64_t n = states.rows;
   assert(logits.rows == count() * n && logits.cols == vocab_);
   Workspace::Scope scope(exec.workspace);

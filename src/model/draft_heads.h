@@ -21,7 +21,7 @@ namespace godwit {
 // The parameters of draft heads, as they are trained and stored.
 class HeadParameters {
  public:
-  static constexpr int64_t kMostHeads = 8;
+  static constexpr int64_t kMaxHeads = 8;
 
   // Makes parameters that are all zero. vocab: the number of first tokens of the model's that the
   // heads predict, all or a multiple of 64. Tokenizers that merge by frequency have the frequent
@@ -70,8 +70,8 @@ class DraftHeads {
 
   // Computes logits [count * n, vocab] from states [n, hidden], before the final norm: those of the
   // first head for all states, then those of the next one.
-  void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
-             MatrixView<float> logits) const;
+  void ComputeLogits(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
+                     MatrixView<float> logits) const;
 
  private:
   struct Head {

@@ -84,10 +84,10 @@ TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
         states.data[i] = static_cast<float>(Uniform(4, 0, i, 0) - 0.5);
       }
       const auto together = workspace.Matrix<float>(kHeads * kStates, kVocab);
-      heads.Guess(exec, *decoder, states, together);
+      heads.ComputeLogits(exec, *decoder, states, together);
       const auto alone = workspace.Matrix<float>(kHeads, kVocab);
       for (int64_t i = 0; i < kStates; ++i) {
-        heads.Guess(exec, *decoder, states.Rows(i, i + 1), alone);
+        heads.ComputeLogits(exec, *decoder, states.Rows(i, i + 1), alone);
         for (int64_t head = 0; head < kHeads; ++head) {
           EXPECT_TRUE(std::ranges::equal(together.RowSpan(head * kStates + i), alone.RowSpan(head)))
               << isa.name << " " << Name(storage) << " " << i;
@@ -98,7 +98,7 @@ TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
 }
 
 // The formula of the heads in double.
-TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
+TEST_F(DraftHeadsTest, DraftsFollowTheFormula) {
   ThreadPool pool(2);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
@@ -112,7 +112,7 @@ TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
     state[i] = static_cast<float>(std::cos(3.0 * static_cast<double>(i)));
   Workspace::Scope scope(workspace);
   const auto logits = workspace.Matrix<float>(2, kVocab);
-  heads.Guess(exec, *decoder, {state.data(), 1, kHidden, kHidden}, logits);
+  heads.ComputeLogits(exec, *decoder, {state.data(), 1, kHidden, kHidden}, logits);
 
   const auto norm = [&](const std::vector<double>& x, std::span<const float> weight) {
     double squares = 0;

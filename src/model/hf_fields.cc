@@ -93,7 +93,7 @@ void ReadScaling(const HfConfig& config, const HfConfig& fields, RotarySpec& rot
   RotaryScaling& scaling = rotary.scaling;
   const std::string_view key = fields.Has("rope_type") ? "rope_type" : "type";
   scaling.kind = ReadNamed(fields, key, "default", kScalingKinds);
-  fields.Disregard("type");  // the older name of rope_type, written beside it
+  fields.MarkAsRead("type");  // the older name of rope_type, written beside it
   if (scaling.kind == Kind::kNone) return;
 
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
@@ -197,7 +197,7 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   const double fraction = parameters && parameters->Has(kNewKey)
                               ? parameters->Float(kNewKey, {0, 1})
                               : config.FloatOr(config.Has(key) ? key : kNewKey, fallback, {0, 1});
-  config.Disregard(kNewKey);  // may stand beside the older key
+  config.MarkAsRead(kNewKey);  // may stand beside the older key
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
@@ -280,7 +280,7 @@ void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
   if (config.BoolOr("use_sliding_window", false)) {
     ReadWindows(config, config.IntOr("max_window_layers", 28, {0, kLayerRange.max}), spec);
   } else {
-    config.Disregard("sliding_window");
+    config.MarkAsRead("sliding_window");
     RefuseWindowedLayers(config, "use_sliding_window is not true");
   }
 }
@@ -325,7 +325,7 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
     spec.mlp.activation = ReadNamed(config, keys.activation, keys.default_activation, kActivations);
   }
   spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
-  spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_unless_told);
+  spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_by_default);
   spec.windows.assign(spec.layers, 0);
   ReadSinks(config, spec);
 }

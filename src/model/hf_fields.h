@@ -34,7 +34,7 @@ struct CommonKeys {
   std::string_view max_context = "max_position_embeddings";
   std::string_view activation = "hidden_act";
   std::string_view default_activation = "silu";
-  bool tied_unless_told = false;
+  bool tied_by_default = false;
   // The meaning of an absent field; 0: as ReadCommonFields says.
   int64_t default_vocab = 0;
   int64_t default_heads = 0;

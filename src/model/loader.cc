@@ -26,7 +26,7 @@
 #include "tensor/arena.h"
 #include "tensor/float_bytes.h"
 #include "weights/tensor_rows.h"
-#include "weights/turned_matrix.h"
+#include "weights/transposed_matrix.h"
 
 namespace godwit {
 namespace {
@@ -259,9 +259,9 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
   WidenedRows widened_rows(inputs);
   const std::vector<int64_t> ends = Ends(tensors);
-  std::vector<Buffer> turned;
+  std::vector<Buffer> transposed;
   for (const TensorInfo* part : tensors.parts) {
-    if (tensors.transposed) turned.push_back(Turned(pool_, *part));
+    if (tensors.transposed) transposed.push_back(TransposedMatrix(pool_, *part));
   }
   std::vector<std::vector<float>> scales;
   for (const TensorInfo* part : tensors.scales) {
@@ -286,7 +286,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
       }
       bytes = std::as_bytes(floats).data();
     } else if (tensors.transposed) {
-      bytes = turned[part].data() + source * row_bytes;
+      bytes = transposed[part].data() + source * row_bytes;
     } else {
       bytes = RowBytes(*tensors.parts[part], source);
     }

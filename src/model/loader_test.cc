@@ -389,7 +389,7 @@ TEST(LoaderTest, ABareModelLacksTheBeginningOfEveryName) {
 }
 
 // The loader asks for every byte of every matrix once, before it packs the matrix.
-TEST(LoaderTest, AsksForWhatComesNext) {
+TEST(LoaderTest, EveryByteIsPrefetchedOnce) {
   class Watched : public FakeWeights {
    public:
     using FakeWeights::FakeWeights;

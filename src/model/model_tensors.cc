@@ -162,10 +162,10 @@ MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
                      .down = linears_.FindStacked(Numbered(spec_.names.down, layer),
                                                   spec_.hidden_size, mlp.intermediate, expert)};
   tensors.up.alternating = mlp.alternating;
-  for (const std::string& name : {spec_.names.apart_gate, spec_.names.apart_up}) {
+  for (const std::string& name : {spec_.names.per_expert_gate, spec_.names.per_expert_up}) {
     tensors.up.apart.push_back(tensors_.Name(Numbered(name, layer, expert)));
   }
-  tensors.down.apart = {tensors_.Name(Numbered(spec_.names.apart_down, layer, expert))};
+  tensors.down.apart = {tensors_.Name(Numbered(spec_.names.per_expert_down, layer, expert))};
   return tensors;
 }
 
@@ -177,10 +177,10 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   if (mlp.stacked) {
     // Formats of quantized checkpoints are for matrices, so each expert has its own tensors there.
     // So have experts that stay in float, although config.json does not say so.
-    const std::string down = Numbered(names.apart_down, layer);
+    const std::string down = Numbered(names.per_expert_down, layer);
     stacked = tensors_.Find(down + ".weight") == nullptr &&
               tensors_.Find(down + ".weight_packed") == nullptr;
-    own = {.gate = names.apart_gate, .up = names.apart_up, .down = names.apart_down};
+    own = {.gate = names.per_expert_gate, .up = names.per_expert_up, .down = names.per_expert_down};
     mlp.fused = false;
   }
   std::vector<MlpTensors> experts;
@@ -210,7 +210,7 @@ LayerTensors Resolver::Layer(int64_t index) {
   } else {
     layer.qkv = Qkv(index);
   }
-  if (spec_.qk_norm == QkNorm::kTurnedHeads) {
+  if (spec_.qk_norm == QkNorm::kRotatedHeads) {
     if (RotationOf(spec_, index).rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
     layer.k_norm = layer.q_norm;
   } else if (spec_.qk_norm != QkNorm::kNone) {
@@ -289,10 +289,10 @@ TensorFinder::Shapes Resolver::Wanted() {
 
 // A config.json may ask for millions of tensors, whose names would take gigabytes.
 void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
-  constexpr int64_t kMostMissing = 10000;
+  constexpr int64_t kMaxMissing = 10000;
   const int64_t wanted = CountTensors(spec).tensors;
   const auto found = std::ssize(source.Names());
-  if (wanted - found <= kMostMissing) return;
+  if (wanted - found <= kMaxMissing) return;
   const std::string experts =
       spec.mlp.experts > 0 ? fmt::format(" of {} experts", spec.mlp.experts) : "";
   Throw(ErrorKind::kFormat,

@@ -396,7 +396,7 @@ TEST(PackedCheckpoint, TheConfigSaysWhatIsPacked) {
 
 // GPTQ writers add zero biases to models without biases, and orders that change nothing. Some leave
 // routers unpacked although config.json does not say so.
-TEST(PackedCheckpoint, WhatGptqWritersAdd) {
+TEST(PackedCheckpoint, HarmlessExtrasOfGptqWritersChangeNothing) {
   const PackedWeights plain(Gptq(4, 32, true, true));
   PackedWeights more(Gptq(4, 32, true, true));
   for (const std::string& module : Modules()) {

@@ -70,8 +70,8 @@ float FactorOf(std::span<const float> scales) {
   float largest = 0;
   for (const float x : scales) largest = std::max(largest, std::fabs(x));
   constexpr int kLargestExponent = 14;  // F16 rounds some numbers from 2^15 on to infinity
-  constexpr int kLeastExponent = -126;  // the least of a normal float
-  return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kLeastExponent));
+  constexpr int kMinExponent = -126;    // the least of a normal float
+  return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kMinExponent));
 }
 
 }  // namespace
@@ -121,8 +121,8 @@ void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t ro
   factor = FactorOf(to.scales);
   for (float& scale : to.scales) {
     const float exact = scale / factor;
-    constexpr float kMostError = 0x1p-11f;
-    if (std::fabs(ToFloat(ToF16(exact)) - exact) > kMostError * std::fabs(exact)) {
+    constexpr float kMaxError = 0x1p-11f;
+    if (std::fabs(ToFloat(ToF16(exact)) - exact) > kMaxError * std::fabs(exact)) {
       Throw(ErrorKind::kUnsupported,
             "tensor {}: the scales of output {}, such as {}, are too far apart for f16",
             tensors.scales.name, row, scale / unit);

@@ -41,7 +41,7 @@ enum class QkNorm {
   kAllHeads,  // those of all heads
   // Numbers of a head, without a gain, in the layers in which positions rotate it. In Llama 4 the
   // norm comes after the rotation, which keeps lengths.
-  kTurnedHeads,
+  kRotatedHeads,
 };
 
 // The extra term of attention's softmax, beside the keys.
@@ -128,7 +128,7 @@ struct ModuleNames {
   std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
   // Modules for MlpSpec::stacked in checkpoints where the matrices of each expert are tensors of
   // their own.
-  std::string apart_gate, apart_up, apart_down;
+  std::string per_expert_gate, per_expert_up, per_expert_down;
   std::string expert_weight = ".weight";  // ending of the names of experts' tensors
   std::string expert_bias = ".bias";
   std::string mlp_out_norm;

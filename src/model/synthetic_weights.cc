@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 // A prime number of pages: row lengths are round, so the rows of a tensor do not repeat soon.
-constexpr int64_t kMostBlockPages = 4099;
+constexpr int64_t kMaxBlockPages = 4099;
 
 int64_t RoundUpToPage(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -131,7 +131,7 @@ class Synthetic : public WeightSource {
     }
     for (const auto& [distribution, bytes] : block_bytes) {
       blocks_.try_emplace(distribution, dtype, distribution.mean, distribution.sigma,
-                          std::clamp<int64_t>(bytes / kPage + 1, 1, kMostBlockPages));
+                          std::clamp<int64_t>(bytes / kPage + 1, 1, kMaxBlockPages));
     }
     for (const WantedTensor& tensor : wanted) Add(tensor, spec, dtype);
   }

@@ -62,7 +62,7 @@ TEST(SyntheticWeights, AreTheseValues) {
   EXPECT_FLOAT_EQ(values[0], 0.9956180f);  // computed by a separate program, Philox included
 }
 
-TEST(SyntheticWeights, KeepTheSizeOfWhatGoesThrough) {
+TEST(SyntheticWeights, KeepTheMagnitudeOfActivations) {
   const DecoderSpec spec = SmallShape();
   const auto source = SyntheticWeights(spec, DType::kF32);
   const auto check = [&](const std::string& name, double mean, double sigma) {

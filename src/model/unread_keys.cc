@@ -156,7 +156,7 @@ std::string Ignored(const HfConfig& fields, std::string_view key, const DecoderS
 void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& known,
               DecoderSpec& spec) {
   if (fields.WasRead(key)) return;
-  fields.Disregard(key);  // it is reported here, or need not be
+  fields.MarkAsRead(key);  // it is reported here, or need not be
   if (fields.IsAmong(key, known.neutral)) return;
   if (known.otherwise == Otherwise::kWarned) {
     spec.warnings.push_back(fmt::format("{} is ignored, as in transformers: {} models have no {}",
@@ -176,7 +176,7 @@ void AddUnread(const HfConfig& config, const FunctionKey& known,
                std::vector<std::string>& functions) {
   const Place place = Locate(config, known.key);
   if (!place.fields || place.fields->WasRead(place.key)) return;
-  place.fields->Disregard(place.key);
+  place.fields->MarkAsRead(place.key);
   if (known.otherwise == Otherwise::kWarned || place.fields->IsAmong(place.key, known.neutral)) {
     return;
   }

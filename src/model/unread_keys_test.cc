@@ -92,7 +92,7 @@ TEST(UnreadKeysTest, AnotherFunctionIsRefusedWithItsValue) {
   }
 }
 
-TEST(UnreadKeysTest, WhatTransformersIgnoresTooIsWarnedOf) {
+TEST(UnreadKeysTest, KeysThatTransformersIgnoresGiveAWarning) {
   const Case cases[] = {{"sliding_window", {"0", "null"}, "4096"},
                         {"use_sliding_window", {"false", "null"}, "true"},
                         {"dual_chunk_attention_config", {"null"}, R"({"chunk_size":262144})"}};
@@ -114,7 +114,7 @@ TEST(UnreadKeysTest, WhatTransformersIgnoresTooIsWarnedOf) {
   }
 }
 
-TEST(UnreadKeysTest, WhatAFamilyReadsIsItsOwnBusiness) {
+TEST(UnreadKeysTest, KeysThatTheFamilyReadsGiveNoWarning) {
   EXPECT_THAT(With(R"("sliding_window":9)", "mistral").warnings, IsEmpty());
   EXPECT_THAT(With(R"("use_parallel_residual":true,"rotary_pct":0.5)", "gpt_neox").warnings,
               IsEmpty());

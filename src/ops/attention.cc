@@ -19,7 +19,7 @@ using kernels::TileSpan;
 
 // The most scratch memory for states of stretches that wait to be merged. It holds 28 tokens with
 // 32 heads of 128 at a million positions, or one token with 128 heads of 512 at two million.
-constexpr int64_t kMostStateBytes = int64_t{512} << 20;
+constexpr int64_t kMaxStateBytes = int64_t{512} << 20;
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
@@ -130,7 +130,7 @@ class Attender {
   }
 
   // The most stretches that one head has, over all sources and rows.
-  int64_t MostStretches(const AttentionRows& text) const {
+  int64_t MaxStretches(const AttentionRows& text) const {
     int64_t most = 0;
     for (int64_t head = 0; head < shape_.kv_heads; ++head) {
       int64_t stretches = 0;
@@ -389,7 +389,7 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
 }
 
 // Whether more than an eighth of the cores' time is idle. Waiting states may take as much.
-bool LeavesIdle(int64_t tasks, int64_t cores) {
+bool LeavesCoresIdle(int64_t tasks, int64_t cores) {
   const int64_t turns = (tasks + cores - 1) / cores * cores;
   return 8 * (turns - tasks) > turns;
 }
@@ -427,9 +427,9 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
-    const bool few = blocks == 1 || (rows <= kMostSharedRows &&
-                                     LeavesIdle(blocks * shape.kv_heads, exec.pool.threads()));
-    const int64_t stretches = few ? attender.MostStretches(texts[i]) : 0;
+    const bool few = blocks == 1 || (rows <= kMaxSharedRows &&
+                                     LeavesCoresIdle(blocks * shape.kv_heads, exec.pool.threads()));
+    const int64_t stretches = few ? attender.MaxStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));
     Job& job = *std::construct_at(&jobs[i]);
@@ -439,7 +439,7 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
            .stretches = 0,
            .states = nullptr,
            .first_merge = merges};
-    if (stretches > 1 && state_bytes + bytes <= kMostStateBytes) {
+    if (stretches > 1 && state_bytes + bytes <= kMaxStateBytes) {
       state_bytes += bytes;
       job.stretches = stretches;
       job.states =

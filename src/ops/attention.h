@@ -25,9 +25,9 @@ namespace godwit::ops {
 inline constexpr int64_t kStretchTiles = 16;
 inline constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;  // positions
 // The number of query rows of a KV head that go through a tile one after the other. Up to
-// kMostSharedRows rows, cores share the stretches of a long context.
+// kMaxSharedRows rows, cores share the stretches of a long context.
 inline constexpr int64_t kBlockRows = 64;
-inline constexpr int64_t kMostSharedRows = 4 * kBlockRows;
+inline constexpr int64_t kMaxSharedRows = 4 * kBlockRows;
 
 // The text positions [begin, end).
 struct KvRange {

@@ -12,8 +12,8 @@ namespace {
 using OneRow = std::array<float, kernels::kMaxHeadDim>;
 
 // The row, or its Hadamard transform in `memory` if keys are transformed.
-const float* Turned(const kernels::KernelTable& kernels, bool hadamard, std::span<const float> row,
-                    OneRow& memory) {
+const float* Rotated(const kernels::KernelTable& kernels, bool hadamard, std::span<const float> row,
+                     OneRow& memory) {
   if (!hadamard) return row.data();
   std::ranges::copy(row, memory.begin());
   kernels.hadamard(std::ssize(row), memory.data());
@@ -23,11 +23,11 @@ const float* Turned(const kernels::KernelTable& kernels, bool hadamard, std::spa
 KernelQueries RoundToBF16(const kernels::KernelTable& kernels, bool hadamard,
                           MatrixView<const float> q, float* scratch) {
   const int64_t stride = kernels::PadToLanes(q.cols);
-  OneRow turned;
+  OneRow rotated;
   std::array<BF16, kernels::kMaxHeadDim> narrow;
   for (int64_t row = 0; row < q.rows; ++row) {
     float* to = scratch + row * stride;
-    kernels.f32_to_bf16(Turned(kernels, hadamard, q.RowSpan(row), turned), q.cols, narrow.data());
+    kernels.f32_to_bf16(Rotated(kernels, hadamard, q.RowSpan(row), rotated), q.cols, narrow.data());
     kernels.bf16_to_f32(narrow.data(), q.cols, to);
     std::fill(to + q.cols, to + stride, 0.0f);
   }
@@ -36,14 +36,14 @@ KernelQueries RoundToBF16(const kernels::KernelTable& kernels, bool hadamard,
 
 KernelQueries Quantize(const kernels::KernelTable& kernels, bool hadamard,
                        MatrixView<const float> q, float* scratch) {
-  OneRow turned;
+  OneRow rotated;
   float* const scales = scratch;
   auto* const sums = reinterpret_cast<int32_t*>(scales + q.rows);
   auto* const integers = reinterpret_cast<int8_t*>(sums + q.rows);
   const int64_t stride = kernels::PadToLanes(q.cols);
   for (int64_t row = 0; row < q.rows; ++row) {
     const RowQuantization result =
-        QuantizeRow(kernels, Turned(kernels, hadamard, q.RowSpan(row), turned), q.cols,
+        QuantizeRow(kernels, Rotated(kernels, hadamard, q.RowSpan(row), rotated), q.cols,
                     integers + row * stride);
     scales[row] = result.scale;
     sums[row] = result.sum;

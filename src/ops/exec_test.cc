@@ -39,7 +39,7 @@ TEST_F(ExecTest, EveryTaskRunsOnceOnAWorkerOfThePool) {
   }
 }
 
-TEST_F(ExecTest, WhatRunsInsideATaskKeepsItsWorker) {
+TEST_F(ExecTest, NestedTasksKeepTheirWorker) {
   ThreadPool pool(3);
   const Exec exec = On(pool);
   std::atomic<int> runs = 0;

@@ -51,7 +51,7 @@ void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t
   const GroupFormat& format = *rows.groups;
   const int64_t blocks = BlockCount(format, rows.cols), inputs = BlockInputs(format);
   auto* out = reinterpret_cast<int8_t*>(rows.Row(row));
-  std::array<float, kMostGroup> gathered;
+  std::array<float, kMaxGroup> gathered;
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t n = std::min(inputs, rows.cols - b * inputs);
     int8_t* block = out + b * inputs;

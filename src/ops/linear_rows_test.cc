@@ -36,7 +36,7 @@ class LinearRowsTest : public OpsTest {
   }
 };
 
-TEST_P(LinearRowsTest, OfANorm) {
+TEST_P(LinearRowsTest, NormGivesTheSameProduct) {
   for (const int64_t cols : {1, 7, 64, 333}) {
     const GappedMatrix x(90, cols, 2);
     const NormWeights norm{.kind = NormKind::kRms,
@@ -49,7 +49,7 @@ TEST_P(LinearRowsTest, OfANorm) {
   }
 }
 
-TEST_P(LinearRowsTest, OfAnActivation) {
+TEST_P(LinearRowsTest, ActivationGivesTheSameProduct) {
   for (const int64_t cols : {1, 7, 64, 333}) {
     const GappedMatrix x(40, cols, 4, -4, 4);
     ExpectSameProduct(

@@ -13,7 +13,7 @@
 namespace godwit::ops {
 namespace {
 
-constexpr int64_t kMostOfGroup = 2;
+constexpr int64_t kMaxOfGroup = 2;
 
 // One token's way to one expert.
 struct Route {
@@ -42,11 +42,11 @@ void ChooseHighest(std::span<const float> values, size_t count, const Chosen& ch
 void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
   const size_t groups = static_cast<size_t>(choice.groups), size = values.size() / groups;
   const auto best = static_cast<size_t>(choice.best_of_group);
-  std::array<float, kMostGroups> of_groups;
-  std::array<int32_t, kMostGroups> chosen;
+  std::array<float, kMaxGroups> of_groups;
+  std::array<int32_t, kMaxGroups> chosen;
   for (size_t group = 0; group < groups; ++group) {
     const auto members = values.subspan(group * size, size);
-    std::array<int32_t, kMostOfGroup> highest;
+    std::array<int32_t, kMaxOfGroup> highest;
     ChooseHighest(members, best, [&](size_t i) -> int32_t& { return highest[i]; });
     of_groups[group] = 0;
     for (size_t i = 0; i < best; ++i) {
@@ -202,8 +202,8 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   assert(w.router.dtype == DType::kF32 && w.router.outputs == experts);
   assert(1 <= per_token && per_token <= experts);
   assert(x.cols == out.cols && x.rows == out.rows);
-  assert(options.choice.groups <= kMostGroups && experts % options.choice.groups == 0);
-  assert(options.choice.best_of_group <= kMostOfGroup);
+  assert(options.choice.groups <= kMaxGroups && experts % options.choice.groups == 0);
+  assert(options.choice.best_of_group <= kMaxOfGroup);
   Workspace::Scope scope(exec.workspace);
   const auto scores = exec.workspace.Matrix<float>(x.rows, experts);
   const auto values = exec.workspace.Matrix<float>(exec.pool.threads(), experts);

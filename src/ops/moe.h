@@ -23,7 +23,7 @@ struct MoeWeights {
   std::vector<float> choice_bias;  // [experts], or empty: ExpertChoice
 };
 
-inline constexpr int64_t kMostGroups = 64;
+inline constexpr int64_t kMaxGroups = 64;
 
 // The choice of experts and their shares, where it is not by the softmax of scores alone.
 struct ExpertChoice {

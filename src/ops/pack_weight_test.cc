@@ -113,7 +113,7 @@ TEST(PackWeightTest, IntegersStayOrBecomeFloats) {
 }
 
 // A weight that is not finite makes its outputs NaN, as it would in float.
-TEST(PackWeightTest, WhatIsNotFiniteStaysSo) {
+TEST(PackWeightTest, NonFiniteOutputHasScaleNan) {
   ThreadPool pool(1);
   const std::vector<float> rows = {0, 0, 1, kNan, kernels::kInfinity, 2};
   const Weight weight = PackWeight(

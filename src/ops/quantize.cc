@@ -18,7 +18,7 @@ RowQuantization Zeros(float scale, int64_t n, int8_t* out) {
 constexpr int kPositiveLevels = 8;
 constexpr float Level(int i) { return kernels::kNibbleLevels[kPositiveLevels + i]; }
 constexpr float Step(int i) { return Level(i) - Level(i - 1); }
-constexpr float Border(int i) { return (Level(i) + Level(i - 1)) / 2; }
+constexpr float Midpoint(int i) { return (Level(i) + Level(i - 1)) / 2; }
 
 // The squared error of numbers as levels of that scale. Each lane has its own sum, which compilers
 // turn into vectors.
@@ -29,7 +29,7 @@ float ErrorOfScale(const float* x, int64_t n, float scale) {
   const auto add = [&](float number, float& sum) {
     const float magnitude = std::fabs(number) * factor;
     float level = Level(0);
-    for (int i = 1; i < kPositiveLevels; ++i) level += magnitude > Border(i) ? Step(i) : 0.0f;
+    for (int i = 1; i < kPositiveLevels; ++i) level += magnitude > Midpoint(i) ? Step(i) : 0.0f;
     sum += (magnitude - level) * (magnitude - level);
   };
   int64_t i = 0;
@@ -88,7 +88,8 @@ float QuantizeToNibbles(const kernels::KernelTable& kernels, const float* x, int
   for (int64_t i = 0; i < n; ++i) {
     const float magnitude = std::fabs(x[i]) * factor;
     int code = 0;
-    for (int border = 1; border < kPositiveLevels; ++border) code += magnitude > Border(border);
+    for (int midpoint = 1; midpoint < kPositiveLevels; ++midpoint)
+      code += magnitude > Midpoint(midpoint);
     codes[i] = static_cast<uint8_t>(x[i] < 0 ? kPositiveLevels - 1 - code : kPositiveLevels + code);
   }
   return best;

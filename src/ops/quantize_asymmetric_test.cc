@@ -59,7 +59,7 @@ TEST(QuantizeAsymmetric, AGivenScaleCuts) {
             (std::vector<int>{127, -128, 14, 127}));
 }
 
-TEST(QuantizeAsymmetric, WhatIsNotFiniteMakesTheScaleNan) {
+TEST(QuantizeAsymmetric, NonFiniteRowHasScaleNan) {
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
     const std::vector<float> x = {1, bad, -2, 0};
     const ValueRange range = RangeOf(x.data(), 4);

@@ -51,7 +51,7 @@ TEST_P(QuantizeRowTest, HugeRowsDoNotOverflow) {
   EXPECT_EQ(result.scale, 3.4e38f / 127);
 }
 
-TEST_P(QuantizeRowTest, WhatIsNotFiniteMakesTheScaleNan) {
+TEST_P(QuantizeRowTest, NonFiniteRowHasScaleNan) {
   for (const float bad : {kNan, kernels::kInfinity, -kernels::kInfinity}) {
     for (const float scale : {0.0f, 0.5f}) {
       RowQuantization result;

@@ -79,7 +79,7 @@ SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
   Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
   if (!SeesAll(leader)) return group;
   const int64_t begin = leader.sources.front().visible.begin;
-  const int64_t most = kMostSharedRows / group_;
+  const int64_t most = kMaxSharedRows / group_;
   auto others = texts_.subspan(static_cast<size_t>(first) + 1);
   Workspace::Scope scope(exec_.workspace);
   auto ends = exec_.workspace.Matrix<int64_t>(1, std::ssize(others)).RowSpan(0);

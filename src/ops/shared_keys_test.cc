@@ -79,7 +79,7 @@ TEST_F(SharedKeysTest, TextsThatShareAreOneGroup) {
 }
 
 // Two books behind one prompt, and two questions about each.
-TEST_F(SharedKeysTest, WhoSharesTheMostComesTogether) {
+TEST_F(SharedKeysTest, TextsWithMostSharedKeysAreGrouped) {
   Text a(1, 80, 1), b(2, 35, 1);
   Text other_a = a, other_b = b;
   for (Text* text : {&other_a, &other_b}) text->source.kv.pages = text->pages.data();
@@ -89,7 +89,7 @@ TEST_F(SharedKeysTest, WhoSharesTheMostComesTogether) {
   EXPECT_EQ(Groups({&a, &c, &other_b, &other_a}), (Found{{3, 3 * kStretchTokens}}));
 }
 
-TEST_F(SharedKeysTest, LittleIsNotWorthIt) {
+TEST_F(SharedKeysTest, FewSharedKeysFormNoGroup) {
   Text a(1, 40, 1), b(2, 40, 1), c(3, 31, 1);
   EXPECT_EQ(Groups({&a, &b}), (Found{{2, 2 * kStretchTokens}}));
   EXPECT_EQ(Groups({&a, &c}), Found());
@@ -130,7 +130,7 @@ TEST_F(SharedKeysTest, RowsThatMaySeeOtherKeysReadAlone) {
 }
 
 // Tiles that other ranks hold have no page in either text.
-TEST_F(SharedKeysTest, WhatIsNowhereIsNotShared) {
+TEST_F(SharedKeysTest, TilesWithoutPagesAreNotShared) {
   Text a(1, 16, 1), b(2, 16, 1);
   std::fill_n(a.pages.begin() + 20, 30, nullptr);
   std::fill_n(b.pages.begin() + 20, 30, nullptr);

@@ -102,7 +102,7 @@ TEST(Calibrate, KeepsWhatItIsAskedFor) {
   }
 }
 
-TEST(Calibrate, WhatIsNotFiniteIsRefusedByName) {
+TEST(Calibrate, NonFiniteInputIsRefusedByName) {
   TestModel model;
   const float infinity = std::numeric_limits<float>::infinity();
   model.weights.Set("model.layers.1.input_layernorm.weight", 3, infinity);

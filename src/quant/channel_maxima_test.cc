@@ -29,7 +29,7 @@ class ChannelMaximaTest : public testing::Test {
   const LinearTensors& qkv_ = model_.tensors.layers[0].qkv;
 };
 
-TEST_F(ChannelMaximaTest, OfWeightsOverAllPartsAndRows) {
+TEST_F(ChannelMaximaTest, WeightMaximaCoverAllPartsAndRows) {
   std::vector<float> expected(16, 0.5f);
   expected[3] = 4;
   expected[5] = 3;
@@ -38,7 +38,7 @@ TEST_F(ChannelMaximaTest, OfWeightsOverAllPartsAndRows) {
   }
 }
 
-TEST_F(ChannelMaximaTest, OfWeightsAsTheyAreScaled) {
+TEST_F(ChannelMaximaTest, WeightMaximaFollowTheScaling) {
   Scaling columns{.column_factors = std::vector<float>(16, 1)};
   columns.column_factors[3] = 0.25f;
   columns.column_factors[9] = 8;
@@ -64,7 +64,7 @@ TEST_F(ChannelMaximaTest, WeightsThatAreNotFiniteAreRefusedByName) {
   }
 }
 
-TEST_F(ChannelMaximaTest, OfInputsWithTheFactorsTakenOut) {
+TEST_F(ChannelMaximaTest, InputMaximaAreDividedByTheFactors) {
   Calibration calibration;
   calibration[kAttention + "q_proj"].largest.assign(16, 6);
   EXPECT_EQ(LargestInputs(qkv_, calibration, {}), std::vector<float>(16, 6));

@@ -18,7 +18,7 @@ std::vector<std::string> NamesOf(const ChosenLinears& chosen) {
   return names;
 }
 
-TEST(ChosenLinears, OfADecoderLayer) {
+TEST(ChosenLinears, DecoderLayerHasItsGroups) {
   const TestModel model;
   const ChosenLinears chosen = ChooseLinears(model.tensors, "0");
   EXPECT_THAT(NamesOf(chosen),

@@ -13,7 +13,7 @@ std::unique_ptr<Decoder> LoadFirst(const TestModel& model, int64_t layers) {
   return LoadFirstLayers(model.spec, model.weights, layers, pool, {});
 }
 
-TEST(FirstLayers, SeeWhatTheyDoInTheWholeModel) {
+TEST(FirstLayers, GiveTheInputsOfTheWholeModel) {
   const auto pieces = TestPieces(2, 12);
   for (const TestModel& model :
        {TestModel(), TestModel(SmallSpec(R"("model_type":"mixtral","num_local_experts":3,)"

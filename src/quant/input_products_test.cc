@@ -38,7 +38,7 @@ TEST(InputProducts, AreSumsOverAllRows) {
   }
 }
 
-TEST(InputProducts, OfNothingAreNone) { EXPECT_TRUE(InputProducts().Take(*TestExec(1)).empty()); }
+TEST(InputProducts, NoRowsGiveNone) { EXPECT_TRUE(InputProducts().Take(*TestExec(1)).empty()); }
 
 }  // namespace
 }  // namespace godwit::quant::input_products_test

@@ -6,8 +6,8 @@ namespace godwit::quant {
 namespace {
 
 // `whole` holds the rows of all of `linear`.apart.
-std::vector<MatrixPart> Apart(const LinearTensors& linear, const std::string& ending,
-                              const MatrixPart& whole) {
+std::vector<MatrixPart> SplitIntoParts(const LinearTensors& linear, const std::string& ending,
+                                       const MatrixPart& whole) {
   const auto count = std::ssize(linear.apart);
   std::vector<MatrixPart> parts;
   for (const std::string& module : linear.apart) {
@@ -47,14 +47,14 @@ std::vector<MatrixPart> PartsOf(const LinearTensors& linear) {
     std::swap(whole.rows, whole.columns);
     std::swap(whole.row_step, whole.column_step);
   }
-  return Apart(linear, ".weight", whole);
+  return SplitIntoParts(linear, ".weight", whole);
 }
 
 std::vector<MatrixPart> BiasesOf(const LinearTensors& linear) {
   std::vector<MatrixPart> biases;
   for (const TensorInfo* tensor : linear.biases) biases.push_back(WholeTensor(*tensor));
   if (linear.apart.empty() || biases.empty()) return biases;
-  return Apart(linear, ".bias", biases.front());
+  return SplitIntoParts(linear, ".bias", biases.front());
 }
 
 std::string ModuleName(const MatrixPart& weight) {

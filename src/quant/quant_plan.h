@@ -26,7 +26,7 @@ struct QuantPlan {
 
   // The scheme of one of `linears` in a model of this scheme.
   const Scheme& SchemeOf(const LinearTensors& linear, const Scheme& scheme) const {
-    return int8.contains(&linear) ? Int8Beside(scheme) : scheme;
+    return int8.contains(&linear) ? Int8Counterpart(scheme) : scheme;
   }
 };
 

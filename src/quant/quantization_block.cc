@@ -59,7 +59,7 @@ ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::stri
                                const std::vector<std::string>& int8) {
   if (scheme.is_bitsandbytes()) return BitsandbytesBlock(scheme.outlier_threshold, ignore);
   ordered_json groups = {{"group_0", ConfigGroup(scheme, {"Linear"})}};
-  if (!int8.empty()) groups["group_1"] = ConfigGroup(Int8Beside(scheme), int8);
+  if (!int8.empty()) groups["group_1"] = ConfigGroup(Int8Counterpart(scheme), int8);
   return {{"config_groups", groups},
           {"format", scheme.weights_alone ? "pack-quantized" : "int-quantized"},
           {"ignore", ignore},

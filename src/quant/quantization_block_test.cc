@@ -55,7 +55,7 @@ TEST(QuantizationBlock, HasTheCoreKeysAlone) {
 }
 
 // The block of transformers 5.23, which ignores keys that it does not know.
-TEST(QuantizationBlock, OfBitsandbytes) {
+TEST(QuantizationBlock, BitsandbytesIsThatOfTransformers) {
   EXPECT_EQ(QuantizationBlock(FindScheme("llm-int8"), {"lm_head"}).dump(),
             R"({"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
             R"("bnb_4bit_quant_storage":"uint8","bnb_4bit_quant_type":"fp4",)"
@@ -83,7 +83,7 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
 }
 
 // The block as in compressed-tensors' presets.
-TEST(QuantizationBlock, OfFourBits) {
+TEST(QuantizationBlock, FourBitsAreThoseOfCompressedTensors) {
   for (const char* name : {"w4a8", "w4a16", "w4a16-asym"}) {
     const auto block = QuantizationBlock(FindScheme(name), {});
     const bool alone = FindScheme(name).weights_alone;

@@ -90,7 +90,7 @@ TEST(QuantizeMatrix, ZerosAndHugeRows) {
   EXPECT_EQ(result.integers, (std::vector<int8_t>{0, 0, 127, -32}));
 }
 
-TEST(QuantizeMatrix, WhatIsNotFiniteIsRefused) {
+TEST(QuantizeMatrix, NonFiniteWeightsAreRefused) {
   for (const float x : {NAN, INFINITY}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                         [&] {

@@ -27,7 +27,7 @@ struct Calibrated {
 };
 
 // The first layer whose inputs are no multiple of the group. Null: there is none.
-const LinearTensors* FindUndivided(int64_t group, const QuantPlan& plan) {
+const LinearTensors* FindIndivisible(int64_t group, const QuantPlan& plan) {
   const auto found = std::ranges::find_if(plan.linears, [&](const LinearTensors* linear) {
     return !plan.int8.contains(linear) && linear->inputs() % group != 0;
   });
@@ -36,11 +36,11 @@ const LinearTensors* FindUndivided(int64_t group, const QuantPlan& plan) {
 
 void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
   if (!scheme.has_groups()) return;
-  const LinearTensors* const undivided = FindUndivided(scheme.group, plan);
+  const LinearTensors* const undivided = FindIndivisible(scheme.group, plan);
   if (undivided == nullptr) return;
   const std::string name = ModuleName(*undivided);
   const auto fits = std::ranges::find_if(
-      kGroups, [&](int64_t group) { return FindUndivided(group, plan) == nullptr; });
+      kGroups, [&](int64_t group) { return FindIndivisible(group, plan) == nullptr; });
   Throw(ErrorKind::kInput, "{} has {} inputs, which is no multiple of the group size {}: {}", name,
         undivided->inputs(), scheme.group,
         fits != std::end(kGroups)

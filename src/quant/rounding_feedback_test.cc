@@ -103,7 +103,7 @@ TEST(RoundingFeedback, RoundsAsGptqDoes) {
   }
 }
 
-TEST(RoundingFeedback, OfDividedInputs) {
+TEST(RoundingFeedback, DividedInputsGiveTheSameRounding) {
   const Problem problem(20);
   std::vector<float> divisors, divided = problem.products;
   for (int i = 0; i < 20; ++i) divisors.push_back(std::ldexp(1.0f, i % 5 - 2));
@@ -115,7 +115,7 @@ TEST(RoundingFeedback, OfDividedInputs) {
 }
 
 // All inputs were zero, and no division by zero follows.
-TEST(RoundingFeedback, OfSilence) {
+TEST(RoundingFeedback, ZeroInputsGiveNoFeedback) {
   const RoundingFeedback feedback(*TestExec(2), std::vector<float>(16), {});
   std::vector<float> w(4 * kLanes, 1.25f), errors(w.size());
   feedback.Run(w, errors, [](int64_t, float* values) {

@@ -13,7 +13,7 @@ const Scheme& FindScheme(std::string_view name) {
   Throw(ErrorKind::kInput, "expected {}, found {}", SchemeNames(), Quote(name));
 }
 
-const Scheme& Int8Beside(const Scheme& scheme) {
+const Scheme& Int8Counterpart(const Scheme& scheme) {
   static constexpr Scheme kWeightsAlone = {
       "w8a16", "per-channel weights, activations in float", 1, InputScale::kPerToken, false, 0, 0,
       true};

@@ -65,7 +65,7 @@ inline constexpr Scheme kSchemes[] = {
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];
 
 // The scheme of the int8 layers in a 4-bit model. Their inputs are read as those of other layers.
-const Scheme& Int8Beside(const Scheme& scheme);
+const Scheme& Int8Counterpart(const Scheme& scheme);
 
 // The scheme of a name. Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);

@@ -11,7 +11,7 @@
 namespace godwit::quant {
 namespace {
 
-constexpr float kLeastFactor = 1e-5f;
+constexpr float kMinFactor = 1e-5f;
 
 // [channels] The largest input in calibration, over all linear layers and columns of a channel.
 std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {
@@ -85,7 +85,7 @@ struct GroupSizes {
 
 std::vector<float> GroupFactors(const SmoothGroup& group, const GroupSizes& sizes, float alpha) {
   std::vector<float> s;
-  if (sizes.weights.empty()) s = LoudnessFactors(sizes.activations, alpha);
+  if (sizes.weights.empty()) s = RmsFactors(sizes.activations, alpha);
   for (size_t i = 0; i < sizes.weights.size(); ++i) {
     s.push_back(SmoothingFactor(sizes.activations[i], sizes.weights[i], alpha));
   }
@@ -125,10 +125,10 @@ size_t Best(const std::vector<double>& errors) {
 
 float SmoothingFactor(float activation, float weight, float alpha) {
   if (activation == 0 || weight == 0) return 1;
-  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kLeastFactor);
+  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kMinFactor);
 }
 
-std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha) {
+std::vector<float> RmsFactors(std::span<const float> channels, float alpha) {
   double logs = 0;
   int64_t heard = 0;
   for (const float x : channels) {
@@ -140,7 +140,7 @@ std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha)
   std::vector<float> s;
   for (const float x : channels) {
     const double factor = x == 0 ? 1 : std::pow(double{x} / mean, double{alpha});
-    s.push_back(std::max(static_cast<float>(factor), kLeastFactor));
+    s.push_back(std::max(static_cast<float>(factor), kMinFactor));
   }
   return s;
 }

@@ -31,7 +31,7 @@ float SmoothingFactor(float activation, float weight, float alpha);
 
 // R_j^alpha / the geometric mean of all, in f32, for the root mean squares R of channels; 1 where R
 // is 0.
-std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha);
+std::vector<float> RmsFactors(std::span<const float> channels, float alpha);
 
 enum class AlphaSearch {
   kNone,      // alpha is given

@@ -39,7 +39,7 @@ Found OfGolden(const std::string& name, SmoothKind kind) {
   return Describe(spec, tensors, kind);
 }
 
-TEST(SmoothGroups, OfALlama) {
+TEST(SmoothGroups, LlamaHasItsGroups) {
   const TestModel model;
   ModelTensors tensors = model.tensors;
   tensors.layers.resize(1);
@@ -69,7 +69,7 @@ TEST(SmoothGroups, OneNormForAttentionAndMlpIsOneGroup) {
               ElementsAre("transformer.h.0.input_layernorm -> query_key_value, dense_h_to_4h"));
 }
 
-TEST(SmoothGroups, WhatCannotBeDividedIsLeftOut) {
+TEST(SmoothGroups, IndivisibleNormsAreLeftOut) {
   const auto reasons = [](const std::string& golden) {
     return OfGolden(golden, SmoothKind::kNorm).left_out;
   };
@@ -109,7 +109,7 @@ TEST(SmoothGroups, ExpertsOfOneTensorAreNamedAsTheyAreWritten) {
                                                 "activation is not linear"));
 }
 
-TEST(SmoothGroups, OfLatentAttention) {
+TEST(SmoothGroups, LatentAttentionHasItsGroups) {
   const auto first_two = [](const std::string& golden) {
     std::vector<std::string> groups = OfGolden(golden, SmoothKind::kNorm).groups;
     groups.resize(2);
@@ -122,7 +122,7 @@ TEST(SmoothGroups, OfLatentAttention) {
             "model.layers.0.input_layernorm -> q_proj, kv_a_proj_with_mqa");
 }
 
-TEST(SmoothGroups, WhatIsNotLinearIsLeftOut) {
+TEST(SmoothGroups, NonlinearLayersAreLeftOut) {
   EXPECT_THAT(OfGolden("bloom/alibi", SmoothKind::kAll).left_out,
               ElementsAre("transformer.h.0.mlp.dense_h_to_4h: its activation is not linear"));
   EXPECT_THAT(OfGolden("mpt/storywriter", SmoothKind::kAll).left_out,

@@ -180,7 +180,7 @@ void WriteGguf(const Exec& exec, const ModelFolder& model, const GgufPlan& plan,
   RemoveAbandoned(folder, to.filename().native());
   NewFile file(to);
   CheckDisk(folder, plan.after_bytes);
-  file.ShareLike(model.weight_files().front());
+  file.CopyPermissions(model.weight_files().front());
   const std::string header = GgufHeader(plan.form.keys, plan.tensors);
   file.Write(std::as_bytes(std::span(header)));
   GgufWriter writer(exec, file);

@@ -44,7 +44,7 @@ TEST(SamplerSteps, AreNamedAsInLlamaCpp) {
   EXPECT_EQ(Name(kMinP), "min_p");
 }
 
-TEST(SamplerSteps, WhatIsNoneIsToldTheNearest) {
+TEST(SamplerSteps, UnknownStepNamesTheNearest) {
   const Error misspelt = ErrorOfSteps("top_k;tmeperature");
   EXPECT_EQ(misspelt.kind(), ErrorKind::kInput);
   EXPECT_THAT(misspelt.what(), HasSubstr("\"tmeperature\" is no sampler; did you mean temperature? "

@@ -38,10 +38,10 @@ constexpr std::string_view kTooMany = "too many requests are waiting: try again 
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
 // The most values of a text of more than a million tokens, given as numbers.
-constexpr size_t kMostValues = 4'000'000;
+constexpr size_t kMaxValues = 4'000'000;
 // The most fields of a request, many times those that exist: finding one compares it with the
 // others.
-constexpr size_t kMostFields = 1000;
+constexpr size_t kMaxFields = 1000;
 
 void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
@@ -97,11 +97,11 @@ auto ReadBody(const auto& work, const auto& read) {
   if (work.request.body.size() > kLargeBytes) lock = CancellableLock(one_at_a_time, gone);
   const Json body = ParseOrderedJson(work.request.body, "the body",
                                      {.reject_duplicate_keys = true,
-                                      .max_values = kMostValues,
+                                      .max_values = kMaxValues,
                                       .quote_input = false,
                                       .cancel = gone});
-  if (body.is_object() && body.size() > kMostFields) {
-    Throw(ErrorKind::kInput, "expected a request of at most {} fields, found {}", kMostFields,
+  if (body.is_object() && body.size() > kMaxFields) {
+    Throw(ErrorKind::kInput, "expected a request of at most {} fields, found {}", kMaxFields,
           body.size());
   }
   return read(body);
@@ -246,13 +246,13 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     reply->Send(status, kJson, ErrorBody(status, message, code, WordsOf(request.path)), headers);
     served.status = status;
     served.ms = watch.ms();
-    Tell(served);
+    ReportServed(served);
   };
   const Route* const route = FindRoute(request.path);
   if (route == nullptr) {
     std::vector<Endpoint> endpoints{{"POST", kChats}};  // first, as the one that is asked most
     for (const Route& other : kRoutes) endpoints.push_back({other.method, other.path});
-    return refuse(404, NothingAt(request.path, endpoints));
+    return refuse(404, UnknownPathMessage(request.path, endpoints));
   }
   served.path = route->path;
   if (route->method != request.method) {
@@ -278,7 +278,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     served.ms = watch.ms();
     served.gone = reply->gone().cancelled();
     reply.reset();
-    Tell(served);
+    ReportServed(served);
   };
   if (route->at_once) return run(request);
   if (draining_) return refuse(503, kEnding, {&kLater, 1});
@@ -287,7 +287,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (!taken) refuse(429, kTooMany, {&kLater, 1});
 }
 
-void Api::Tell(const ServedRequest& served) {
+void Api::ReportServed(const ServedRequest& served) {
   metrics_.Add(served);
   if (options_.on_served) options_.on_served(served);
 }
@@ -327,14 +327,14 @@ void Api::Drain() {
 }
 
 // The reason why no request makes progress. Empty: requests do.
-std::string Api::StallOf() const {
+std::string Api::StallReason() const {
   const int64_t waiting = workers_.waiting();
-  const double still_ms = std::min(workers_.still_ms(), slots_.still_ms());
-  if (waiting == 0 || still_ms < options_.stall_ms) return "";
+  const double stalled_ms = std::min(workers_.stalled_ms(), slots_.stalled_ms());
+  if (waiting == 0 || stalled_ms < options_.stall_ms) return "";
   return fmt::format(
       "the server is stuck: requests waiting {}, running {}, and none has made progress "
       "for {:.0f} s",
-      waiting, workers_.working(), still_ms / 1000);
+      waiting, workers_.working(), stalled_ms / 1000);
 }
 
 // Answers 200 even when stalled. A supervisor may kill a server that fails this check, and slow
@@ -344,17 +344,17 @@ void Api::Health(const Work& work) const {
     work.served.status = 503;
     return RefuseForNow(work.reply, kEnding);
   }
-  const std::string stall = StallOf();
+  const std::string stall = StallReason();
   if (stall.empty()) return SendJson(work.reply, {{"status", "ok"}});
   SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
 // Tells a load balancer whether the next request would be answered.
 void Api::Ready(const Work& work) const {
-  std::string why = StallOf();
+  std::string why = StallReason();
   if (draining_ || engine_.ranks_ended()) {
     why = kEnding;
-  } else if (!workers_.has_room()) {
+  } else if (!workers_.has_capacity()) {
     why = kTooMany;
   }
   if (why.empty()) return SendJson(work.reply, {{"status", "ready"}});

@@ -87,11 +87,11 @@ class Api {
   // The reason to refuse a request from another site's page; empty: there is none.
   std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
-  void Tell(const ServedRequest& served);
+  void ReportServed(const ServedRequest& served);
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
            HttpReply& reply, ServedRequest& served) const;
 
-  std::string StallOf() const;
+  std::string StallReason() const;
   void Health(const Work& work) const;
   void Ready(const Work& work) const;
   nlohmann::ordered_json ModelJson() const;

@@ -45,8 +45,8 @@ TEST_F(ApiChatsTest, ABegunMessageIsContinued) {
   EXPECT_EQ(prompt_of({user, {{"role", "assistant"}, {"content", " "}}}),
             prompt_of(Json::array({user})));
   const Json chat = Post("/v1/chat/completions", {{"messages", {user, begun}}})->json();
-  const auto tokens = TheEngine().Tokenize(prompt, /*add_special=*/false);
-  const auto expected = TheEngine().NewSession({}).Generate(tokens, Greedy(8));
+  const auto tokens = TinyEngine().Tokenize(prompt, /*add_special=*/false);
+  const auto expected = TinyEngine().NewSession({}).Generate(tokens, Greedy(8));
   EXPECT_EQ(chat["choices"][0]["message"]["content"], expected.text);
   EXPECT_EQ(chat["usage"]["prompt_tokens"], tokens.size());
   const Json answered =
@@ -59,7 +59,7 @@ TEST_F(ApiChatsTest, ABegunMessageIsContinued) {
 TEST_F(ApiChatsTest, ChatsNeedATemplate) {
   const Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}, {"max_tokens", 3}};
   const auto reply = Post("/v1/chat/completions", body);
-  if (!TheEngine().has_chat_template()) {
+  if (!TinyEngine().has_chat_template()) {
     EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("template"));
     return;
   }

@@ -14,7 +14,7 @@ using ApiCompletionsTest = ApiTest;
 
 TEST_F(ApiCompletionsTest, TextsHaveTheAnswerOfTheEngine) {
   const Tokens prompt = Prompt(1, 100);
-  const auto expected = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  const auto expected = TinyEngine().NewSession({}).Generate(prompt, GreedyWithLogprobs(8));
   const auto reply =
       Post("/v1/completions", {{"prompt", prompt}, {"logprobs", 0}, {"return_token_ids", true}});
   ASSERT_EQ(reply->status(), 200) << reply->body();
@@ -31,7 +31,7 @@ TEST_F(ApiCompletionsTest, TextsHaveTheAnswerOfTheEngine) {
 }
 
 // Pieces of a stream, joined, are the whole answer.
-TEST_F(ApiCompletionsTest, AStreamTellsTheSame) {
+TEST_F(ApiCompletionsTest, StreamGivesTheSameText) {
   const Tokens prompt = Prompt(1, 100);
   Json body{{"prompt", prompt}, {"n", 2},           {"seed", 3},
             {"logprobs", 2},    {"temperature", 1}, {"return_token_ids", true}};
@@ -106,9 +106,9 @@ TEST_F(ApiCompletionsTest, PromptsOfAList) {
 }
 
 // Log-probabilities of prompt tokens are those that the tokens would have as outputs.
-TEST_F(ApiCompletionsTest, EchoesTellHowLikelyAPromptIs) {
+TEST_F(ApiCompletionsTest, EchoGivesPromptLogProbabilities) {
   const Tokens prompt = Prompt(1, 40);
-  const auto written = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  const auto written = TinyEngine().NewSession({}).Generate(prompt, GreedyWithLogprobs(8));
   Tokens whole = prompt;
   whole.insert(whole.end(), written.tokens.begin(), written.tokens.end());
   Json body{{"prompt", {whole, prompt}}, {"echo", true}, {"logprobs", 1}, {"max_tokens", 1}};
@@ -124,7 +124,7 @@ TEST_F(ApiCompletionsTest, EchoesTellHowLikelyAPromptIs) {
         << "the likeliest";
   }
   EXPECT_THAT(choice["text"].get<std::string>(),
-              testing::StartsWith(TheEngine().Detokenize(whole)));
+              testing::StartsWith(TinyEngine().Detokenize(whole)));
   EXPECT_EQ(json["usage"]["completion_tokens"], 2);
   EXPECT_EQ(json["choices"][1]["logprobs"]["token_logprobs"][40], Json(written.logprobs[0].logprob))
       << "of the output";
@@ -166,7 +166,7 @@ TEST_F(ApiCompletionsTest, EchoesOfTexts) {
 }
 
 // A client that disconnects ends the reading of its prompt.
-TEST_F(ApiCompletionsTest, EchoesEndWithWhoeverAsks) {
+TEST_F(ApiCompletionsTest, EchoOfAGoneClientEnds) {
   Start({.session = {.kv = "sinks:4+60"}});
   Json body = kLong;
   body["echo"] = true;
@@ -179,7 +179,7 @@ TEST_F(ApiCompletionsTest, EchoesEndWithWhoeverAsks) {
 }
 
 TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
-  const int64_t most = TheEngine().NewSession({}).limit_tokens();
+  const int64_t most = TinyEngine().NewSession({}).limit_tokens();
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
   const auto reply = Post("/v1/completions", {{"prompt", Prompt(1, most + 5)}});
   EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("send it with \"kv\": \"sinks:4+60\""));
@@ -189,7 +189,7 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
   EXPECT_EQ(error["n_ctx"], most);
   Start({.session = {.context_tokens = most - 10}});
   std::string text;
-  while (std::ssize(TheEngine().Tokenize(text)) < most - 5) text += "Once upon a time ";
+  while (std::ssize(TinyEngine().Tokenize(text)) < most - 5) text += "Once upon a time ";
   const Json chat{{"messages", {{{"role", "user"}, {"content", text}}}}, {"stream", true}};
   const auto small = Post("/v1/chat/completions", chat);
   EXPECT_THAT(MessageOf(*small, 400), HasSubstr("--kv-choice sinks:4+"));
@@ -200,7 +200,7 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
 // A text larger than all caches is refused. When two texts fit only one at a time, one waits.
 TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   constexpr int64_t kPages = 3, kTokens = 64;
-  const int64_t page = TheEngine().KvBytes(kTokens, {});
+  const int64_t page = TinyEngine().KvBytes(kTokens, {});
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = kPages * page});
   Start({.parallel = 2}, engine);
   const auto refused = Post("/v1/completions", {{"prompt", Prompt(1, kPages * kTokens + 1)}});
@@ -218,19 +218,19 @@ TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
     Answered& reply = *replies[i - 1];
     reply.WaitForEnd();
     ASSERT_EQ(reply.status(), 200) << reply.body();
-    const auto alone = TheEngine().NewSession({}).Generate(Prompt(i, 120), Greedy(60));
+    const auto alone = TinyEngine().NewSession({}).Generate(Prompt(i, 120), Greedy(60));
     EXPECT_EQ(reply.json()["choices"][0]["token_ids"], Json(alone.tokens)) << i;
   }
   api_.reset();
 }
 
-TEST_F(ApiCompletionsTest, ARequestMayKeepItsTextAsItLikes) {
+TEST_F(ApiCompletionsTest, RequestChoosesItsCachePolicy) {
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
   const Tokens prompt = Prompt(4, 200);
   for (const char* const kv : {"dense", "sinks:4+60"}) {
     const auto reply =
         Post("/v1/completions", {{"prompt", prompt}, {"kv", kv}, {"return_token_ids", true}});
-    const auto expected = TheEngine().NewSession({.kv = kv}).Generate(prompt, Greedy(8));
+    const auto expected = TinyEngine().NewSession({.kv = kv}).Generate(prompt, Greedy(8));
     EXPECT_EQ(reply->json()["choices"][0]["token_ids"], Json(expected.tokens)) << kv;
   }
   EXPECT_THAT(MessageOf(*Post("/v1/completions", {{"prompt", prompt}, {"kv", "blocks"}}), 400),

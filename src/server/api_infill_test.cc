@@ -48,7 +48,7 @@ class ApiInfillTest : public ApiTest {
   std::optional<Engine> engine_;
 };
 
-TEST_F(ApiInfillTest, IsFilledWhatIsBetween) {
+TEST_F(ApiInfillTest, TextBetweenPrefixAndSuffixIsFilled) {
   std::vector<int32_t> prompt = engine_->Tokenize("Once");
   prompt.insert(prompt.begin() + 1, kPrefix);
   prompt.push_back(kSuffix);
@@ -84,7 +84,7 @@ TEST_F(ApiInfillTest, EndsWhereTheNextFileBegins) {
   EXPECT_EQ(answer["tokens_predicted"], 1);
 }
 
-TEST_F(ApiInfillTest, WhatDoesNotFitIsCounted) {
+TEST_F(ApiInfillTest, OverlongTextIsRefusedWithItsLength) {
   const auto reply = Post("/infill", {{"input_prefix", std::string(20'000, 'a')}});
   EXPECT_EQ(reply->status(), 400);
   EXPECT_EQ(reply->json()["error"]["code"], "context_length_exceeded");

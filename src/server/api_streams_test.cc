@@ -56,7 +56,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
     body["seed"] = 5;
     // Only letters are allowed, so that each place is the beginning of a character.
     for (int id = 0; id < 512 && !body.contains("response_format"); ++id) {
-      const std::string text = TheEngine().Detokenize({{id}});
+      const std::string text = TinyEngine().Detokenize({{id}});
       if (text.find("\xef\xbf\xbd") != text.npos) body["logit_bias"][std::to_string(id)] = -100;
     }
     const Texts whole = TextsOf(body, false);
@@ -75,7 +75,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
           ++stopped;
         }
       }
-      inside += TheEngine().Tokenize(stop).size() > 1;
+      inside += TinyEngine().Tokenize(stop).size() > 1;
     }
   }
   EXPECT_GT(stopped, 100);
@@ -85,7 +85,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
 // Outputs that are no UTF-8: clients get valid text, and the log-probabilities hold the bytes.
 TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
   // ED A0 80 would be a surrogate. Its bytes come from characters that exist.
-  const auto bytes_of = [](const char* text) { return TheEngine().Tokenize(text, false); };
+  const auto bytes_of = [](const char* text) { return TinyEngine().Tokenize(text, false); };
   const Tokens ed = bytes_of("\xed\x9f\xbf"), a0 = bytes_of("\xc2\xa0"), x80 = bytes_of("\xc2\x80");
   ASSERT_EQ(ed.size(), 3u);
   ASSERT_EQ(a0.size(), 2u);
@@ -125,7 +125,7 @@ TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
 }
 
 // Draft tokens of any source change no token's log-probability, nor the likeliest tokens beside it.
-TEST_F(ApiStreamsTest, GuessesChangeNoLogProbability) {
+TEST_F(ApiStreamsTest, DraftsChangeNoLogProbability) {
   Json body{{"prompt", Prompt(1, 300)}, {"max_tokens", 300}, {"logprobs", 5}, {"draft", ""}};
   const Json plain = Post("/v1/completions", body)->json()["choices"][0];
   body["draft"] = "ngram";

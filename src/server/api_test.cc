@@ -21,11 +21,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_F(ApiTest, SaysHowItIs) {
+TEST_F(ApiTest, ReportsHealth) {
   EXPECT_EQ(Ask("GET", "/health")->json(), Json({{"status", "ok"}}));
   const Json models = Ask("GET", "/v1/models")->json();
   EXPECT_EQ(models["data"][0]["id"], "tiny");
-  EXPECT_EQ(models["data"][0]["meta"]["n_vocab"], TheEngine().vocab_size());
+  EXPECT_EQ(models["data"][0]["meta"]["n_vocab"], TinyEngine().vocab_size());
   api_->Drain();
   EXPECT_EQ(Ask("GET", "/health")->status(), 503);
   EXPECT_EQ(Post("/v1/completions", kLong)->headers().count("Retry-After"), 1u);
@@ -43,7 +43,7 @@ TEST_F(ApiTest, ModelsByTheirNames) {
   EXPECT_EQ(Ask("POST", "/v1/models/tiny")->status(), 405);
 }
 
-TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
+TEST_F(ApiTest, UnknownPathNamesTheNearest) {
   const std::pair<const char*, const char*> near[] = {
       {"/nothing", "the nearest is POST /v1/chat/completions"},
       {"/v1/completion", "the nearest is POST /v1/completions"},
@@ -64,7 +64,7 @@ TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
   }
 }
 
-TEST_F(ApiTest, SaysWhatMayBeAskedFor) {
+TEST_F(ApiTest, PropsDescribeTheModel) {
   Start({.about = {.family = "llama", .parameters = 7, .stored_as = {"Q4_K", "F32"}},
          .defaults = {.kv_choices = {"dense", "sinks:4+60"}},
          .parallel = 3});
@@ -72,9 +72,9 @@ TEST_F(ApiTest, SaysWhatMayBeAskedFor) {
   EXPECT_EQ(props["model_info"]["family"], "llama");
   EXPECT_EQ(props["model_info"]["n_params"], 7);
   EXPECT_EQ(props["model_info"]["stored_as"], (Json{"Q4_K", "F32"}));
-  EXPECT_EQ(props["model_info"]["size"], TheEngine().weight_bytes());
+  EXPECT_EQ(props["model_info"]["size"], TinyEngine().weight_bytes());
   EXPECT_EQ(props["model"], "tiny");
-  EXPECT_EQ(props["n_ctx"], TheEngine().NewSession({}).limit_tokens());
+  EXPECT_EQ(props["n_ctx"], TinyEngine().NewSession({}).limit_tokens());
   EXPECT_EQ(props["total_slots"], 3);
   EXPECT_EQ(props["kv"]["choices"], (Json{"dense", "sinks:4+60"}));
   EXPECT_EQ(props["default_generation_settings"]["temperature"], 0);
@@ -126,7 +126,7 @@ TEST(PageTest, IsInTheProgram) {
   EXPECT_FALSE(get("/", "POST").first);
 }
 
-TEST_F(ApiTest, CountsWhatItDid) {
+TEST_F(ApiTest, CountsRequestsInMetrics) {
   static int first_time = 77;  // so that nobody has read it
   const Tokens prompt = Prompt(first_time++, 100);
   for (int i = 0; i < 2; ++i) Post("/v1/completions", {{"prompt", prompt}});
@@ -158,13 +158,13 @@ TEST(HistogramTest, CountsUpToEveryBound) {
 TEST_F(ApiTest, TokensAndTexts) {
   const std::string text = "Once upon a time";
   const Json tokens = Post("/tokenize", {{"content", text}})->json()["tokens"];
-  EXPECT_EQ(tokens, Json(TheEngine().Tokenize(text, false)));
+  EXPECT_EQ(tokens, Json(TinyEngine().Tokenize(text, false)));
   EXPECT_EQ(Post("/tokenize", {{"content", text}, {"add_special", true}})->json()["tokens"],
-            Json(TheEngine().Tokenize(text, true)));
+            Json(TinyEngine().Tokenize(text, true)));
   EXPECT_EQ(Post("/detokenize", {{"tokens", tokens}})->json()["content"], text);
 }
 
-TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
+TEST_F(ApiTest, InvalidRequestsAreRefused) {
   EXPECT_THAT(MessageOf(*Ask("GET", "/nothing"), 404), HasSubstr("unknown path"));
   const auto wrong = Ask("GET", "/v1/completions");
   EXPECT_EQ(MessageOf(*wrong, 405), "expected POST");
@@ -198,7 +198,7 @@ TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
   for (const ServedRequest& served : served_) EXPECT_NE(served.status, 200) << served.path;
 }
 
-TEST_F(ApiTest, KeysLetIn) {
+TEST_F(ApiTest, ApiKeyIsRequired) {
   Start({.keys = {"first", "second"}});
   for (const char* const wrong :
        {"", "Bearer ", "Bearer firs", "Bearer firsts", "first", "Basic first", "Bearer second "}) {
@@ -265,7 +265,7 @@ TEST_F(ApiTest, PagesOfOtherSitesMayNotAsk) {
   EXPECT_EQ(status("llm.example", "http://evil.example", "Bearer k"), 403);
 }
 
-TEST_F(ApiTest, MoreThanMayWaitAreToldToComeBack) {
+TEST_F(ApiTest, FullQueueSaysWhenToRetry) {
   Start({.session = {.kv = "sinks:4+60"}, .parallel = 1, .queue = 1});
   const std::string body = kLong.dump();
   const auto first = Ask("POST", "/v1/completions", body);
@@ -319,7 +319,7 @@ class LeavesWhileItIsRead : public Answered {
   mutable CancelToken left_;
 };
 
-TEST_F(ApiTest, WhoIsGoneIsNotReadToTheEnd) {
+TEST_F(ApiTest, RequestOfAGoneClientIsNotReadToTheEnd) {
   Start();
   const auto reply = std::make_shared<LeavesWhileItIsRead>();
   const Json body{{"tokens", std::vector<int>(10'000, 5)}};
@@ -358,7 +358,7 @@ TEST_F(ApiTest, SaysWhenRequestsDoNotGetThrough) {
   }
 }
 
-TEST_F(ApiTest, PlacesOfFilesAreForTheLogAlone) {
+TEST_F(ApiTest, FilePathsAppearOnlyInTheLog) {
   const TempFolder folder;
   std::filesystem::copy(kTiny, folder.path());
   folder.Write("chat_template.jinja", "{{ broken");
@@ -375,7 +375,7 @@ TEST_F(ApiTest, PlacesOfFilesAreForTheLogAlone) {
 }
 
 // A client that disconnects ends its request.
-TEST_F(ApiTest, WhatNobodyReadsEnds) {
+TEST_F(ApiTest, StreamOfAGoneClientEnds) {
   Start({.session = {.kv = "sinks:4+60"}});
   Json body = kLong;
   body["stream"] = true;

@@ -88,11 +88,11 @@ class Answered : public HttpReply {
 };
 class ApiTest : public testing::Test {
  protected:
-  static const Engine& TheEngine() {
+  static const Engine& TinyEngine() {
     static const Engine engine(kTiny, {.threads = 1});
     return engine;
   }
-  Api& Start(ApiOptions options = {}, const Engine& engine = TheEngine()) {
+  Api& Start(ApiOptions options = {}, const Engine& engine = TinyEngine()) {
     options.model = "tiny";
     options.defaults.generate = Greedy(8, /*query_tokens=*/0);
     options.on_served = [this](const ServedRequest& served) {

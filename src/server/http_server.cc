@@ -207,19 +207,19 @@ class HttpServer::Impl {
       return Head(status, content_type, headers, connection_->keeps_alive()) + allow_lines_;
     }
     template <typename Action>
-    void Hand(Action action) {
+    void PostAction(Action action) {
       asio::post(server_.context_, [connection = connection_,
                                     action = std::move(action)]() mutable { action(*connection); });
     }
     void Put(std::string text) {
       connection_->Count(text.size());
-      Hand([text = std::move(text)](Connection& connection) mutable {
+      PostAction([text = std::move(text)](Connection& connection) mutable {
         connection.Put(std::move(text));
       });
     }
     void Finish() {
       ended_ = true;
-      Hand([](Connection& connection) { connection.Finish(); });
+      PostAction([](Connection& connection) { connection.Finish(); });
     }
 
     Impl& server_;
@@ -240,12 +240,12 @@ class HttpServer::Impl {
 
     void ReadRequest() {
       if (server_.stopping_) return Break();
-      TakeRoom(0);
+      ReserveBodyBytes(0);
       waits_at_ = server_.waiting_.insert(server_.waiting_.end(), this);
       state_ = State::kIdle;
       parser_.emplace();
-      parser_->header_limit(server_.options_.most_header_bytes);
-      parser_->body_limit(server_.options_.most_body_bytes);
+      parser_->header_limit(server_.options_.max_header_bytes);
+      parser_->body_limit(server_.options_.max_body_bytes);
       header_bytes_ = 0;
       stream_.expires_after(server_.options_.header_time);
       ReadHeader();
@@ -273,7 +273,7 @@ class HttpServer::Impl {
         gone_.Cancel();
       }
       changed_.notify_all();
-      TakeRoom(0);
+      ReserveBodyBytes(0);
       WaitNoMore();
       server_.Remove(shared_from_this());
     }
@@ -298,7 +298,7 @@ class HttpServer::Impl {
     void WaitForReader() {
       std::unique_lock lock(mutex_);
       changed_.wait(
-          lock, [&] { return waiting_bytes_ <= HttpReply::kMostUnsentBytes || gone_.cancelled(); });
+          lock, [&] { return waiting_bytes_ <= HttpReply::kMaxUnsentBytes || gone_.cancelled(); });
     }
 
    private:
@@ -321,7 +321,7 @@ class HttpServer::Impl {
         header_bytes_ += used;
         if (folded) return Refuse(400, "expected each header on one line");
       }
-      if (header_bytes_ + buffer_.size() > server_.options_.most_header_bytes &&
+      if (header_bytes_ + buffer_.size() > server_.options_.max_header_bytes &&
           !parser_->is_header_done()) {
         error = http::error::header_limit;
       }
@@ -345,8 +345,8 @@ class HttpServer::Impl {
       stream_.expires_after(server_.options_.body_time);
       // A chunked body may become as large as any.
       const auto length = parser_->content_length();
-      const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
-      if (!TakeRoom(length ? *length : most)) {
+      const uint64_t most = parser_->chunked() ? server_.options_.max_body_bytes : 0;
+      if (!ReserveBodyBytes(length ? *length : most)) {
         return Refuse(503, "the running requests take too much memory: try again later");
       }
       if (!is_old && parser_->get().count(http::field::expect) > 0) {
@@ -361,11 +361,11 @@ class HttpServer::Impl {
 
     // Reserves the bytes of a body, in place of the earlier reservation. False: too few are free,
     // and nothing is reserved now.
-    bool TakeRoom(uint64_t bytes) {
-      server_.bodies_bytes_ -= std::exchange(room_bytes_, 0);
-      if (bytes > server_.options_.most_bodies_bytes - server_.bodies_bytes_) return false;
+    bool ReserveBodyBytes(uint64_t bytes) {
+      server_.bodies_bytes_ -= std::exchange(reserved_bytes_, 0);
+      if (bytes > server_.options_.max_bodies_bytes - server_.bodies_bytes_) return false;
       server_.bodies_bytes_ += bytes;
-      room_bytes_ = bytes;
+      reserved_bytes_ = bytes;
       return true;
     }
 
@@ -411,12 +411,12 @@ class HttpServer::Impl {
                                   request.allowed_origin ? AllowLines(request.origin) : "");
       stream_.expires_never();
       WatchForEnd();
-      if (request.allowed_origin && request.method == "OPTIONS") return Promise(*reply);
+      if (request.allowed_origin && request.method == "OPTIONS") return AnswerPreflight(*reply);
       server_.handler_(std::move(request), std::move(reply));
     }
 
     // Answers a browser's preflight request.
-    static void Promise(HttpReply& reply) {
+    static void AnswerPreflight(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
           {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
           {"Access-Control-Allow-Headers",
@@ -530,7 +530,7 @@ class HttpServer::Impl {
     State state_ = State::kIdle;
     std::deque<std::string> unsent_;
     bool finished_ = false;
-    uint64_t room_bytes_ = 0;
+    uint64_t reserved_bytes_ = 0;
     std::optional<std::list<Connection*>::iterator> waits_at_;
     std::atomic<bool> keeps_alive_ = true;
     std::atomic<bool> takes_chunks_ = true;
@@ -576,7 +576,7 @@ class HttpServer::Impl {
 
   void Serve(tcp::socket socket) {
     error_code ignored;
-    if (std::ssize(connections_) >= options_.most_connections && !BreakLongestWaiting()) {
+    if (std::ssize(connections_) >= options_.max_connections && !BreakLongestWaiting()) {
       static constexpr std::string_view kBusy =
           "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n"
           "Connection: close\r\n\r\n";

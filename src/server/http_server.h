@@ -43,8 +43,8 @@ class HttpReply {
                     Headers headers = {}) = 0;
 
   // The beginning, pieces and end of an answer in pieces. Write waits while more than
-  // kMostUnsentBytes wait for the reader, except in the server's own thread.
-  static constexpr size_t kMostUnsentBytes = size_t{1} << 20;
+  // kMaxUnsentBytes wait for the reader, except in the server's own thread.
+  static constexpr size_t kMaxUnsentBytes = size_t{1} << 20;
   virtual void Begin(std::string_view content_type) = 0;
   virtual void Write(std::string_view piece) = 0;
   virtual void End() = 0;
@@ -56,12 +56,12 @@ class HttpReply {
 struct HttpOptions {
   std::string host = "127.0.0.1";  // an address
   uint16_t port = 8080;            // 0: any free one
-  uint64_t most_body_bytes = uint64_t{64} << 20;
-  uint64_t most_bodies_bytes = uint64_t{1} << 30;  // of all requests in progress
-  uint32_t most_header_bytes = 16 << 10;
+  uint64_t max_body_bytes = uint64_t{64} << 20;
+  uint64_t max_bodies_bytes = uint64_t{1} << 30;  // of all requests in progress
+  uint32_t max_header_bytes = 16 << 10;
   // The most connections. Beyond them, the connection that has waited longest without a whole
   // request ends. If all are being answered, new ones are told to come back.
-  int64_t most_connections = 1024;
+  int64_t max_connections = 1024;
   // The time for a request's header, from the connection's beginning or the last answer on. Then
   // the time for its body, and for a reader to take any part of an answer.
   std::chrono::milliseconds header_time{30'000};

@@ -85,9 +85,9 @@ TEST_F(HttpServerTest, AnswersOneRequestAfterTheOther) {
   Client client(Start().port());
   client.Say("GET /a?b=c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\n\r\n" + Post("12345") +
              Get("/last"));
-  EXPECT_THAT(client.HearUntil("GET /a Bearer k 0"), HasSubstr("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(client.HearUntil("POST /  5"), HasSubstr("Content-Length: 9\r\n"));
-  EXPECT_THAT(client.HearUntil("GET /last  0"), HasSubstr("Connection: keep-alive\r\n"));
+  EXPECT_THAT(client.ReceiveUntil("GET /a Bearer k 0"), HasSubstr("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.ReceiveUntil("POST /  5"), HasSubstr("Content-Length: 9\r\n"));
+  EXPECT_THAT(client.ReceiveUntil("GET /last  0"), HasSubstr("Connection: keep-alive\r\n"));
   EXPECT_EQ(server_->connections(), 1);
   EXPECT_TRUE(server_->is_local());
 }
@@ -97,32 +97,32 @@ TEST_F(HttpServerTest, PiecesComeAsTheyAreWritten) {
   client.Say(Get("/later"));
   const auto reply = replies_.Take();
   reply->Begin("text/event-stream");
-  EXPECT_THAT(client.HearUntil("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked"));
+  EXPECT_THAT(client.ReceiveUntil("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked"));
   reply->Write("data: 1\n\n");
-  EXPECT_EQ(client.HearUntil("1\n\n\r\n"), "9\r\ndata: 1\n\n\r\n");
+  EXPECT_EQ(client.ReceiveUntil("1\n\n\r\n"), "9\r\ndata: 1\n\n\r\n");
   reply->Write("");
   reply->Write(std::string(100'000, 'x'));
-  EXPECT_THAT(client.HearUntil("\r\n"), StartsWith("186a0"));
-  EXPECT_EQ(client.HearUntil("\r\n").size(), 100'002u);
+  EXPECT_THAT(client.ReceiveUntil("\r\n"), StartsWith("186a0"));
+  EXPECT_EQ(client.ReceiveUntil("\r\n").size(), 100'002u);
   reply->End();
-  EXPECT_EQ(client.HearUntil("0\r\n\r\n"), "0\r\n\r\n");
+  EXPECT_EQ(client.ReceiveUntil("0\r\n\r\n"), "0\r\n\r\n");
   client.Say(Get("/again"));
-  EXPECT_THAT(client.HearUntil("/again"), HasSubstr("200 OK"));
+  EXPECT_THAT(client.ReceiveUntil("/again"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, AnOldClientHearsToTheEnd) {
+TEST_F(HttpServerTest, Http10ClientGetsAnUnchunkedReply) {
   Client client(Start().port());
   client.Say("GET /later HTTP/1.0\r\n\r\n");
   const auto reply = replies_.Take();
   reply->Begin("text/plain");
   reply->Write("abc");
   reply->End();
-  const std::string heard = client.HearAll();
+  const std::string heard = client.ReceiveAll();
   EXPECT_THAT(heard, testing::EndsWith("\r\n\r\nabc"));
   EXPECT_THAT(heard, Not(HasSubstr("chunked")));
 }
 
-TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
+TEST_F(HttpServerTest, DisconnectIsNoticed) {
   Start();
   for (const auto& [half, ahead] :
        {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
@@ -130,13 +130,13 @@ TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
     client->Say(Get("/later") + (ahead ? Get("/next") : ""));
     const auto reply = replies_.Take();
     EXPECT_FALSE(reply->gone().cancelled());
-    half ? client->SayNoMore() : client.reset();
+    half ? client->CloseSending() : client.reset();
     WaitUntilGone(*reply);
     reply->Send(200, "text/plain", "nobody hears it");
   }
   Client other(server_->port());
   other.Say(Get("/other"));
-  EXPECT_THAT(other.HearUntil("/other"), HasSubstr("200 OK"));
+  EXPECT_THAT(other.ReceiveUntil("/other"), HasSubstr("200 OK"));
 }
 
 // A client that does not read delays only the handler of its own request.
@@ -154,20 +154,20 @@ TEST_F(HttpServerTest, ASlowReaderCostsNobodyElse) {
   Client other(server_->port());
   for (int i = 0; i < 20; ++i) {
     other.Say(Get("/other"));
-    EXPECT_THAT(other.HearUntil("/other"), HasSubstr("200 OK"));
+    EXPECT_THAT(other.ReceiveUntil("/other"), HasSubstr("200 OK"));
     usleep(5000);
   }
   EXPECT_LT(written, kPieces) << "more than a connection and the server hold";
-  EXPECT_GT(slow.HearUntil("\r\n0\r\n\r\n").size(), kPiece * kPieces);
+  EXPECT_GT(slow.ReceiveUntil("\r\n0\r\n\r\n").size(), kPiece * kPieces);
   writer.join();
 }
 
-TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
-  Start({.most_body_bytes = 100, .most_header_bytes = 1000});
+TEST_F(HttpServerTest, MalformedRequestIsRefused) {
+  Start({.max_body_bytes = 100, .max_header_bytes = 1000});
   const auto refused = [&](std::string_view text) {
     Client client(server_->port());
     client.Say(text);
-    const std::string heard = client.HearAll();
+    const std::string heard = client.ReceiveAll();
     EXPECT_THAT(heard, HasSubstr("Connection: close\r\n"));
     return heard.substr(0, heard.find("\r\n")) + heard.substr(heard.find("\r\n\r\n"));
   };
@@ -187,8 +187,8 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
                       std::string(1000, 'a')),
               HasSubstr("413"));
   Client nothing(server_->port());
-  nothing.SayNoMore();
-  EXPECT_EQ(nothing.HearAll(), "");
+  nothing.CloseSending();
+  EXPECT_EQ(nothing.ReceiveAll(), "");
 }
 
 // Two servers that read a header differently disagree on where the next request begins. Each header
@@ -199,7 +199,7 @@ TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
     Client client(server_->port());
     client.Say(fmt::format("POST / HTTP/{}\r\n{}\r\n\r\n5\r\nabcde\r\n0\r\n\r\n{}", version,
                            headers, Get("/smuggled")));
-    const std::string heard = client.HearAll();
+    const std::string heard = client.ReceiveAll();
     EXPECT_THAT(heard, HasSubstr("Connection: close\r\n")) << headers;
     EXPECT_THAT(heard, Not(HasSubstr("smuggled"))) << headers;
     EXPECT_THAT(heard, Not(HasSubstr("200 OK"))) << headers;
@@ -234,7 +234,7 @@ TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
   for (const char c : std::string_view("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n")) {
     slow.Say({&c, 1});
   }
-  EXPECT_THAT(slow.HearAll(), HasSubstr("expected each header on one line"));
+  EXPECT_THAT(slow.ReceiveAll(), HasSubstr("expected each header on one line"));
   for (const std::string_view taken :
        {"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
         "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding:  Chunked \r\n\r\n"
@@ -242,82 +242,82 @@ TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
         "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n x"}) {
     Client client(server_->port());
     client.Say(taken);
-    EXPECT_THAT(client.HearAll(), HasSubstr("200 OK")) << taken;
+    EXPECT_THAT(client.ReceiveAll(), HasSubstr("200 OK")) << taken;
   }
 }
 
 TEST_F(HttpServerTest, HeadIsAGetWithoutItsBody) {
   Client client(Start().port());
   client.Say("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n" + Get("/a"));
-  const std::string head = client.HearUntil("\r\n\r\n"), same = client.HearUntil("\r\n\r\n");
+  const std::string head = client.ReceiveUntil("\r\n\r\n"), same = client.ReceiveUntil("\r\n\r\n");
   EXPECT_THAT(head, HasSubstr("200 OK\r\n"));
   EXPECT_THAT(head, HasSubstr("Content-Length: 9\r\n"));
   EXPECT_EQ(head, same) << "as if the body followed";
-  EXPECT_EQ(client.HearUntil("0"), "GET /a  0");
+  EXPECT_EQ(client.ReceiveUntil("0"), "GET /a  0");
   client.Say("HEAD /later HTTP/1.1\r\nHost: x\r\n\r\n");
   const auto reply = replies_.Take();
   reply->Begin("text/plain");
   reply->Write("abc");
   reply->End();
   client.Say(Get("/next"));
-  EXPECT_THAT(client.HearUntil("\r\n\r\n"), HasSubstr("chunked"));
-  EXPECT_THAT(client.HearUntil("/next"), StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_THAT(client.ReceiveUntil("\r\n\r\n"), HasSubstr("chunked"));
+  EXPECT_THAT(client.ReceiveUntil("/next"), StartsWith("HTTP/1.1 200 OK"));
 }
 
 TEST_F(HttpServerTest, AllBodiesTogetherHaveALimit) {
-  Start({.most_body_bytes = 600, .most_bodies_bytes = 1000});
+  Start({.max_body_bytes = 600, .max_bodies_bytes = 1000});
   Client first(server_->port()), second(server_->port()), third(server_->port());
   first.Say("POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n" +
             std::string(500, 'a'));
   auto reply = replies_.Take();
   second.Say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
-  EXPECT_THAT(second.HearAll(), HasSubstr("503 Service Unavailable"));
+  EXPECT_THAT(second.ReceiveAll(), HasSubstr("503 Service Unavailable"));
   third.Say(Post(std::string(500, 'a')));
-  EXPECT_THAT(third.HearUntil("POST /  500"), HasSubstr("200 OK"));
+  EXPECT_THAT(third.ReceiveUntil("POST /  500"), HasSubstr("200 OK"));
   reply->Send(200, "text/plain", "done");
-  first.HearUntil("done");
+  first.ReceiveUntil("done");
   Client fourth(server_->port());
   fourth.Say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
-  EXPECT_THAT(fourth.HearUntil("POST /  1"), HasSubstr("200 OK"));
+  EXPECT_THAT(fourth.ReceiveUntil("POST /  1"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, SaysThatABodyMayCome) {
+TEST_F(HttpServerTest, AnswersExpect100Continue) {
   Client client(Start().port());
   client.Say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
-  EXPECT_EQ(client.HearUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_EQ(client.ReceiveUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Say("abc");
-  EXPECT_THAT(client.HearUntil("POST /  3"), HasSubstr("200 OK"));
+  EXPECT_THAT(client.ReceiveUntil("POST /  3"), HasSubstr("200 OK"));
   for (const std::string_view expect :
        {"200-ok", "100-continue, 200-ok", "", "100-continue\r\nExpect: 200-ok"}) {
     Client other(server_->port());
     other.Say(fmt::format(
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: {}\r\n\r\nabc", expect));
-    EXPECT_THAT(other.HearAll(), StartsWith("HTTP/1.1 417 ")) << expect;
+    EXPECT_THAT(other.ReceiveAll(), StartsWith("HTTP/1.1 417 ")) << expect;
   }
   Client old(server_->port());
   old.Say("POST / HTTP/1.0\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc");
-  EXPECT_THAT(old.HearAll(), StartsWith("HTTP/1.1 200 ")) << "which knows of no Continue";
+  EXPECT_THAT(old.ReceiveAll(), StartsWith("HTTP/1.1 200 ")) << "which knows of no Continue";
 }
 
-TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
+TEST_F(HttpServerTest, SlowSenderIsDisconnected) {
   using std::chrono::milliseconds;
   Start({.header_time = milliseconds(50), .body_time = milliseconds(50)});
   for (const std::string_view begun :
        {"", "GET / HT", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"}) {
     Client client(server_->port());
     client.Say(begun);
-    EXPECT_EQ(client.HearAll(), "") << begun;
+    EXPECT_EQ(client.ReceiveAll(), "") << begun;
   }
 }
 
 // Pages of other sites in browsers: only those that may ask.
-TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
+TEST_F(HttpServerTest, CrossOriginRequestsNeedAListedOrigin) {
   Start({.origins = {"https://chat.example"}});
   const auto ask = [&](std::string_view method, std::string_view origin) {
     Client client(server_->port());
     client.Say(fmt::format("{} /a HTTP/1.1\r\nHost: x\r\nOrigin: {}\r\nConnection: close\r\n\r\n",
                            method, origin));
-    return client.HearAll();
+    return client.ReceiveAll();
   };
   const std::string promise = ask("OPTIONS", "https://chat.example");
   EXPECT_THAT(promise, StartsWith("HTTP/1.1 200 "));
@@ -333,27 +333,27 @@ TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
   }
 }
 
-TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
-  Start({.most_connections = 2});
+TEST_F(HttpServerTest, TooManyConnectionsAreToldToRetry) {
+  Start({.max_connections = 2});
   Client first(server_->port()), second(server_->port());
   first.Say(Get("/later"));
   auto reply = replies_.Take();
   second.Say(Get("/later"));
   auto other = replies_.Take();
-  EXPECT_THAT(Client(server_->port()).HearAll(),
+  EXPECT_THAT(Client(server_->port()).ReceiveAll(),
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: ")));
   reply->Send(200, "text/plain", "done");
-  first.HearUntil("done");
+  first.ReceiveUntil("done");
   Client third(server_->port());
   third.Say(Get("/3"));
-  EXPECT_THAT(third.HearUntil("/3"), HasSubstr("200 OK")) << "the first one asks nothing more";
+  EXPECT_THAT(third.ReceiveUntil("/3"), HasSubstr("200 OK")) << "the first one asks nothing more";
   other->Send(200, "text/plain", "done");
-  EXPECT_THAT(second.HearUntil("done"), HasSubstr("200 OK"));
+  EXPECT_THAT(second.ReceiveUntil("done"), HasSubstr("200 OK"));
 }
 
 // Ten times as many connections as allowed, with no request, or only half of one.
-TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
-  Start({.most_connections = 20});
+TEST_F(HttpServerTest, IdleConnectionsDoNotBlockOthers) {
+  Start({.max_connections = 20});
   Client busy(server_->port());
   busy.Say(Get("/later"));
   auto reply = replies_.Take();
@@ -366,32 +366,32 @@ TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
     if (i % 20 != 0) continue;
     Client client(server_->port());
     client.Say(Get("/who"));
-    ASSERT_THAT(client.HearUntil("/who"), HasSubstr("200 OK")) << i;
+    ASSERT_THAT(client.ReceiveUntil("/who"), HasSubstr("200 OK")) << i;
   }
   EXPECT_LE(server_->connections(), 20);
   reply->Send(200, "text/plain", "done");
-  EXPECT_THAT(busy.HearUntil("done"), HasSubstr("200 OK"));
+  EXPECT_THAT(busy.ReceiveUntil("done"), HasSubstr("200 OK"));
 }
 
-TEST_F(HttpServerTest, StopsAfterWhatWasBegun) {
+TEST_F(HttpServerTest, StopEndsAfterBegunRequests) {
   Start();
   Client busy(server_->port()), idle(server_->port());
   idle.Say(Get("/idle"));
-  idle.HearUntil("/idle  0");
+  idle.ReceiveUntil("/idle  0");
   busy.Say(Get("/later"));
   auto reply = replies_.Take();
   server_->StopListening();
-  EXPECT_EQ(idle.HearAll(), "");
+  EXPECT_EQ(idle.ReceiveAll(), "");
   EXPECT_FALSE(Client(server_->port()).connected());
   reply->Send(200, "text/plain", "done");
-  EXPECT_THAT(busy.HearAll(), HasSubstr("done"));
+  EXPECT_THAT(busy.ReceiveAll(), HasSubstr("done"));
 }
 
-TEST_F(HttpServerTest, AReplyThatNobodyGivesBreaksTheConnection) {
+TEST_F(HttpServerTest, DroppedReplyClosesTheConnection) {
   Client client(Start().port());
   client.Say(Get("/later"));
   replies_.Take()->Begin("text/plain");
-  EXPECT_THAT(client.HearAll(), HasSubstr("200 OK"));
+  EXPECT_THAT(client.ReceiveAll(), HasSubstr("200 OK"));
 }
 
 TEST_F(HttpServerTest, EndsWithRepliesOnTheirWay) {
@@ -412,20 +412,20 @@ TEST_F(HttpServerTest, EndsOnceAWholeAnswerIsSent) {
   Client client(Start().port());
   client.Say(Get("/later"));
   replies_.Take()->Send(200, "text/plain", std::string(kBytes, 'x') + "end");
-  std::thread reader([&] { EXPECT_GT(client.HearUntil("xend").size(), kBytes); });
+  std::thread reader([&] { EXPECT_GT(client.ReceiveUntil("xend").size(), kBytes); });
   server_.reset();
   reader.join();
 }
 
-TEST_F(HttpServerTest, WhoDoesNotReadAWholeAnswerIsNotWaitedForLong) {
+TEST_F(HttpServerTest, SlowReaderIsDisconnectedAtShutdown) {
   Client client(Start({.read_time = std::chrono::milliseconds(50)}).port());
   client.Say(Get("/later"));
   replies_.Take()->Send(200, "text/plain", std::string(size_t{64} << 20, 'x'));
   server_.reset();
-  EXPECT_LT(client.HearAll().size(), size_t{64} << 20);
+  EXPECT_LT(client.ReceiveAll().size(), size_t{64} << 20);
 }
 
-TEST_F(HttpServerTest, WhereItCannotListen) {
+TEST_F(HttpServerTest, RefusesUnusableAddresses) {
   const auto listen = [&](HttpOptions options) {
     HttpServer(options, [](HttpRequest, std::shared_ptr<HttpReply>) {});
   };

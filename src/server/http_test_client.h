@@ -48,22 +48,22 @@ class Client {
   }
 
   // The received text up to and with `expected`, or up to the connection's end.
-  std::string HearUntil(std::string_view expected) {
+  std::string ReceiveUntil(std::string_view expected) {
     size_t from = 0, at;
-    while ((at = heard_.find(expected, from)) == heard_.npos) {
-      from = heard_.size() - std::min(heard_.size(), expected.size());
-      if (!HearMore()) return std::exchange(heard_, "");
+    while ((at = received_.find(expected, from)) == received_.npos) {
+      from = received_.size() - std::min(received_.size(), expected.size());
+      if (!ReceiveMore()) return std::exchange(received_, "");
     }
-    std::string heard = heard_.substr(0, at + expected.size());
-    heard_.erase(0, heard.size());
+    std::string heard = received_.substr(0, at + expected.size());
+    received_.erase(0, heard.size());
     return heard;
   }
-  std::string HearAll() {
-    while (HearMore()) continue;
-    return std::exchange(heard_, "");
+  std::string ReceiveAll() {
+    while (ReceiveMore()) continue;
+    return std::exchange(received_, "");
   }
 
-  void SayNoMore() { shutdown(socket_.get(), SHUT_WR); }
+  void CloseSending() { shutdown(socket_.get(), SHUT_WR); }
 
  private:
   template <typename Call>
@@ -81,16 +81,16 @@ class Client {
     return Whole([&] { return poll(&waiting, 1, -1); }) == 1 && (waiting.revents & POLLERR) == 0;
   }
 
-  bool HearMore() {
+  bool ReceiveMore() {
     std::vector<char> bytes(1 << 16);
     const ssize_t heard = Whole([&] { return recv(socket_.get(), bytes.data(), bytes.size(), 0); });
-    if (heard > 0) heard_.append(bytes.data(), static_cast<size_t>(heard));
+    if (heard > 0) received_.append(bytes.data(), static_cast<size_t>(heard));
     return heard > 0;
   }
 
   FileDescriptor socket_;
   bool connected_ = false;
-  std::string heard_;
+  std::string received_;
 };
 
 }  // namespace godwit::server

@@ -14,7 +14,7 @@ namespace godwit::server {
 namespace {
 
 // Beginnings of paths of other servers.
-struct Elsewhere {
+struct ForeignEndpoint {
   std::string_view path;
   std::string_view answer;
 };
@@ -24,7 +24,7 @@ constexpr std::string_view kNoEmbeddings =
 constexpr std::string_view kTextAlone =
     "pictures, sounds and files are not supported: the model reads and writes text, with POST "
     "/v1/chat/completions";
-constexpr Elsewhere kElsewhere[] = {
+constexpr ForeignEndpoint kForeignEndpoints[] = {
     {"/v1/embeddings", kNoEmbeddings},
     {"/embedding", kNoEmbeddings},
     {"/api/embed", kNoEmbeddings},
@@ -83,9 +83,9 @@ std::string ShortenPaths(std::string_view message) {
 
 }  // namespace
 
-std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints) {
-  for (const Elsewhere& elsewhere : kElsewhere) {
-    if (path.starts_with(elsewhere.path)) return std::string(elsewhere.answer);
+std::string UnknownPathMessage(std::string_view path, std::span<const Endpoint> endpoints) {
+  for (const ForeignEndpoint& foreign : kForeignEndpoints) {
+    if (path.starts_with(foreign.path)) return std::string(foreign.answer);
   }
   const Endpoint& nearest = NearestTo(path, endpoints);
   return fmt::format("unknown path; the nearest is {} {}", nearest.method, nearest.path);

@@ -17,7 +17,7 @@ struct Endpoint {
 
 // The message for an unknown path: the server that has it and what replaces it here, or else the
 // nearest path. endpoints: all that exist, at least one.
-std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints);
+std::string UnknownPathMessage(std::string_view path, std::span<const Endpoint> endpoints);
 
 // The error's message, with advice where a prompt is too long. defaults: the values that requests
 // may name.

@@ -25,7 +25,7 @@ void Slots::Taken::Take(int answer, const Event& event) {
   slots_.moved_ = Stopwatch();
 }
 
-double Slots::still_ms() const {
+double Slots::stalled_ms() const {
   const std::lock_guard lock(mutex_);
   return moved_.ms();
 }

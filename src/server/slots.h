@@ -34,7 +34,7 @@ class Slots {
   };
 
   // The time since the last event of any request.
-  double still_ms() const;
+  double stalled_ms() const;
 
   // The slots as a list, in llama.cpp's terms where it has them. context: the most tokens of a
   // text.

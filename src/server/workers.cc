@@ -4,8 +4,8 @@
 
 namespace godwit::server {
 
-Workers::Workers(int64_t threads, int64_t most_waiting)
-    : threads_count_(threads), most_waiting_(most_waiting) {
+Workers::Workers(int64_t threads, int64_t max_waiting)
+    : threads_count_(threads), max_waiting_(max_waiting) {
   for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
@@ -20,7 +20,7 @@ Workers::~Workers() {
 bool Workers::Take(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    if (!HasRoom()) return false;
+    if (!HasCapacity()) return false;
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
@@ -37,12 +37,12 @@ int64_t Workers::waiting() const {
   return std::ssize(tasks_);
 }
 
-bool Workers::has_room() const {
+bool Workers::has_capacity() const {
   const std::lock_guard lock(mutex_);
-  return HasRoom();
+  return HasCapacity();
 }
 
-double Workers::still_ms() const {
+double Workers::stalled_ms() const {
   const std::lock_guard lock(mutex_);
   return moved_.ms();
 }

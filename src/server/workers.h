@@ -16,8 +16,8 @@ namespace godwit::server {
 
 class Workers {
  public:
-  // most_waiting: tasks beyond those that run.
-  Workers(int64_t threads, int64_t most_waiting);
+  // max_waiting: tasks beyond those that run.
+  Workers(int64_t threads, int64_t max_waiting);
   // Runs the tasks that were taken, then ends.
   ~Workers();
 
@@ -27,17 +27,17 @@ class Workers {
   int64_t working() const;
   int64_t waiting() const;
   // Whether Take would accept another task.
-  bool has_room() const;
+  bool has_capacity() const;
   // The time since a task last began or ended.
-  double still_ms() const;
+  double stalled_ms() const;
   // Waits until no task is left.
   void Wait();
 
  private:
   void Work();
-  bool HasRoom() const { return std::ssize(tasks_) + working_ < threads_count_ + most_waiting_; }
+  bool HasCapacity() const { return std::ssize(tasks_) + working_ < threads_count_ + max_waiting_; }
 
-  int64_t threads_count_, most_waiting_;
+  int64_t threads_count_, max_waiting_;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

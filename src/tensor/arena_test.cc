@@ -25,7 +25,7 @@ TEST(Arena, PartsLieSideBySide) {
   EXPECT_EQ(arena.Take(0).data(), nullptr);
 }
 
-TEST(Arena, WhatDoesNotFitHasMemoryOfItsOwn) {
+TEST(Arena, LargeBufferHasMemoryOfItsOwn) {
   Arena arena(128);
   const Buffer large = arena.Take(129), first = arena.Take(64), second = arena.Take(65);
   EXPECT_EQ(large.bytes(), 129);

@@ -30,7 +30,7 @@ enum class Scaling : uint8_t {
 struct GroupFormat {
   Codes codes = Codes::k4;
   Scaling scaling = Scaling::kCentred;
-  int32_t group = 32;              // inputs: a power of two, from 16 to MostGroup
+  int32_t group = 32;              // inputs: a power of two, from 16 to MaxGroup
   std::array<int8_t, 16> table{};  // of k4Table
 
   bool operator==(const GroupFormat&) const = default;
@@ -52,7 +52,7 @@ constexpr int BitsOf(Codes codes) {
 }
 
 // More inputs would leave the integers that f32 holds: 256 * 255 * 127 < 2^24.
-inline constexpr int64_t kMostGroup = 256;
+inline constexpr int64_t kMaxGroup = 256;
 
 constexpr bool IsNested(Scaling scaling) {
   return scaling == Scaling::kNested || scaling == Scaling::kNestedMins;
@@ -78,12 +78,12 @@ constexpr bool IsInUse(Codes codes, Scaling scaling) {
 }
 
 // Inputs of the largest group with such a scaling.
-constexpr int64_t MostGroup(Scaling scaling) {
-  return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMostGroup;
+constexpr int64_t MaxGroup(Scaling scaling) {
+  return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMaxGroup;
 }
 
 constexpr bool IsInUse(const GroupFormat& format) {
-  return IsInUse(format.codes, format.scaling) && format.group <= MostGroup(format.scaling);
+  return IsInUse(format.codes, format.scaling) && format.group <= MaxGroup(format.scaling);
 }
 
 // Groups come in blocks of so many inputs, the last one padded. The rows that such weights are

@@ -104,9 +104,9 @@ ordered_json ParseTemplateVariables(std::string_view text) {
         Quote(text));
   }
   // A limit, because each variable's name is compared with the others.
-  constexpr size_t kMostVariables = 1000;
-  if (variables.size() > kMostVariables) {
-    Throw(ErrorKind::kInput, "template variables: expected at most {}, found {}", kMostVariables,
+  constexpr size_t kMaxVariables = 1000;
+  if (variables.size() > kMaxVariables) {
+    Throw(ErrorKind::kInput, "template variables: expected at most {}, found {}", kMaxVariables,
           variables.size());
   }
   for (const char* name : {"messages", "add_generation_prompt", "tools"}) {

@@ -106,7 +106,7 @@ TEST(ChatTemplate, RefusesWhatIsNotAListOfMessages) {
   EXPECT_EQ(RenderError("", input).kind(), ErrorKind::kInput);
 }
 
-TEST(ChatTemplate, WhatNeverEndsIsAnError) {
+TEST(ChatTemplate, EndlessTemplateIsAnError) {
   const std::string loop = "{% for i in range(100000) %}";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {loop + loop + loop + "x{% endfor %}{% endfor %}{% endfor %}",
@@ -147,7 +147,7 @@ TEST(ChatTemplate, SurvivesValuesNestedAsDeepAsALoopCanMakeThem) {
   EXPECT_THAT(RenderError(nest(10) + "{{ ns.x | tojson }}").what(), HasSubstr("nested too deeply"));
 }
 
-TEST(ChatTemplate, GenerationMarksDoNotShow) {
+TEST(ChatTemplate, GenerationMarksAreNotRendered) {
   EXPECT_EQ(Render("a{% generation %}b{% endgeneration %}c"), "abc");
   EXPECT_EQ(Render("a {%- generation -%} b {%- endgeneration -%} c"), "abc");
   EXPECT_EQ(Render("{%generation%}{{ generation }}{%endgeneration%}"), "");

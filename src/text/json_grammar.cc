@@ -87,16 +87,16 @@ void JsonGrammar::Try(const std::string& schema) const {
   const std::string reply = AskToRead(*trial_, 0, schema);
   uint32_t ms = 0;
   std::memcpy(&ms, reply.data(), sizeof(ms));
-  if (ms > kMostReadingMs) {
+  if (ms > kMaxReadingMs) {
     Throw(ErrorKind::kInput, "{}: reading it takes {} ms, expected {} at most", kWhat, ms,
-          kMostReadingMs);
+          kMaxReadingMs);
   }
 }
 
 std::unique_ptr<JsonMatcher> JsonGrammar::Match(std::string_view schema) const {
-  if (schema.size() > kMostSchemaBytes) {
+  if (schema.size() > kMaxSchemaBytes) {
     Throw(ErrorKind::kInput, "a JSON schema of {} bytes, expected {} at most", schema.size(),
-          kMostSchemaBytes);
+          kMaxSchemaBytes);
   }
   if (eos_ids_.empty()) {
     Throw(ErrorKind::kUnsupported,

@@ -48,8 +48,8 @@ class JsonMatcher {
 // Any number of threads may share one.
 class JsonGrammar {
  public:
-  static constexpr size_t kMostSchemaBytes = size_t{64} << 10;
-  static constexpr uint32_t kMostReadingMs = 250;  // of processor time
+  static constexpr size_t kMaxSchemaBytes = size_t{64} << 10;
+  static constexpr uint32_t kMaxReadingMs = 250;  // of processor time
 
   // tokenizer_json: gives the content of the model's tokenizer.json; called when somebody asks, as
   // nothing is read or started before. eos_ids: the tokens that end a text.

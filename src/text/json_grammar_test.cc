@@ -111,13 +111,13 @@ void ExpectPersons(const Writer& writer) {
   EXPECT_GE(whole, 15);
 }
 
-TEST(JsonGrammar, WhatMayComeIsOfTheSchemaByteLevel) { ExpectPersons(Writer(ByteLevel(), kEnd)); }
+TEST(JsonGrammar, OutputMatchesTheSchemaByteLevel) { ExpectPersons(Writer(ByteLevel(), kEnd)); }
 
-TEST(JsonGrammar, WhatMayComeIsOfTheSchemaSentencePiece) {
+TEST(JsonGrammar, OutputMatchesTheSchemaSentencePiece) {
   ExpectPersons(Writer(TestData() / "tokenizers/sentencepiece", 2));
 }
 
-TEST(JsonGrammar, WhatMayComeIsOfTheSchemaOfRealModels) {
+TEST(JsonGrammar, OutputMatchesTheSchemaInRealTokenizers) {
   if (!std::filesystem::exists(SharedTokenizers())) GTEST_SKIP() << "no ../shared";
   ExpectPersons(Writer(SharedTokenizers() / "llama-2", 2));
   ExpectPersons(Writer(SharedTokenizers() / "qwen2.5", 151645));
@@ -220,7 +220,7 @@ TEST(JsonGrammar, NoKeysAreInvented) {
       IsOf(writer, R"({"const": {"properties": {"b": {}}}})", R"({"properties": {"b": {}}})"));
 }
 
-TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
+TEST(JsonGrammar, InvalidSchemaIsRefused) {
   const JsonGrammar grammar(JsonOf(ByteLevel()), {kEnd});
   const auto refused = [&](std::string_view schema) {
     return ErrorOf(ErrorKind::kInput, [&] { grammar.Match(schema); });
@@ -233,7 +233,7 @@ TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
   EXPECT_THAT(refused(R"({"$ref": "#"})"), HasSubstr("refers to itself without end"));
   EXPECT_THAT(refused(R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})"),
               HasSubstr("refers to itself without end"));
-  EXPECT_THAT(refused(std::string(JsonGrammar::kMostSchemaBytes + 1, ' ')), HasSubstr("65536"));
+  EXPECT_THAT(refused(std::string(JsonGrammar::kMaxSchemaBytes + 1, ' ')), HasSubstr("65536"));
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [] { JsonGrammar(JsonOf(ByteLevel()), {}).Match("{}"); }),
       HasSubstr("no token that ends"));
@@ -259,7 +259,7 @@ TEST(JsonGrammar, AProcessThatIsKilledIsReplaced) {
 }
 
 // Schemas that are deep, wide, or large once they are put together.
-TEST(JsonGrammar, WhatTakesTooMuchIsAnError) {
+TEST(JsonGrammar, OverlargeSchemaIsAnError) {
   const Writer writer(ByteLevel(), kEnd);
   std::string deep = "{}";
   for (int i = 0; i < 1000; ++i) deep = R"({"items": )" + deep + "}";

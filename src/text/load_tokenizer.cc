@@ -104,26 +104,26 @@ class Encoders {
   // TextWorker::Call. is_long: the text can wait until another worker has started.
   std::string Call(std::string_view doing, WorkerFrame request, int64_t cost, bool is_long) {
     if (!is_long) return first_->Call(doing, std::move(request), /*cancel=*/nullptr, cost);
-    const LeastBusy chosen(*this);
+    const LeastBusyEncoder chosen(*this);
     TextWorker& worker = chosen.number() == 0 ? *first_ : *more_[chosen.number() - 1];
     return worker.Call(doing, std::move(request), /*cancel=*/nullptr, cost);
   }
 
  private:
-  class LeastBusy {
+  class LeastBusyEncoder {
    public:
-    explicit LeastBusy(Encoders& encoders) : encoders_(encoders) {
+    explicit LeastBusyEncoder(Encoders& encoders) : encoders_(encoders) {
       const std::lock_guard lock(encoders_.mutex_);
       const auto least = std::ranges::min_element(encoders_.pieces_);
       number_ = static_cast<size_t>(least - encoders_.pieces_.begin());
       ++*least;
     }
-    ~LeastBusy() {
+    ~LeastBusyEncoder() {
       const std::lock_guard lock(encoders_.mutex_);
       --encoders_.pieces_[number_];
     }
-    LeastBusy(const LeastBusy&) = delete;
-    LeastBusy& operator=(const LeastBusy&) = delete;
+    LeastBusyEncoder(const LeastBusyEncoder&) = delete;
+    LeastBusyEncoder& operator=(const LeastBusyEncoder&) = delete;
 
     size_t number() const { return number_; }
 

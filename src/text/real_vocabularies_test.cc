@@ -23,7 +23,7 @@ struct Real {
 };
 
 // Bytes of a corpus. On 2026-11-25 all of it, and a novel, gave the same ids, in two minutes.
-constexpr size_t kMostBytes = 100'000;
+constexpr size_t kMaxBytes = 100'000;
 
 std::string ParamName(const ::testing::TestParamInfo<Real>& info) {
   return TestName(info.param.folder);
@@ -70,9 +70,10 @@ TEST_P(RealVocabulary, RELEASE_GivesTheIdsOfItsTokenizerJson) {
   if (!std::filesystem::exists(file)) {
     GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";
   }
-  Vocabulary vocabulary = TakeApart(ParseJson(ReadFile(file), file.string()),
-                                    real.pre_tokenizer.empty() ? VocabularyKind::kSentencePieceBpe
-                                                               : VocabularyKind::kByteLevelBpe);
+  Vocabulary vocabulary =
+      VocabularyOfTokenizerJson(ParseJson(ReadFile(file), file.string()),
+                                real.pre_tokenizer.empty() ? VocabularyKind::kSentencePieceBpe
+                                                           : VocabularyKind::kByteLevelBpe);
   const auto original = ParseTokenizer(ReadFile(file), file.string());
   vocabulary.pre_tokenizer = real.pre_tokenizer;
   vocabulary.space_prefix = real.space_prefix;
@@ -96,7 +97,7 @@ TEST_P(RealVocabulary, RELEASE_GivesTheIdsOfItsTokenizerJson) {
                 ReadFile(SharedTokenizers() / "golden/ggml-vocab-gpt-2.gguf.inp"));
   for (const char* corpus : {"wikitext-2/wiki.test.raw", "chat/mt_bench_reference_gpt4.jsonl"}) {
     const std::string text = ReadFile(SharedTokenizers() / "../corpora" / corpus);
-    ExpectSameIds(*made, *original, std::string(FirstCharacters(text, kMostBytes)));
+    ExpectSameIds(*made, *original, std::string(FirstCharacters(text, kMaxBytes)));
   }
   for (int32_t id = 0; id < original->VocabSize(); ++id) {
     ASSERT_EQ(made->IdToToken(id), original->IdToToken(id));
@@ -126,7 +127,7 @@ TEST(RealVocabularies, RELEASE_VocabJsonWithMergesGivesTheSameIds) {
     EXPECT_EQ(tokenizer->VocabSize(), original->VocabSize());
     for (const char* sample : {"wikitext-2/wiki.test.raw", "chat/mt_bench_reference_gpt4.jsonl"}) {
       const std::string corpus = ReadFile(SharedTokenizers() / "../corpora" / sample);
-      ExpectSameIds(*tokenizer, *original, std::string(FirstCharacters(corpus, kMostBytes)));
+      ExpectSameIds(*tokenizer, *original, std::string(FirstCharacters(corpus, kMaxBytes)));
     }
     ExpectSameIds(*tokenizer, *original,
                   "<|im_start|>user\nHi<|im_end|>\n<|endoftext|> <tool_call>");

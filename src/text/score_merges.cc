@@ -14,7 +14,7 @@ std::vector<ScoreMerge> MergesByScore(const std::unordered_map<std::string_view,
   std::vector<ScoreMerge> merges;
   size_t bytes = 0;
   for (const auto& [text, whole] : ids) {
-    if (text.size() > kMostMergedBytes) continue;
+    if (text.size() > kMaxMergedBytes) continue;
     for (size_t at = 1; at < text.size(); ++at) {
       if (ContinuesCharacter(text[at])) continue;
       const auto left = ids.find(text.substr(0, at));

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/cancel.h"
-#include "base/turn_line.h"
+#include "base/shortest_first_lock.h"
 #include "text/worker_process.h"
 #include "text/worker_protocol.h"
 
@@ -36,8 +36,8 @@ class TextWorker {
   // where no process can be had. Throws Error(kCancelled) within 100 ms of a Cancel(), and
   // Error(kFormat) for all else.
   //
-  // cost: of TurnLine. A call whose CancelScope is cancelled waits no longer. Once it has its turn,
-  // the call is made: giving it up costs the process, which others need.
+  // cost: of ShortestFirstLock. A call whose CancelScope is cancelled waits no longer. Once it has
+  // its turn, the call is made: giving it up costs the process, which others need.
   std::string Call(std::string_view doing, WorkerFrame request, const CancelToken* cancel = nullptr,
                    int64_t cost = 0);
 
@@ -68,7 +68,7 @@ class TextWorker {
   const int64_t memory_bytes_;
   std::shared_ptr<const std::string> opening_;  // finished
   uint32_t opening_seconds_;
-  TurnLine line_;  // to all below
+  ShortestFirstLock line_;  // to all below
   std::unique_ptr<WorkerProcess> process_;
 };
 

@@ -19,7 +19,7 @@ constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 // One id or a list; some models say -1 for "none". Warns of ids outside the vocabulary.
 std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_t vocab_size,
                          std::vector<std::string>& warnings) {
-  constexpr int64_t kMostIds = int64_t{1} << 31;
+  constexpr int64_t kMaxIds = int64_t{1} << 31;
   const json& value = document.At(key);
   std::vector<int32_t> ids;
   if (value.is_null()) return ids;
@@ -27,7 +27,7 @@ std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_
   for (const json& id : list) {
     // The value is compared as a double, because a JSON integer may exceed all of our types.
     if (!id.is_number_integer() || id.get<double>() < -1 ||
-        id.get<double>() >= static_cast<double>(kMostIds)) {
+        id.get<double>() >= static_cast<double>(kMaxIds)) {
       document.Bad(
           key, fmt::format("a token id from 0 to {} (-1: none) or a list of them", vocab_size - 1),
           value);

@@ -123,7 +123,7 @@ TEST(ChatTemplateSource, SeveralWithoutADefaultMustBeChosenFrom) {
               AllOf(HasSubstr("called \"default\""), HasSubstr("those it has: \"x\"")));
 }
 
-TEST(ChatTemplateSource, OfAWrongTypeIsRefusedWhereItIsAskedForOnly) {
+TEST(ChatTemplateSource, WrongTypeIsRefusedOnlyByReadChatTemplate) {
   for (const char* text : {R"({"chat_template": 5})", R"({"chat_template": [{"name": "x"}]})",
                            R"({"chat_template": [{"name": 1, "template": "y"}]})"}) {
     const TempFolder folder({{"tokenizer_config.json", text}});

@@ -22,7 +22,7 @@ using Ids = std::vector<int32_t>;
 
 Vocabulary OfKind(const std::string& folder, VocabularyKind kind) {
   const auto file = TestData() / "tokenizers" / folder / "tokenizer.json";
-  return TakeApart(ParseJson(ReadFile(file), file.string()), kind);
+  return VocabularyOfTokenizerJson(ParseJson(ReadFile(file), file.string()), kind);
 }
 
 // A few SentencePiece tokens: 0 to 2 have a role, the others come in the order of their scores.

@@ -11,7 +11,7 @@ namespace godwit {
 // Tokens, kinds and merges; or scores, where the merges are to follow from them. `added` has the
 // white space that an added token takes in, as GGUF cannot say it. The cut of a text, a space in
 // front and the frame are left to the caller.
-inline Vocabulary TakeApart(const nlohmann::json& json, VocabularyKind kind) {
+inline Vocabulary VocabularyOfTokenizerJson(const nlohmann::json& json, VocabularyKind kind) {
   const auto& model = json.at("model");
   Vocabulary vocabulary{.kind = kind};
   const auto token = [&](int32_t id) -> VocabularyToken& {

@@ -30,7 +30,7 @@ double Loss(const Bench& bench, HeadGradient& gradient, const HiddenStates& stat
 }
 
 // Every value of the gradient against the loss after a small step to both sides.
-TEST(HeadGradient, IsWhatTheLossChangesBy) {
+TEST(HeadGradient, MatchesFiniteDifferencesOfTheLoss) {
   const Bench bench;
   constexpr int64_t kHeads = 2;
   const HiddenStates states = bench.Read(Circles(3, 9), kHeads);

@@ -66,7 +66,7 @@ std::string HeadProgressFile(const HeadProgress& progress, uint64_t run) {
 }
 
 HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress progress,
-                              uint64_t run, int64_t most_steps) {
+                              uint64_t run, int64_t max_steps) {
   const auto source = OpenSafetensors(file);
   const auto said = [&](const char* key) {
     const auto found = source->Metadata().find(key);
@@ -82,7 +82,7 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
   const std::string digits = said(kStepsKey);
   int64_t& steps = progress.optimizer.steps;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
-  if (parsed.ec != std::errc() || steps < 0 || steps > most_steps) {
+  if (parsed.ec != std::errc() || steps < 0 || steps > max_steps) {
     Throw(ErrorKind::kFormat, "{} is damaged: remove it and begin anew", path);
   }
   const auto read = [&](const char* name, std::span<float> to) {

@@ -45,7 +45,7 @@ double DefaultRate(int64_t hidden);
 // run or size.
 std::string HeadProgressFile(const HeadProgress& progress, uint64_t run);
 HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress beginning,
-                              uint64_t run, int64_t most_steps);
+                              uint64_t run, int64_t max_steps);
 // The digest of everything on which a training depends.
 uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model);
 

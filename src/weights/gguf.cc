@@ -27,8 +27,8 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 // The least bytes of a key: the length of its name, a type and a value of one byte. The least bytes
 // of a tensor: the length of its name, a number of dimensions, a type and an offset.
-constexpr uint64_t kLeastKeyBytes = 8 + 4 + 1;
-constexpr uint64_t kLeastTensorBytes = 8 + 4 + 4 + 8;
+constexpr uint64_t kMinKeyBytes = 8 + 4 + 1;
+constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
 struct TypeFacts {
   std::string_view name;
@@ -109,10 +109,10 @@ class Reader {
     return {reinterpret_cast<const char*>(name.data()), name.size()};
   }
 
-  void CheckCount(std::string_view what, uint64_t count, uint64_t most, uint64_t least_bytes) {
-    if (count > most || count > left() / least_bytes) {
+  void CheckCount(std::string_view what, uint64_t count, uint64_t most, uint64_t min_bytes) {
+    if (count > most || count > left() / min_bytes) {
       Refuse("expected at most {} {} by the format and the {} bytes of the file, found {}",
-             std::min(most, left() / least_bytes), what, left(), count);
+             std::min(most, left() / min_bytes), what, left(), count);
     }
   }
 
@@ -127,8 +127,8 @@ class Reader {
     }
     const auto tensors = Number<uint64_t>("number of tensors");
     keys_ = Number<uint64_t>("number of keys");
-    CheckCount("tensors", tensors, kMaxTensors, kLeastTensorBytes);
-    CheckCount("keys", keys_, kMaxKeys, kLeastKeyBytes);
+    CheckCount("tensors", tensors, kMaxTensors, kMinTensorBytes);
+    CheckCount("keys", keys_, kMaxKeys, kMinKeyBytes);
     return tensors;
   }
 
@@ -194,7 +194,7 @@ class Reader {
   }
 
   std::vector<Entry> ReadEntries(uint64_t count) {
-    CheckCount("tensors", count, kMaxTensors, kLeastTensorBytes);
+    CheckCount("tensors", count, kMaxTensors, kMinTensorBytes);
     std::vector<Entry> entries;
     std::set<std::string, std::less<>> names;
     for (uint64_t i = 0; i < count; ++i) {

@@ -88,31 +88,32 @@ json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, 
 }
 
 // Sets the fields of `config` that the file has.
-void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
-                 FloatRange range = kNumberRange) {
+void ReadPresentKeys(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
+                     FloatRange range = kNumberRange) {
   for (const auto& [gguf, hf] : keys) {
-    const std::string own = metadata.Own(gguf);
+    const std::string own = metadata.ArchitectureKey(gguf);
     if (metadata.Has(own)) config[hf] = metadata.Float(own, range);
   }
 }
 
 json ReadScaling(const GgufMetadata& metadata) {
-  const std::string key = metadata.Own("rope.scaling.type");
+  const std::string key = metadata.ArchitectureKey("rope.scaling.type");
   const std::string type = metadata.StringOr(key, "none");
   if (type == "none") return nullptr;
   if (type != "linear" && type != "yarn") {
     metadata.Refuse(key, "none, linear, yarn, or longrope with its factors", Quote(type),
                     ErrorKind::kUnsupported);
   }
-  json scaling{{"rope_type", type},
-               {"factor", metadata.Float(metadata.Own("rope.scaling.factor"), kNumberRange)}};
+  json scaling{
+      {"rope_type", type},
+      {"factor", metadata.Float(metadata.ArchitectureKey("rope.scaling.factor"), kNumberRange)}};
   if (type == "linear") return scaling;
-  const std::string original = metadata.Own("rope.scaling.original_context_length");
+  const std::string original = metadata.ArchitectureKey("rope.scaling.original_context_length");
   scaling["original_max_position_embeddings"] = metadata.Int(original, kSizeRange);
   constexpr FunctionKey kYarnKeys[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
                                        {"rope.scaling.yarn_beta_slow", "beta_slow"},
                                        {"rope.scaling.yarn_attn_factor", "attention_factor"}};
-  ReadIfThere(metadata, kYarnKeys, scaling);
+  ReadPresentKeys(metadata, kYarnKeys, scaling);
   return scaling;
 }
 
@@ -133,22 +134,22 @@ json ReadLongRope(const GgufFiles& model, int64_t rotated) {
     Throw(ErrorKind::kFormat, "{}: expected the tensors {} and {}, found one of them",
           metadata.file_name(), kFactors[0].gguf, kFactors[1].gguf);
   }
-  const std::string key = metadata.Own("rope.scaling.type");
+  const std::string key = metadata.ArchitectureKey("rope.scaling.type");
   const std::string type = metadata.StringOr(key, "longrope");
   if (type != "longrope" && type != "none") {
     metadata.Refuse(key, fmt::format("longrope beside {}", kFactors[0].gguf), Quote(type),
                     ErrorKind::kUnsupported);
   }
-  const std::string original = metadata.Own("rope.scaling.original_context_length");
+  const std::string original = metadata.ArchitectureKey("rope.scaling.original_context_length");
   scaling["original_max_position_embeddings"] = metadata.Int(original, kSizeRange);
   constexpr FunctionKey kAttention[] = {{"rope.scaling.attn_factor", "attention_factor"}};
-  ReadIfThere(metadata, kAttention, scaling);
+  ReadPresentKeys(metadata, kAttention, scaling);
   return scaling;
 }
 
 json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
-  const int64_t rotated = model.metadata.IntOr(model.metadata.Own("rope.dimension_count"),
-                                               shape.head_dim, {0, shape.head_dim});
+  const int64_t rotated = model.metadata.IntOr(
+      model.metadata.ArchitectureKey("rope.dimension_count"), shape.head_dim, {0, shape.head_dim});
   json scaling = ReadLongRope(model, rotated);
   if (!scaling.is_null()) return scaling;
   const TensorInfo* factors = FindTensor(model, "rope_freqs.weight");
@@ -170,17 +171,17 @@ GgufShape ShapeOf(const GgufFiles& model) {
           metadata.file_name(), embedding ? embedding->Describe() : "none");
   }
   GgufShape shape{.vocab_size = embedding->shape[0]};
-  shape.heads = metadata.Int(metadata.Own("attention.head_count"), kHeadRange);
-  const std::string kv_key = metadata.Own("attention.head_count_kv");
+  shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadRange);
+  const std::string kv_key = metadata.ArchitectureKey("attention.head_count_kv");
   shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadRange);
   if (shape.heads % shape.kv_heads != 0) {
     metadata.Refuse(kv_key, fmt::format("a divisor of {} heads", shape.heads),
                     fmt::format("{}", shape.kv_heads));
   }
-  const int64_t hidden = metadata.Int(metadata.Own("embedding_length"), kSizeRange);
-  const std::string key_length = metadata.Own("attention.key_length");
+  const int64_t hidden = metadata.Int(metadata.ArchitectureKey("embedding_length"), kSizeRange);
+  const std::string key_length = metadata.ArchitectureKey("attention.key_length");
   shape.head_dim = metadata.IntOr(key_length, hidden / shape.heads, kHeadRange);
-  metadata.IntOr(metadata.Own("attention.value_length"), shape.head_dim,
+  metadata.IntOr(metadata.ArchitectureKey("attention.value_length"), shape.head_dim,
                  {shape.head_dim, shape.head_dim});
   shape.tied_head = FindTensor(model, "output.weight") == nullptr;
   shape.qkv_bias =
@@ -195,10 +196,10 @@ GgufShape ShapeOf(const GgufFiles& model) {
 std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const GgufFamily& family) {
   const GgufMetadata& metadata = model.metadata;
   const auto integer = [&](std::string_view key) {
-    return metadata.Int(metadata.Own(key), kSizeRange);
+    return metadata.Int(metadata.ArchitectureKey(key), kSizeRange);
   };
   const double theta =
-      metadata.FloatOr(metadata.Own("rope.freq_base"), 10000, {1, kNumberRange.max});
+      metadata.FloatOr(metadata.ArchitectureKey("rope.freq_base"), 10000, {1, kNumberRange.max});
   json config{{"model_type", family.model_type},
               {"vocab_size", shape.vocab_size},
               {"hidden_size", integer("embedding_length")},
@@ -210,25 +211,28 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
               {"tie_word_embeddings", shape.tied_head},
               {"rope_theta", theta},
               {"rope_scaling", ReadRope(model, shape, theta)}};
-  if (metadata.Has(metadata.Own("attention.key_length"))) config["head_dim"] = shape.head_dim;
+  if (metadata.Has(metadata.ArchitectureKey("attention.key_length")))
+    config["head_dim"] = shape.head_dim;
   constexpr FunctionKey kEpsilons[] = {
       {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
       {"attention.layer_norm_epsilon", "layer_norm_eps"},
       {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
   };
-  ReadIfThere(metadata, kEpsilons, config, {0, 1});
+  ReadPresentKeys(metadata, kEpsilons, config, {0, 1});
   for (const auto& [gguf, hf] : kFunctionKeys) {
-    const std::string own = metadata.Own(gguf);
+    const std::string own = metadata.ArchitectureKey(gguf);
     if (!metadata.Has(own)) continue;
     // Files say zero for none, where an absent field may mean a default.
     const double value = metadata.Float(own, kNumberRange);
     config[hf] = value == 0 ? json() : json(value);
   }
-  if (!metadata.BoolOr(metadata.Own("attention.causal"), true)) config["is_causal"] = false;
-  if (metadata.FloatOr(metadata.Own("attention.max_alibi_bias"), 0, kNumberRange) != 0) {
+  if (!metadata.BoolOr(metadata.ArchitectureKey("attention.causal"), true))
+    config["is_causal"] = false;
+  if (metadata.FloatOr(metadata.ArchitectureKey("attention.max_alibi_bias"), 0, kNumberRange) !=
+      0) {
     config["alibi"] = true;
   }
-  if (metadata.Has(metadata.Own("rope.dimension_sections"))) config["use_mrope"] = true;
+  if (metadata.Has(metadata.ArchitectureKey("rope.dimension_sections"))) config["use_mrope"] = true;
   family.describe(metadata, shape, config);
   return DumpJson(config);
 }

@@ -48,8 +48,8 @@ using Codes = std::array<int32_t, kGroup>;
 
 // The codes for which scale * code - minimum is nearest. The form lets compilers do four at once.
 void ChooseCodes(const float* x, float scale, float minimum, Codes& codes) {
-  constexpr float kLeastScale = 1e-30f;  // far below what an F16 holds; 1 / scale stays finite
-  const float inverse = scale > kLeastScale ? 1 / scale : 0;
+  constexpr float kMinScale = 1e-30f;  // far below what an F16 holds; 1 / scale stays finite
+  const float inverse = scale > kMinScale ? 1 / scale : 0;
   for (size_t i = 0; i < kGroup; ++i) {
     const float code = (x[i] + minimum) * inverse + 0.5f;
     codes[i] = static_cast<int32_t>(std::min(std::max(code, 0.0f), kQ4Codes + 0.5f));

@@ -74,7 +74,7 @@ TEST(GgufEncode, Q4_KHasSmallErrors) {
 }
 
 // Numbers that a block can hold stay as they are.
-TEST(GgufEncode, WhatWasReadIsEncodedToItself) {
+TEST(GgufEncode, DecodedBlocksEncodeToThemselves) {
   for (const char* name : {"Q8_0", "Q4_K"}) {
     const Encoded first(name, Normal(256 * 16, 5));
     const Encoded again(name, first.read);

@@ -49,8 +49,9 @@ void DescribeGemma(const GgufMetadata& metadata, const GgufShape& shape, json& c
 // hidden / heads numbers. In all others of its generation it is that of the real heads.
 void ReadScoreScale(const GgufMetadata& metadata, const GgufShape& shape, int64_t layers_of_27b,
                     json& config) {
-  const bool is_27b = metadata.Int(metadata.Own("block_count"), kSizeRange) == layers_of_27b;
-  const int64_t hidden = metadata.Int(metadata.Own("embedding_length"), kSizeRange);
+  const bool is_27b =
+      metadata.Int(metadata.ArchitectureKey("block_count"), kSizeRange) == layers_of_27b;
+  const int64_t hidden = metadata.Int(metadata.ArchitectureKey("embedding_length"), kSizeRange);
   config["query_pre_attn_scalar"] = is_27b ? hidden / shape.heads : shape.head_dim;
 }
 

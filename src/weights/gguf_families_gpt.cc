@@ -27,7 +27,8 @@ constexpr GgufName kNeoxLayers[] = {
 void DescribeNeox(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   config["attention_bias"] = shape.qkv_bias;
   config["rotary_pct"] = RotatedPart(metadata, shape);
-  config["use_parallel_residual"] = metadata.BoolOr(metadata.Own("use_parallel_residual"), true);
+  config["use_parallel_residual"] =
+      metadata.BoolOr(metadata.ArchitectureKey("use_parallel_residual"), true);
 }
 
 // --- Falcon: 40B and 11B have several KV heads, 40B and 180B a norm for each block -------------
@@ -79,14 +80,14 @@ constexpr GgufName kMptLayers[] = {
 
 void DescribeMpt(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   if (shape.kv_heads != shape.heads) {
-    metadata.Refuse(metadata.Own("attention.head_count_kv"), "one for every head",
+    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"), "one for every head",
                     fmt::format("{}", shape.kv_heads), ErrorKind::kUnsupported);
   }
   const auto hidden = config["hidden_size"].get<int64_t>();
   const auto intermediate = config["intermediate_size"].get<int64_t>();
   if (intermediate % hidden != 0) {
-    metadata.Refuse(metadata.Own("feed_forward_length"), fmt::format("a multiple of {}", hidden),
-                    fmt::format("{}", intermediate));
+    metadata.Refuse(metadata.ArchitectureKey("feed_forward_length"),
+                    fmt::format("a multiple of {}", hidden), fmt::format("{}", intermediate));
   }
   config["d_model"] = hidden;
   config["n_layers"] = config["num_hidden_layers"];
@@ -94,7 +95,8 @@ void DescribeMpt(const GgufMetadata& metadata, const GgufShape& shape, json& con
   config["max_seq_len"] = config["max_position_embeddings"];
   config["expansion_ratio"] = intermediate / hidden;
   config["no_bias"] = true;
-  const double bias = metadata.FloatOr(metadata.Own("attention.max_alibi_bias"), 0, {0, 64});
+  const double bias =
+      metadata.FloatOr(metadata.ArchitectureKey("attention.max_alibi_bias"), 0, {0, 64});
   config["attn_config"] = {{"alibi", bias > 0}, {"alibi_bias_max", bias}};
   config.erase("alibi");
   if (config.contains("clip_qkv")) config["attn_config"]["clip_qkv"] = config["clip_qkv"];

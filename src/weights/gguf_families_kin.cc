@@ -49,7 +49,7 @@ constexpr GgufName kGraniteLayers[] = {
 // The file's scale of the logits divides them.
 void DescribeGranite(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
-  const std::string rotates = metadata.Own("rope.scaling.finetuned");
+  const std::string rotates = metadata.ArchitectureKey("rope.scaling.finetuned");
   if (!metadata.BoolOr(rotates, true)) {
     metadata.Refuse(rotates, "true, because layers without positions are not supported", "false",
                     ErrorKind::kUnsupported);
@@ -62,11 +62,12 @@ void DescribeGranite(const GgufMetadata& metadata, const GgufShape& shape, json&
 
 void DescribeGraniteMoe(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   DescribeGranite(metadata, shape, config);
-  config["num_local_experts"] = metadata.Int(metadata.Own("expert_count"), kSizeRange);
-  config["num_experts_per_tok"] = metadata.Int(metadata.Own("expert_used_count"), kSizeRange);
+  config["num_local_experts"] = metadata.Int(metadata.ArchitectureKey("expert_count"), kSizeRange);
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
   config["gate_is_apart"] = true;
-  const int64_t shared =
-      metadata.IntOr(metadata.Own("expert_shared_feed_forward_length"), 0, {0, kSizeRange.max});
+  const int64_t shared = metadata.IntOr(
+      metadata.ArchitectureKey("expert_shared_feed_forward_length"), 0, {0, kSizeRange.max});
   if (shared == 0) return;
   config["model_type"] = "granitemoeshared";
   config["shared_intermediate_size"] = shared;
@@ -100,7 +101,7 @@ constexpr GgufName kOlmo2Layers[] = {
 // No field of config.json has the epsilon of OLMo's norms.
 void DescribeOlmo(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
-  const std::string key = metadata.Own("attention.layer_norm_epsilon");
+  const std::string key = metadata.ArchitectureKey("attention.layer_norm_epsilon");
   const double epsilon = metadata.FloatOr(key, 1e-5, {0, 1});
   if (static_cast<float>(epsilon) != 1e-5f) {
     metadata.Refuse(key, "1e-05", fmt::format("{}", epsilon), ErrorKind::kUnsupported);

@@ -33,11 +33,13 @@ void DescribeLlama(const GgufMetadata& metadata, const GgufShape& shape, json& c
   config["attention_bias"] = shape.qkv_bias;
   config["mlp_bias"] = shape.mlp_bias;
   if (!config.value("sliding_window", json()).is_null()) config["model_type"] = "mistral";
-  const int64_t experts = metadata.IntOr(metadata.Own("expert_count"), 0, {0, kSizeRange.max});
+  const int64_t experts =
+      metadata.IntOr(metadata.ArchitectureKey("expert_count"), 0, {0, kSizeRange.max});
   if (experts == 0) return;
   config["model_type"] = "mixtral";
   config["num_local_experts"] = experts;
-  config["num_experts_per_tok"] = metadata.Int(metadata.Own("expert_used_count"), kSizeRange);
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
 }
 
 // --- Qwen -------------------------------------------------------------------------------------
@@ -73,10 +75,11 @@ void DescribeQwen(const GgufMetadata& metadata, const GgufShape& shape, json& co
 // Every published model takes shares among the chosen experts, and no key says otherwise.
 void DescribeQwenMoe(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   DescribeQwen(metadata, shape, config);
-  config["num_experts"] = metadata.Int(metadata.Own("expert_count"), kSizeRange);
-  config["num_experts_per_tok"] = metadata.Int(metadata.Own("expert_used_count"), kSizeRange);
+  config["num_experts"] = metadata.Int(metadata.ArchitectureKey("expert_count"), kSizeRange);
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
   config["moe_intermediate_size"] =
-      metadata.Int(metadata.Own("expert_feed_forward_length"), kSizeRange);
+      metadata.Int(metadata.ArchitectureKey("expert_feed_forward_length"), kSizeRange);
   config["norm_topk_prob"] = true;
 }
 

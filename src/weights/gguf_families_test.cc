@@ -146,7 +146,7 @@ TEST(GgufPhi3, WindowsOfNoTokensAreNone) {
   EXPECT_TRUE(config["sliding_window"].is_null());
 }
 
-TEST(GgufGranite, WhatScalesLogitsDividesThem) {
+TEST(GgufGranite, LogitScaleDividesLogits) {
   GgufBuilder file = Model("granite");
   file.F32("granite.logit_scale", 8).F32("granite.embedding_scale", 12);
   file.F32("granite.residual_scale", 0.5f).F32("granite.attention.scale", 0.25f);

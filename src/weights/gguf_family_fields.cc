@@ -10,8 +10,8 @@ namespace godwit {
 using nlohmann::json;
 
 double RotatedPart(const GgufMetadata& metadata, const GgufShape& shape) {
-  const int64_t rotated =
-      metadata.IntOr(metadata.Own("rope.dimension_count"), shape.head_dim, {0, shape.head_dim});
+  const int64_t rotated = metadata.IntOr(metadata.ArchitectureKey("rope.dimension_count"),
+                                         shape.head_dim, {0, shape.head_dim});
   return rotated == shape.head_dim
              ? 1
              : (static_cast<double>(rotated) + 0.5) / static_cast<double>(shape.head_dim);
@@ -19,16 +19,16 @@ double RotatedPart(const GgufMetadata& metadata, const GgufShape& shape) {
 
 void RequireWholeRotation(const GgufMetadata& metadata, const GgufShape& shape) {
   if (RotatedPart(metadata, shape) == 1) return;
-  metadata.Refuse(metadata.Own("rope.dimension_count"),
+  metadata.Refuse(metadata.ArchitectureKey("rope.dimension_count"),
                   fmt::format("{}, the size of a head", shape.head_dim), "fewer",
                   ErrorKind::kUnsupported);
 }
 
 void ReadWindowPattern(const GgufMetadata& metadata, json& config) {
-  const std::string key = metadata.Own("attention.sliding_window_pattern");
+  const std::string key = metadata.ArchitectureKey("attention.sliding_window_pattern");
   if (!metadata.Has(key) || config.value("sliding_window", json()).is_null()) return;
   // The limit is the families' own, so that a list of layers stays small.
-  const int64_t layers = metadata.Int(metadata.Own("block_count"), {1, 4096});
+  const int64_t layers = metadata.Int(metadata.ArchitectureKey("block_count"), {1, 4096});
   std::vector<bool> windowed;
   if (metadata.IsList(key)) {
     windowed = metadata.Bools(key);

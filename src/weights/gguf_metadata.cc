@@ -76,7 +76,7 @@ const GgufValue& GgufMetadata::Need(std::string_view key, std::string_view expec
   return found->second;
 }
 
-std::string GgufMetadata::Own(std::string_view key) const {
+std::string GgufMetadata::ArchitectureKey(std::string_view key) const {
   return fmt::format("{}.{}", String("general.architecture"), key);
 }
 

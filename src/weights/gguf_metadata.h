@@ -25,7 +25,7 @@ class GgufMetadata {
   const GgufValues& values() const { return values_; }
   bool Has(std::string_view key) const { return values_.contains(key); }
   // "llama.block_count" of "block_count": keys of models begin with their architecture.
-  std::string Own(std::string_view key) const;
+  std::string ArchitectureKey(std::string_view key) const;
 
   // Any type of integer, and a list whose elements are all the same: some files write for each
   // layer what is the same for all.

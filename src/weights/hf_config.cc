@@ -83,11 +83,11 @@ const json* HfConfig::Find(std::string_view key) const {
 }
 
 const json* HfConfig::Read(std::string_view key) const {
-  Disregard(key);
+  MarkAsRead(key);
   return Find(key);
 }
 
-void HfConfig::Disregard(std::string_view key) const { read_->insert(where_ + std::string(key)); }
+void HfConfig::MarkAsRead(std::string_view key) const { read_->insert(where_ + std::string(key)); }
 
 bool HfConfig::WasRead(std::string_view key) const {
   return read_->contains(where_ + std::string(key));

@@ -74,7 +74,7 @@ class HfConfig {
   // Whether an accessor was asked for the value of `key`; Has and IsNull do not count.
   bool WasRead(std::string_view key) const;
   // Counts `key` as read: its value does not matter beside the other values read.
-  void Disregard(std::string_view key) const;
+  void MarkAsRead(std::string_view key) const;
   // Whether the value of `key` is among `values` (a JSON list), or a list of such values; an absent
   // one is.
   bool IsAmong(std::string_view key, std::string_view values) const;

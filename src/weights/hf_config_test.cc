@@ -130,7 +130,7 @@ TEST(HfConfigTest, NotesWhichKeysWereRead) {
   EXPECT_TRUE(copy.Object("rope")->WasRead("factor"));
   EXPECT_FALSE(copy.Object("rope")->WasRead("beta"));
   EXPECT_FALSE(copy.WasRead("factor")) << "another key";
-  copy.Disregard("b");
+  copy.MarkAsRead("b");
   EXPECT_TRUE(config.WasRead("b"));
   EXPECT_FALSE(Config(R"({"a":1})").WasRead("a")) << "another file";
 }

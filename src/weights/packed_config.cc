@@ -16,7 +16,7 @@ using Layout = PackedFormat::Layout;
 
 // The least group: scales are repeated for the kernels' groups, the smallest of which has 16
 // inputs.
-constexpr int64_t kLeastGroup = 16;
+constexpr int64_t kMinGroup = 16;
 constexpr IntRange kGroupSizes = {-1, 1 << 30};
 constexpr int64_t kNf4Group = 64;  // of all files that transformers writes
 
@@ -30,7 +30,7 @@ int ReadBits(const HfConfig& config, std::string_view key) {
 int64_t ReadGroup(const HfConfig& config, std::string_view key) {
   const int64_t group = config.Int(key, kGroupSizes);
   if (group == -1) return 0;
-  if (group == 0 || group % kLeastGroup != 0) {
+  if (group == 0 || group % kMinGroup != 0) {
     config.Refuse(key, "-1 or a multiple of 16", ErrorKind::kUnsupported);
   }
   return group;
@@ -115,10 +115,10 @@ PackedFormat ReadNf4(const HfConfig& config) {
 
 Nf4State ReadNf4State(const TensorInfo& state, const PackedFormat& format, int64_t outputs,
                       int64_t inputs) {
-  constexpr size_t kMostBytes = 1 << 16;
-  if (state.bytes.size() > kMostBytes) {
+  constexpr size_t kMaxBytes = 1 << 16;
+  if (state.bytes.size() > kMaxBytes) {
     Throw(ErrorKind::kFormat, "tensor {} has {} bytes, expected {} at most", state.name,
-          state.bytes.size(), kMostBytes);
+          state.bytes.size(), kMaxBytes);
   }
   const std::string text(reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size());
   const HfConfig fields = HfConfig::Parse(text, "tensor " + state.name);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "weights/packed_config.h"
 #include "weights/tensor_rows.h"
-#include "weights/turned_matrix.h"
+#include "weights/transposed_matrix.h"
 
 namespace godwit {
 namespace {
@@ -135,8 +135,8 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
       groups_(GroupsOf(tensors.format, inputs_)),
       codes_(tensors.codes.bytes.data()) {
   if (tensors.format.across()) {
-    turned_ = Turned(pool, tensors.codes);
-    codes_ = turned_.data();
+    transposed_ = TransposedMatrix(pool, tensors.codes);
+    codes_ = transposed_.data();
   }
   ReadScales();
   if (tensors.zeros) ReadZeros();

@@ -94,7 +94,7 @@ class PackedRows {
 
   const PackedTensors& tensors_;
   const int64_t outputs_, inputs_, groups_;
-  Buffer turned_;
+  Buffer transposed_;
   const std::byte* codes_;  // rows of them, or of words with codes of several rows
   std::vector<float> scales_;
   std::vector<uint8_t> zeros_;

@@ -34,7 +34,7 @@ TEST(PackedRowsTest, WordsHoldTheLastCodesToo) {
 }
 
 // The lowest bits are the first input. With 17 inputs the last word has one.
-TEST(PackedRowsTest, OfAnOddNumberOfInputs) {
+TEST(PackedRowsTest, OddNumberOfInputsUnpacks) {
   const std::vector<uint32_t> words = {0x76543210, 0xfedcba98, 0x00000005};
   const std::vector<float> scales = {0.5f};
   const PackedTensors tensors{.weight = {.name = "x.weight", .shape = {1, 17}},
@@ -53,7 +53,7 @@ TEST(PackedRowsTest, OfAnOddNumberOfInputs) {
 }
 
 // AutoAWQ's order: a word's bits from low to high are the outputs 0, 2, 4, 6, 1, 3, 5, 7.
-TEST(PackedRowsTest, OfAwq) {
+TEST(PackedRowsTest, AwqUnpacks) {
   std::vector<uint32_t> words(16, 0);
   words[3] = 0x75316420;  // input 3: the code of an output is its number
   const std::vector<uint32_t> zeros = {0x75316420};

@@ -133,11 +133,11 @@ class Pattern {
 // make that longer than its text. The matcher has no back references, but reads their numbers
 // first, even those that no integer holds.
 bool IsSimple(std::string_view expression) {
-  constexpr size_t kMostBytes = 1000;
+  constexpr size_t kMaxBytes = 1000;
   for (size_t at = 1; at < expression.size(); ++at) {
     if (expression[at - 1] == '\\' && '0' <= expression[at] && expression[at] <= '9') return false;
   }
-  return expression.size() <= kMostBytes && expression.find('{') == std::string_view::npos;
+  return expression.size() <= kMaxBytes && expression.find('{') == std::string_view::npos;
 }
 
 Pattern::Pattern(std::string text) : text_(std::move(text)) {

@@ -123,7 +123,7 @@ TEST(QuantizationConfigTest, ExpressionsBindAtTheStart) {
   EXPECT_EQ(config.Find("lm_head"), nullptr) << "targeted by nobody";
 }
 
-TEST(QuantizationConfigTest, OfSeveralGroupsTheMoreSpecificCounts) {
+TEST(QuantizationConfigTest, MoreSpecificGroupWins) {
   const std::string tensor = R"("strategy":"tensor")";
   const auto config = Read(
       Block(fmt::format(R"("a":{},"b":{},"c":{})",

@@ -56,7 +56,7 @@ class UsageTest(CliTest):
         self.assertIn("exclude each other", self.refused(
             INPUT, *RUN, "-p", "x", "-j", '{"type": "array"}', "--json-schema-file", file))
 
-    def test_what_does_nothing(self):
+    def test_flags_without_effect(self):
         text = ["-p", "Once"]
         for flags, missing in ((["-f", __file__, "-e"], "--prompt"),
                                ([*text, "--cache-size", "1G"], "--cache or --cache-dir"),
@@ -93,7 +93,7 @@ class UsageTest(CliTest):
         self.assertIn("it is called -o now", self.refused(INPUT, "eval", "stream", "--jsonl", "x"))
         self.assertIn("--jsonl now", self.refused(INPUT, "perplexity", "--nll", "x"))
 
-    def test_what_was_meant(self):
+    def test_suggestions(self):
         for flag, value, meant in (("--KV", "dense", "--kv"), ("--weights", "BF16", "bf16"),
                                    ("--kv-type", "Int8", "int8"), ("--kv", "Sinks:4+60", "sinks"),
                                    ("--isa", "Scalar", "scalar"), ("--numa", "nnoe", "none")):
@@ -227,7 +227,7 @@ class ModelTest(CliTest):
         for verb in (["run", "-p", "x"], ["inspect"]):
             self.assertIn("config.json", self.refused(FORMAT, *verb, "-m", model))
 
-    def test_what_is_no_token_id(self):
+    def test_invalid_token_ids(self):
         model = self.copy_of_tiny()
         for file in ("config.json", "generation_config.json"):
             path = model / file

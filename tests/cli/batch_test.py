@@ -238,7 +238,7 @@ class BatchTest(CliTest):
             self.assertEqual(response["body"]["error"]["message"], error["message"])
             self.assertEqual(error["code"], "invalid_request_error")
 
-    def test_what_failed_is_asked_again(self):
+    def test_failed_requests_are_repeated(self):
         file = self.requests({"prompt": "The", "max_tokens": 3, "seed": 1},
                              {"prompt": "bird " * 30, "max_tokens": 3, "seed": 1},
                              {"prompt": [1, 600]})

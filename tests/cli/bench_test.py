@@ -154,7 +154,7 @@ class BenchTest(CliTest):
         heads, dim = config["num_attention_heads"], config["hidden_size"]
         self.assertEqual(int(rows[1][7]), 2 * heads * (dim // heads + 2) * 4)
 
-    def test_what_several_hosts_cannot_be_told_from(self):
+    def test_refusals_for_several_hosts(self):
         hosts = ["bench", *SHAPE, "--ranks", "2"]
         self.assertIn("at two depths", self.refused(INPUT, *hosts))
         self.assertIn("at two depths", self.refused(INPUT, *hosts, "-p", "0", "-d", "0,64"))
@@ -180,7 +180,7 @@ class BenchTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"\Agodwit: warning: 500 threads for \d+ cores?: ")
 
-    def test_what_is_refused(self):
+    def test_refusals(self):
         for wrong in (["--shape", "9b"], ["--weights", "f64"], ["-p", "0", "-n", "0"],
                       ["-p", "many"], ["-p", "4-1"], ["-d", "-1"], ["-r", "0"], ["-t", "-1"], ["-np", "0"],
                       ["--kv", "dens"], ["--kv-type", "f64"], ["--isa", "abacus"],
@@ -191,7 +191,7 @@ class BenchTest(CliTest):
         self.refused(IO, "bench", "--shape", "/missing/config.json")
         self.refused(IO, "bench", "-m", "/missing")
 
-    def test_what_does_not_fit_is_refused_before_it_is_taken(self):
+    def test_an_overlarge_test_is_refused_before_memory_is_taken(self):
         # 4 Mi tokens of 70b take 1.3 TiB. The weights alone are 131 GiB.
         message = self.refused(MEMORY, "bench", "--shape", "70b", "-d", "4194304", "--fill-kv")
         self.assertRegex(message, r"131\.\d GiB of weights and 1\.\d TiB of KV cache \(up to "

@@ -141,7 +141,7 @@ class ScreenTest(ChatTest):
             time.sleep(0.01)
         self.fail("it never happens")
 
-    def test_what_is_typed_meanwhile_waits_for_the_prompt(self):
+    def test_early_typing_waits_for_the_prompt(self):
         terminal = self.start_chat(*ENDLESS, "-n", "3000")
         terminal.type("Hello!\r")
         terminal.expect("Ask me about birds.")

@@ -39,7 +39,7 @@ class TemplateTest(CliTest):
         self.assertEqual(self.ok("chat", "-m", model, *GREEDY, *told, stdin=last + "\n"),
                          STORY["new_text"] + "\n")
 
-    def test_a_message_that_it_leaves_out_is_refused(self):
+    def test_a_message_that_the_template_leaves_out_is_refused(self):
         model = self.tiny_with("{{ bos_token ~ messages[-1].content }}")
         message = self.refused(2, "run", "-m", model, *GREEDY, "--chat", "--system", "Be brief.",
                                "-p", STORY["prompt"])

@@ -152,7 +152,7 @@ class EvalStreamTest(CliTest):
         other = self.rows(*SMALL, *ENDLESS, "--seed", "1")[1]
         self.assertNotEqual([r["expected"] for r in other], [r["expected"] for r in first])
 
-    def test_what_is_fed(self):
+    def test_fed_texts(self):
         tokens = {feed: self.rows(*SMALL, *ENDLESS, "--feed", feed)[1][-1]["position"]
                   for feed in ("answer", "gold", "nothing")}
         self.assertLess(tokens["nothing"], tokens["gold"])

@@ -30,7 +30,7 @@ class ForeignTextTest(CliTest):
         model.symlink_to(TINY)
         return model
 
-    def test_what_a_model_writes(self):
+    def test_output_of_a_model(self):
         run = ["run", "-m", TINY, "--chat=0", "-p", "x", *ESCAPES]
         self.assertEqual(self.ok(*run), "\x1b\x1b\x1b")
         self.assertTrue(self.seen_at_a_terminal(*run).startswith(r"\x1b\x1b\x1b"))
@@ -41,12 +41,12 @@ class ForeignTextTest(CliTest):
         terminal.type("Hello!\r")
         terminal.expect(r"\x1b\x1b\x1b")
 
-    def test_what_ids_stand_for(self):
+    def test_text_of_tokens(self):
         decode = ["tokenize", "-m", TINY, "--decode", f"{ESCAPE_TOKEN},202"]
         self.assertEqual(self.ok(*decode), "\x1b\t")
         self.assertEqual(self.seen_at_a_terminal(*decode), "\\x1b\t\r\n")
 
-    def test_what_a_template_says(self):
+    def test_message_of_a_template(self):
         model = self.copy_of_tiny()
         config = json.loads((model / "tokenizer_config.json").read_text())
         config["chat_template"] = "{{ raise_exception(messages[0].content) }}"

@@ -48,7 +48,7 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
         self.assertNotIn("quantized", text)
 
-    def test_what_a_text_begins_with_is_what_tokenize_shows(self):
+    def test_leading_tokens_are_those_that_tokenize_shows(self):
         model = self.copy_of_tiny()
         file = model / "tokenizer.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), "post_processor": None}))
@@ -67,7 +67,7 @@ class InspectTest(CliTest):
         told = json.loads(self.ok("inspect", "-m", TINY, "--json"))["tokenizer"]
         self.assertEqual(told["begins_with"], ids[:1])
 
-    def test_what_a_model_has(self):
+    def test_facts_of_a_model(self):
         text = self.ok("inspect", "-m", GOLDEN / "llama4_text" / "chunks")
         self.assertIn("chunks of 16 in 2 layers, 4 experts, 1 of them for a token and a shared one, "
                       "no positions in 1 layer, queries scaled by their position\n", text)
@@ -206,7 +206,7 @@ class ActivationsTest(CliTest):
                                        "3"))
 
     # The tiny model's own numbers; and a file without a vocabulary.
-    def test_of_a_gguf_file(self):
+    def test_activations_of_a_gguf_model(self):
         def linears(model):
             said = self.ok(*changed(self.command, "-m", model), "--activations", "1", "--smooth",
                            "none", "--json")

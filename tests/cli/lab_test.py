@@ -25,7 +25,7 @@ class LabTest(CliTest):
             for help in ("help", "--help", "-h"):
                 self.assertEqual(self.ok(help, *verb), page)
 
-    def test_who_needs_it(self):
+    def test_commands_that_need_the_laboratory(self):
         def needs(*arguments, **options):
             result = self.godwit("--needs-lab", *arguments, **options)
             self.assertEqual(result.stdout + result.stderr, "")

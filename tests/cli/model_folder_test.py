@@ -106,7 +106,7 @@ class CacheTest(CliTest):
         self.assertIn("no such GGUF model", self.refused(IO, *RUN, "-m", f"{folder}:Q2_K"))
         self.assertIn(", which has none", self.refused(IO, *RUN, "-m", f"{TINY}:Q2_K"))
 
-    def test_what_is_not_there(self):
+    def test_a_missing_model(self):
         self.assertIn("godwit pull org/name-GGUF",
                       self.refused(IO, *RUN, "-m", "org/name-GGUF"))
         for verb in VERBS:
@@ -160,7 +160,7 @@ class OtherThingsTest(CliTest):
         shutil.copy(TINY_GGUF, self.folder)
         self.assertIn("has 2 GGUF models, expected one", self.refused(INPUT, *RUN, "-m", self.folder))
 
-    def test_what_is_no_gguf(self):
+    def test_a_file_that_is_no_gguf(self):
         for name, content, code, message in (
                 ("random.gguf", bytes(range(128, 256)), FORMAT, "no GGUF magic"),
                 ("short.gguf", b"GG", FORMAT, "no GGUF magic"),

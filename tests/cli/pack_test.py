@@ -47,7 +47,7 @@ class PackTest(CliTest):
         self.assertIn("the copy is complete and up to date",
                       self.ok("pack", "-m", "a.gguf", "--verify", cwd=self.folder))
 
-    def test_it_is_mapped(self):
+    def test_the_copy_is_mapped(self):
         self.ok("pack", "-m", self.model, "--weights", "int4")
         process = self.start("chat", "-m", self.model, "--weights", "int4", "--kv", "sinks:4+60",
                              stdin=-1)
@@ -89,7 +89,7 @@ class PackTest(CliTest):
                                       "--verify"),
                          f"{self.copy}: out of date: config.json has changed")
 
-    def test_what_is_wrong_with_a_copy_is_one_sentence(self):
+    def test_a_broken_copy_is_reported_in_one_sentence(self):
         named = self.folder / "copy"
         self.ok("pack", "-m", self.model, "--weights", "int4", "-o", named)
         self.assertFalse(self.copy.exists())
@@ -158,7 +158,7 @@ class PackTest(CliTest):
         self.assertEqual(self.ok("pack", "-m", self.model, "--weights", "int4", "--verify"),
                          f"{copies[0]}: the copy is complete and up to date\n")
 
-    def test_a_disk_without_room(self):
+    def test_a_full_disk(self):
         """A file system of 64 KiB, where there may be one."""
         small = self.folder / "small"
         small.mkdir()

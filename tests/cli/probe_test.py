@@ -249,7 +249,7 @@ class ProbeTest(CliTest):
             checks = self.probe(url, "--only", name, "--timeout", "1", code=FAULT)
             self.assertEqual([c["result"] for c in checks.values()], ["fault"], name)
 
-    def test_what_is_seen(self):
+    def test_every_shown_number(self):
         def seen(check, fault=""):
             url = self.server(fault=fault or check).url
             patience = ("--timeout", "1") if check == "cancel" else ()
@@ -278,7 +278,7 @@ class ProbeTest(CliTest):
                          [["check", "result"], ["logprobs", "fault"], ["usage", "ok"],
                           ["n", "ok"]])
 
-    def test_what_cannot_be_probed(self):
+    def test_unusable_servers(self):
         server = self.server(key="secret")
         self.assertIn("give its key with --api-key", self.refused(INPUT, "probe", server.url))
         ask = ("probe", server.url, "--only", "usage")

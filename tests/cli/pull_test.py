@@ -181,7 +181,7 @@ class PullTest(CliTest):
         self.assertFalse((files / "pytorch_model.bin").exists())
         self.assertEqual(self.ok(*RUN, "-m", "org/name"), self.ok(*RUN, "-m", TINY))
 
-    def test_what_there_is_to_choose(self):
+    def test_a_list_of_the_files_to_choose_from(self):
         size = len(TINY_GGUF) / 1024
         lines = (f"  Org/Tiny-GGUF:Q4_K_M  {size:.1f} KiB\n"
                  f"  Org/Tiny-GGUF:Q8_0    {size:.1f} KiB")

@@ -42,7 +42,7 @@ class QuantizeTest(CliTest):
         self.assertEqual((self.out / "tokenizer.json").read_bytes(),
                          (TINY / "tokenizer.json").read_bytes())
 
-    def test_of_a_gguf_file(self):
+    def test_a_gguf_model(self):
         command = changed(self.command, "-m", TINY_GGUF)
         plan = self.ok("quantize", "-m", TINY_GGUF, "--dry-run")
         self.assertIn("model.layers.*.input_layernorm -> q_proj, k_proj, v_proj", plan)
@@ -74,7 +74,7 @@ class QuantizeTest(CliTest):
             self.assertEqual(self.ok(*arguments, "-m", floats, stdin="Hello!\n"),
                              self.ok(*arguments, "-m", TINY_GGUF, stdin="Hello!\n"))
 
-    def test_of_blocks(self):
+    def test_a_model_of_4_bit_blocks(self):
         # The numbers of the blocks, rounded to bf16; and a folder that has one GGUF model.
         place = self.folder / "place"
         place.mkdir()

@@ -149,7 +149,7 @@ class RunTest(QuestionTest):
         (self.folder / "empty").mkdir()
         self.assertIn("expected a folder with text files", self.refused(3, *ASK, "-f", self.folder / "empty"))
 
-    def test_what_is_no_text_in_a_folder_is_said(self):
+    def test_binary_files_of_a_folder_are_reported(self):
         self.write("notes/a.png", b"\x89PNG\0")
         self.write("notes/latin1.txt", b"caf\xe9\n")
         notes = self.folder / "notes"
@@ -164,7 +164,7 @@ class RunTest(QuestionTest):
         # Of a file that was named, nothing is left out.
         self.assertIn("not UTF-8", self.refused(2, *ASK, "-f", notes / "latin1.txt", "-p", QUESTION))
 
-    def test_tokens_are_said_before_they_are_read(self):
+    def test_tokens_are_counted_before_they_are_read(self):
         result = self.godwit(*ASK, "-f", self.bird, "-p", QUESTION, stdin=SEA)
         self.assertEqual(result.stderr, f"godwit: {self.bird}: {self.tokens(BIRD)} tokens, "
                          f"standard input: {self.tokens(SEA)} tokens, "
@@ -240,7 +240,7 @@ class ChatTest(QuestionTest):
         cleared = self.second("/clear", QUESTION, flags=["-f", self.bird])
         self.assertEqual(self.prompt_tokens(cleared), self.prompt_tokens(self.second(QUESTION)))
 
-    def test_what_does_not_fit_is_refused_with_its_numbers(self):
+    def test_overlong_texts_are_refused_with_their_numbers(self):
         long = self.write("long.txt", "bird " * 2000)
         tokens = self.tokens("bird " * 2000)
         message = self.refused(2, *CHAT, "-f", long, stdin=QUESTION)

@@ -90,7 +90,7 @@ class MpiTest(CliTest):
         # This text is too short for the blocks of a star, whatever the links.
         self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
-    def test_rank_zero_guesses_for_all(self):
+    def test_rank_zero_drafts_for_all(self):
         model, text = self.copy_of_tiny(), self.folder / "text.txt"
         text.write_text("Once upon a time there was a small bird that sang. " * 400)
         self.ok("train-heads", "-m", model, "-f", text, "--seq-len", "64", "--steps", "40",
@@ -164,7 +164,7 @@ class MpiTest(CliTest):
             self.assertEqual(one["tokens"], other["tokens"])
             self.assertAlmostEqual(one["nll"], other["nll"], places=4)
 
-    def test_what_ranks_cannot_do_is_said_once(self):
+    def test_refusals_of_ranks_are_printed_once(self):
         for arguments, sentence in [
                 (RUN, "with prefill ring, star or auto"),
                 ([*RING, "--kv", "blocks"], "the KV policy dense only"),
@@ -280,7 +280,7 @@ class MpiTest(CliTest):
                 self.assertEqual([json.loads(one.stdout)["text"]], answers[str(i)])
             results.unlink()
 
-    def test_answers_to_one_request_read_it_once(self):
+    def test_several_answers_read_their_prompt_once(self):
         command, results = self.batch({"prompt": TEXT, "n": 3, "temperature": 3, "seed": 5,
                                        "top_k": 0, "min_p": 0, "top_p": 1})
         alone = self.folder / "alone.jsonl"
@@ -332,7 +332,7 @@ class MpiTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(list(self.texts(self.read(results))), ["0", "1"])
 
-    def test_what_ends_a_rank_ends_its_batch(self):
+    def test_a_killed_or_interrupted_rank_ends_the_batch(self):
         for rank, number, said in ((1, signal.SIGKILL, ""), (0, signal.SIGINT, "1 of 2 requests are")):
             process, _, results = self.answering_a_batch()
             self.signal_rank(process, rank, number)

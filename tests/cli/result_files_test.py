@@ -27,7 +27,7 @@ class ResultFilesTest(CliTest):
         return {path.relative_to(self.folder): path.read_bytes()
                 for path in self.folder.rglob("*") if path.is_file()}
 
-    def test_no_verb_replaces_what_it_reads(self):
+    def test_no_verb_replaces_its_input(self):
         m, f, d = ["-m", self.model], ["-f", self.text], ["-d", self.tasks]
         weights = self.model / "model.safetensors"
         for arguments in (["perplexity", *m, *f, "--jsonl", self.text],

@@ -92,7 +92,7 @@ class RetrievalTest(Asking):
         for weights in ("f32", "int8"):
             self.assertEqual(self.right(questions, "--weights", weights), [True] * len(questions))
 
-    def test_what_was_dropped_is_not_found(self):
+    def test_dropped_facts_are_not_found(self):
         draw = random.Random(8)
         for suite in SUITES:
             far = [suite(draw, 600, depth) for depth in (0.1, 0.5, 0.8)]

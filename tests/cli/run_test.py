@@ -248,7 +248,7 @@ class RunTest(CliTest):
         self.assertEqual((result.returncode, result.stderr), (0, f"godwit: warning: {message}\n"))
         self.ok("tokenize", "-m", model, "-p", "The")  # which does not sample
 
-    def test_what_is_not_built_is_warned_of(self):
+    def test_unsupported_recommendations_give_a_warning(self):
         result = self.godwit("run", "-m", self.recommending(num_beams=4), "-p", "The", "-n", "2")
         self.assertEqual(result.returncode, 0)
         self.assertIn("generation_config.json: num_beams: 4 is ignored", result.stderr)

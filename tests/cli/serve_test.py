@@ -164,7 +164,7 @@ class ServeTest(CliTest):
         self.assertRegex(lines[0]["time"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
         self.assertNotIn("little cat", server.said)
 
-    def test_who_goes_away_frees_his_place(self):
+    def test_a_disconnect_frees_its_slot(self):
         server = self.serve("--kv", "sinks:4+60", "-np", "1", "--queue", "0")
         endless = {"prompt": TEXT, "max_tokens": 10**9, "ignore_eos": True}
         connection, _ = server.begin(**endless)
@@ -201,7 +201,7 @@ class ServeTest(CliTest):
         for series in ("memory_kib", "open_files", "threads"):
             self.assertGreater(min(counts[series]), 0)
 
-    def test_a_prompt_beside_who_writes(self):
+    def test_a_prompt_beside_decodes(self):
         server = self.serve("--kv", "sinks:4+60")
         text = self.folder / "text.txt"
         text.write_text(TEXT * 400)
@@ -233,7 +233,7 @@ class ServeTest(CliTest):
         self.assertEqual(server.wait(), 0)
         self.assertIn("finishing the running requests", server.said)
 
-    def test_once_more_ends_it_at_once(self):
+    def test_a_second_signal_ends_it_at_once(self):
         server = self.serve("--kv", "sinks:4+60")
         connection, response = server.begin(prompt=TEXT, max_tokens=10**9, ignore_eos=True)
         for _ in range(2):
@@ -245,7 +245,7 @@ class ServeTest(CliTest):
             response.read()
         connection.close()
 
-    def test_once_more_ends_it_whatever_a_thread_does(self):
+    def test_a_second_signal_ends_it_during_any_work(self):
         server = self.serve()
         self.assertEqual(server.ask("HEAD", "/ready"), (200, ""))
         helpers = children(server.process.pid)
@@ -288,7 +288,7 @@ class ServeTest(CliTest):
             cached.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"] > 0)
         self.assertEqual(cached, [False, True, False, True])
 
-    def test_what_makes_no_sense_is_refused(self):
+    def test_invalid_flags_are_refused(self):
         self.assertIn("--host", self.refused(INPUT, "serve", "-m", TINY, "--host", "localhost"))
         self.assertIn("1.1 to 100", self.refused(INPUT, "serve", "-m", TINY, "--prompt-slowdown",
                                                  "1"))

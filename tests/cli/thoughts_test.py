@@ -44,7 +44,7 @@ class ThoughtsTest(CliTest):
             self.refused(2, *self.run_chat, "--thoughts", "hide", *flags)
         self.assertIn("show or hide", self.refused(2, *self.run_chat, "--thoughts", "no"))
 
-    def test_a_terminal_shows_it_dim(self):
+    def test_a_terminal_shows_thoughts_dim(self):
         terminal = Terminal(self, *self.run_chat)
         terminal.expect("\x1b[2m")
         terminal.expect(f"(thought for {TOKENS} tokens)")
@@ -53,7 +53,7 @@ class ThoughtsTest(CliTest):
         self.assertNotIn("\x1b[2m", hidden.expect(f"(thought for {TOKENS} tokens)"))
         hidden.finish()
 
-    def test_a_chat_keeps_it_apart_and_tells_the_template(self):
+    def test_a_chat_keeps_thoughts_apart_and_passes_them_to_the_template(self):
         saved = self.folder / "chat.json"
         lines = f"Hello\n/save {saved}\nBye\n/stats\n"
         result = self.godwit("chat", *self.flags, stdin=lines)

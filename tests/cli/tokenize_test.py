@@ -32,7 +32,7 @@ class TokenizeTest(CliTest):
             message = self.refused(INPUT, "tokenize", "-m", TINY, "--decode", "1," + id)
             self.assertIn(f"no token has the id {id};", message)
 
-    def test_what_is_not_utf8_is_refused_or_replaced(self):
+    def test_invalid_utf8_is_refused_or_replaced(self):
         file = self.folder / "latin1.txt"
         file.write_bytes("é naïve".encode("utf-8") + b" caf\xe9 \xff")
         for verb in (["tokenize"], ["run"], ["logits", "-o", self.folder / "x.npy"],

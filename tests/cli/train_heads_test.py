@@ -20,7 +20,7 @@ class TrainHeadsTest(CliTest):
         self.text.write_text("Once upon a time there was a small bird that sang. " * 400)
         self.train = ["train-heads", "-m", self.model, "-f", self.text, "--seq-len", "64"]
 
-    def test_heads_guess_what_the_model_writes(self):
+    def test_heads_draft_the_models_text(self):
         log = self.folder / "log.jsonl"
         trained = json.loads(self.ok(*self.train, "--steps", "40", "--batch", "256",
                                      "--log", log, "--json"))
@@ -60,7 +60,7 @@ class TrainHeadsTest(CliTest):
         config = json.loads((other / "config.json").read_text())
         self.assertIn("quantization_config", config)
 
-    def test_of_the_model_in_int8(self):
+    def test_heads_for_an_int8_model(self):
         self.ok(*self.train, "--steps", "40", "--batch", "256", "--weights", "int8")
         run = ["run", "-m", self.model, "-p", "Once upon a time", "-n", "100", "--ignore-eos",
                "--temp", "0", "--weights", "int8", "--json"]
@@ -72,7 +72,7 @@ class TrainHeadsTest(CliTest):
         self.ok(*self.train, "--steps", "40", "--batch", "256", "-o", other)
         self.assertNotEqual((self.model / HEADS).read_bytes(), other.read_bytes())
 
-    def test_of_a_gguf_file(self):
+    def test_heads_for_a_gguf_model(self):
         gguf = self.folder / "a.gguf"
         shutil.copy(GOLDEN / "gguf" / "tiny_llama.gguf", gguf)
         train = ["train-heads", "-m", gguf, "-f", self.text, "--seq-len", "64", "--steps", "40",
@@ -106,7 +106,7 @@ class TrainHeadsTest(CliTest):
         self.assertIn(HEADS, self.godwit("run", "-m", self.model, "-p", "x", "--draft",
                                          "heads").stderr)
 
-    def test_of_another_model(self):
+    def test_heads_of_another_model(self):
         self.ok(*self.train, "--steps", "1")
         weights = self.model / "model.safetensors"
         data = bytearray(weights.read_bytes())
@@ -117,7 +117,7 @@ class TrainHeadsTest(CliTest):
         self.assertIn("heads of another model", self.refused(
             INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads"))
 
-    def test_what_makes_no_sense(self):
+    def test_refusals(self):
         for flags, why in ((["--vocab", "100"], "a multiple of 64"),
                            (["--rate", "0"], "a rate above 0"),
                            (["--heads", "9"], "--heads"),
@@ -131,7 +131,7 @@ class TrainHeadsTest(CliTest):
         self.text.write_text("Too short.")
         self.assertIn("1000", self.refused(INPUT, *self.train))
 
-    def test_it_goes_on_where_it_was_stopped(self):
+    def test_training_resumes(self):
         command = [*self.train, "--steps", "10000000", "--batch", "16"]
         unfinished = self.model / (HEADS + ".training")
 

@@ -82,9 +82,9 @@ INSTANTIATE_TEST_SUITE_P(Faults, SnapshotFaults,
 TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
   const auto& [name, kind, error, for_good] = GetParam();
   const KvCache before = CacheOf(0, 128), longer = CacheOf(1, 192);
-  constexpr int kMostCalls = 400;
+  constexpr int kMaxCalls = 400;
   int call = 0;
-  for (; call < kMostCalls; ++call) {
+  for (; call < kMaxCalls; ++call) {
     SCOPED_TRACE(call);
     const TempFolder temp;
     {
@@ -128,7 +128,7 @@ TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
     }
   }
   EXPECT_GT(call, 10) << "calls were reached";
-  EXPECT_LT(call, kMostCalls);
+  EXPECT_LT(call, kMaxCalls);
 }
 
 }  // namespace

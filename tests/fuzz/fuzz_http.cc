@@ -21,21 +21,21 @@ void Answer(server::HttpRequest request, std::shared_ptr<server::HttpReply> repl
 
 // The bytes that a client sends on one connection.
 void FuzzHttp(std::span<const uint8_t> input) {
-  static server::HttpServer server({.port = 0, .most_body_bytes = 4096, .most_header_bytes = 2048},
+  static server::HttpServer server({.port = 0, .max_body_bytes = 4096, .max_header_bytes = 2048},
                                    Answer);
   const auto ask = [](std::string_view text) {
     server::Client client(server.port());
     Require(client.connected(), "it takes connections");
     client.Say(text);
-    client.SayNoMore();
-    return client.HearAll();
+    client.CloseSending();
+    return client.ReceiveAll();
   };
   const std::string answer = ask(AsText(input));
   Require(answer.empty() || answer.starts_with("HTTP/1."), "an answer is one of HTTP");
   server::Client other(server.port());
   Require(other.connected(), "it takes the connections of others");
   other.Say("GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
-  Require(other.HearUntil("\r\n\r\n").starts_with("HTTP/1.1 200"), "others are answered");
+  Require(other.ReceiveUntil("\r\n\r\n").starts_with("HTTP/1.1 200"), "others are answered");
 }
 
 }  // namespace godwit::fuzz

@@ -11,7 +11,7 @@ namespace godwit::fuzz {
 namespace {
 
 constexpr int32_t kEnd = 361;
-constexpr int64_t kMostTokens = 100;
+constexpr int64_t kMaxTokens = 100;
 
 std::filesystem::path Folder() {
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "tests/data/tokenizers/byte_level";
@@ -50,7 +50,7 @@ void FuzzJsonSchema(std::span<const uint8_t> input) {
     const auto matcher = grammar.Match(schema);
     std::mt19937 random(static_cast<uint32_t>(input.size()));
     std::vector<int32_t> tokens;
-    while (std::ssize(tokens) < kMostTokens) {
+    while (std::ssize(tokens) < kMaxTokens) {
       const int32_t token = Choose(matcher->Allowed(tokens), random);
       if (token == kEnd) {
         const std::string text = tokenizer->Decode(tokens, /*skip_special_tokens=*/false);

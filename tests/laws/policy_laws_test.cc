@@ -34,7 +34,7 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
 // own.
 struct Reading {
   std::string_view name;
-  std::string_view tight, roomy;  // added to the examples of a policy
+  std::string_view tight, ample;  // added to the examples of a policy
 };
 constexpr std::string_view kReadBy = ", read by ";
 constexpr Reading kReadings[] = {
@@ -121,7 +121,7 @@ class Laws : public testing::TestWithParam<Case> {
   std::vector<AttentionGeometry> GeometriesOf(std::string_view spec) const {
     std::vector<AttentionGeometry> served = geometries_;
     if ((kind().name == "window" || kind().name == "sinks") &&
-        spec.starts_with(kind().roomy_example)) {
+        spec.starts_with(kind().ample_example)) {
       std::erase_if(served, [](const AttentionGeometry& geometry) { return geometry.chunked; });
     }
     if (HasTwoVectors(spec) && std::get<1>(GetParam()).kv_type != DType::kF32) served.pop_back();
@@ -136,7 +136,7 @@ class Laws : public testing::TestWithParam<Case> {
   const Reading& reading_ = std::get<2>(GetParam());
   std::vector<std::string> Specs() const {
     std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
-                                      fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
+                                      fmt::format("{}{}", kind().ample_example, reading_.ample)};
     for (const std::string_view example : kind().other_examples) {
       // Two vectors of a block do not fit beside 4 bits (blocks_test.cc).
       if (HasTwoVectors(example) && kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type))
@@ -151,18 +151,18 @@ class Laws : public testing::TestWithParam<Case> {
     return spec.find("DYNAMIC") != std::string_view::npos;
   }
   const std::vector<std::string> specs_ = Specs();
-  const std::string &tight_ = specs_[0], &roomy_ = specs_[1];
+  const std::string &tight_ = specs_[0], &ample_ = specs_[1];
 };
 
 TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
-  for (const AttentionGeometry& geometry : GeometriesOf(roomy_)) {
+  for (const AttentionGeometry& geometry : GeometriesOf(ample_)) {
     const TestText text(geometry, 300, 1);
-    EXPECT_EQ(ReadText(*Make(geometry, roomy_), text, 300, 50),
+    EXPECT_EQ(ReadText(*Make(geometry, ample_), text, 300, 50),
               ReadText(*Make(geometry, "dense"), text, 300, 50));
   }
 }
 
-TEST_P(Laws, ChunksAndThreadsDoNotShow) {
+TEST_P(Laws, ChunksAndThreadsChangeNoBits) {
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
       const TestText text(geometry, 200, 2);
@@ -179,7 +179,7 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
 
 // A file holds nearly all of the cache. The text is read in chunks, continued, taken back and
 // continued by a fork.
-TEST_P(Laws, AFileDoesNotShow) {
+TEST_P(Laws, FileChangesNoBits) {
   const TempFolder folder;
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
@@ -209,7 +209,7 @@ TEST_P(Laws, AFileDoesNotShow) {
 }
 
 // One text in a step, three, or eight; some read their prompt while others decode.
-TEST_P(Laws, TheOthersOfAStepDoNotShow) {
+TEST_P(Laws, OtherTextsOfAStepChangeNoBits) {
   constexpr int64_t kTokens = 150;
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
@@ -251,7 +251,7 @@ TEST_P(Laws, TheOthersOfAStepDoNotShow) {
   }
 }
 
-TEST_P(Laws, WhatIsTruncatedNeverWas) {
+TEST_P(Laws, TruncatedTokensLeaveNoTrace) {
   for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
       const TestText text(geometry, 160, 3);
@@ -276,7 +276,7 @@ TEST_P(Laws, WhatIsTruncatedNeverWas) {
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
       EXPECT_GE(allowed, 1) << "a text can forget its last token";
-      if (spec == roomy_) {
+      if (spec == ample_) {
         EXPECT_EQ(allowed, 8) << "nothing was dropped";
       }
     }

@@ -9,9 +9,9 @@
 #include "generate/speculative.h"
 #include "generate/suffix_drafts.h"
 #include "tests/drive_strategy.h"
-#include "tests/foreseen_drafts.h"
 #include "tests/model_runner.h"
 #include "tests/on_isas.h"
+#include "tests/scripted_drafts.h"
 #include "train/train_heads.h"
 
 namespace godwit::speculation_test {
@@ -108,7 +108,7 @@ class Speculation : public TestOnIsas<Case> {
   }
   Sources Foreseen(const std::vector<int32_t>& plain, double right) const {
     Sources sources;
-    sources.push_back(std::make_unique<ForeseenDrafts>(vocab(), plain, right));
+    sources.push_back(std::make_unique<ScriptedDrafts>(vocab(), plain, right));
     return sources;
   }
 
@@ -129,7 +129,7 @@ const SamplerOptions kPenalized{
     .repeat_last_n = 256, .repeat_penalty = 1.2f, .temperature = 1, .min_p = 0.1f, .seed = 5};
 
 TEST_P(Speculation, KeepsTheText) {
-  constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
+  constexpr int64_t kTokens = 200, kPath = DraftShape::kMaxDepth + 1;
   const auto heads = TrainOn(Plain(isa(), kGreedy, kTokens + 100));
   for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
     const auto plain = Plain(isa(), sampler, kTokens + kPath);
@@ -161,7 +161,7 @@ using LongSpeculation = Speculation;
 
 TEST_P(LongSpeculation, RELEASE_KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain(isa(), kGreedy, kTokens + DraftShape::kMostDepth + 1);
+  const auto plain = Plain(isa(), kGreedy, kTokens + DraftShape::kMaxDepth + 1);
   EXPECT_GT(Hold(isa(), kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
   Hold(isa(), kGreedy, Ngram(), plain, kTokens);
   const auto heads = TrainOn(plain);
@@ -187,7 +187,7 @@ using PartialSpeculation = Speculation;
 const std::string kBlocks = "blocks:initial=64,local_windows_len=64,second_block_count=2";
 
 TEST_P(PartialSpeculation, KeepsTheText) {
-  constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
+  constexpr int64_t kTokens = 200, kPath = DraftShape::kMaxDepth + 1;
   for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
     const auto plain = Plain(isa(), sampler, kTokens + kPath);
     EXPECT_GT(Hold(isa(), sampler, Partial(kBlocks), plain, kTokens), kTokens / 4);
@@ -206,7 +206,7 @@ using LongPartialSpeculation = Speculation;
 
 TEST_P(LongPartialSpeculation, RELEASE_KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain(isa(), kPenalized, kTokens + DraftShape::kMostDepth + 1);
+  const auto plain = Plain(isa(), kPenalized, kTokens + DraftShape::kMaxDepth + 1);
   EXPECT_GT(Hold(isa(), kPenalized, Partial(kBlocks), plain, kTokens), kTokens / 4);
   for (const std::string& part :
        {kBlocks + ",token_step=3,representative_type=MEANSTD", std::string("sinks:16+112")}) {

@@ -84,7 +84,7 @@ struct LoadCase {
   const char* name;
   bool int8_checkpoint;
   std::optional<DType> weights;
-  int64_t least_bytes;  // of the packed weights, by hand
+  int64_t min_bytes;  // of the packed weights, by hand
 };
 
 class LoadMemory : public testing::TestWithParam<LoadCase> {};
@@ -97,8 +97,8 @@ TEST_P(LoadMemory, PeaksNearThePackedWeights) {
   const int64_t before = ResidentBytes();
   const ModelRunner runner(folder.path(), GetParam().weights);
   const int64_t weights = runner.decoder().weight_bytes();
-  ASSERT_GT(weights, GetParam().least_bytes);
-  ASSERT_LT(weights, GetParam().least_bytes * 5 / 4);
+  ASSERT_GT(weights, GetParam().min_bytes);
+  ASSERT_LT(weights, GetParam().min_bytes * 5 / 4);
   EXPECT_GT(PeakResidentBytes() - before, weights * 9 / 10) << "nothing was measured";
   EXPECT_LT(PeakResidentBytes() - before, weights * 13 / 10);
 }

@@ -21,7 +21,7 @@ void ExpectFlatMemory(int64_t warm_up, int64_t tokens) {
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
   const int64_t most =
-      text->cache().layout().BytesFor(64 + kWindow + 64 + TextCache::kTokensToGoBack);
+      text->cache().layout().BytesFor(64 + kWindow + 64 + TextCache::kMaxRollbackTokens);
   const auto vocab = static_cast<uint64_t>(runner.spec().vocab_size);
   std::vector<int32_t> chunk(kChunk);
   std::vector<float> hidden(kChunk * runner.decoder().hidden_size());

@@ -93,7 +93,7 @@ class FormulaTest(ContentTest):
         self.assertEqual(self.page.evaluate(FORMULA, [r"\sum_i^n", False]),
                          "subsup(o ∑, i i, i n)")
 
-    def test_what_cannot_be_read_is_shown_as_it_is(self):
+    def test_an_invalid_formula_is_shown_as_its_source(self):
         for source in (r"\frac{a", "{" * 3000, r"\sqrt" * 800, "x" * 5000, r"a}", r"\left( x",
                        r"\begin{nosuch}x\end{nosuch}", r"\begin{matrix}x", r"\right)", "x^",
                        r"\begin{__proto__}x\end{__proto__}"):

@@ -9,7 +9,7 @@ from page_support import PageTest, expect
 
 
 class FitTest(PageTest):
-    def test_a_chat_that_does_not_fit_can_be_made_to(self):
+    def test_an_overlong_chat_can_be_shortened(self):
         self.attach("a.txt", "one")
         self.attach("b.txt", "two")
         self.say("toolong")
@@ -154,7 +154,7 @@ class FileTest(PageTest):
         self.ask()
         self.assertEqual(self.sent(), ["Be brief.", "hi", "hello"])
 
-    def test_what_is_no_chat_is_refused(self):
+    def test_a_file_that_is_no_chat_is_refused(self):
         message = {"role": "user", "content": "hi"}
         for text, trouble in {
                 "{": "it is not JSON.",

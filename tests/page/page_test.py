@@ -176,7 +176,7 @@ class SettingsTest(PageTest):
             "messages", "stream", "return_progress", "stream_options"}},
             {"kv": "sinks:4+1020", "draft": "ngram", "temperature": 0, "seed": 7})
 
-    def test_what_is_not_offered_is_not_sent(self):
+    def test_settings_that_are_not_offered_are_not_sent(self):
         self.button("Settings").click()
         self.page.get_by_label("Attention").select_option("=blocks")
         self.server.properties["kv"] = {"default": "dense", "choices": ["dense"]}
@@ -230,7 +230,7 @@ class AttachmentTest(PageTest):
         self.ask("again")
         self.assertIn("one", self.sent()[0])
 
-    def test_large_ones_are_gone_and_it_says_so(self):
+    def test_large_files_are_dropped_with_a_notice(self):
         self.attach("book.txt", self.BOOK)
         self.ask()
         self.page.reload()
@@ -242,7 +242,7 @@ class AttachmentTest(PageTest):
         self.button("Answer without").click()
         expect(self.answer).to_contain_text("These are a few words.")
 
-    def test_what_is_no_text_is_refused(self):
+    def test_a_binary_file_is_refused(self):
         self.attach("image.bin", "\0\1\2")
         expect(self.page.locator(".composer .trouble")).to_have_text(
             "image.bin is not a text file.")
@@ -282,7 +282,7 @@ class ErrorTest(PageTest):
         expect(self.answer).to_contain_text(
             "The answer stopped at the limit of the settings (1 token).")
 
-    def test_what_came_is_kept(self):
+    def test_a_cut_answer_is_kept(self):
         self.say("broken")
         self.button("Continue").click()
         expect(self.answer).to_contain_text("These are a few words.")

@@ -153,8 +153,8 @@ TEST_P(FamilyTest, RoundingByTheTextGainsSomething) {
   EXPECT_LT(by_text, error(Quantized(options, "nearest")));
 }
 
-TEST_P(FamilyTest, WhatIsKeptIsFloat) {
-  const std::string last = spec_.mlp.stacked ? spec_.names.apart_down : spec_.names.down;
+TEST_P(FamilyTest, KeptLayersAreFloat) {
+  const std::string last = spec_.mlp.stacked ? spec_.names.per_expert_down : spec_.names.down;
   const std::string down = fmt::format(fmt::runtime(last), 1, 3);
   Quantized({.keep = {down}}, "kept");
   const auto source = OpenWeights(place_.path() / "kept");

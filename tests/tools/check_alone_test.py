@@ -63,7 +63,7 @@ class CheckAlone(unittest.TestCase):
         self.assertIn("b.cc:1:", output)
         self.assertIn("2 sources, 1 problems", output)
 
-    def test_who_compiled_alone_or_first_elsewhere_is_left_out(self):
+    def test_sources_compiled_alone_or_first_elsewhere_are_left_out(self):
         batch = '/* CMake */\n#include "ROOT/a.cc"\n#include "ROOT/b.cc"\n'
         status, output, _ = run({"a.cc": FORGETFUL, "b.cc": WHOLE},
                                 built={"built/Unity/unity_0_cxx.cxx": batch})

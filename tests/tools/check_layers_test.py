@@ -38,7 +38,7 @@ class CheckLayers(unittest.TestCase):
         for message in messages:
             self.assertIn(message, output)
 
-    def test_what_the_table_allows(self):
+    def test_allowed_includes(self):
         self.accepts({
             "src/ops/linear.cc": '#include "kernels/kernel_table.h"\n#include <vector>\n',
             "src/model/decoder.cc": '#include "attention/step.h"\n#include "base/error.h"\n',
@@ -57,7 +57,7 @@ class CheckLayers(unittest.TestCase):
         for header in ("attention/policies/dense.h", "attention/make_policy.h", "generate/x.h"):
             self.refuses({"src/model/decoder.cc": f'#include "{header}"\n'}, header)
 
-    def test_what_people_run_knows_no_laboratory(self):
+    def test_the_program_includes_no_laboratory(self):
         for header in ("quant/smooth.h", "bench/suite.h", "eval/tasks.h", "train/x.h", "lab/x.h"):
             self.refuses({"src/cli/run.cc": f'#include "{header}"\n'}, header)
 

@@ -62,7 +62,7 @@ class MakeRetrievalModel(Asking):
         self.assertEqual(hashlib.sha256((made / "model.safetensors").read_bytes()).hexdigest(),
                          "8b2e91d8e96d6b82472ba4e1bad5319e174393a1b5df78b962590578ccc0a73f")
 
-    def test_what_a_flag_says_is_in_the_weights(self):
+    def test_flags_shape_the_weights(self):
         flags = {"--temperature": 50, "--noise": 0.3, "--cosine": 0.6, "--sink": 70,
                  "--idle-heads": 2}
         plain = tensors(MODEL)
@@ -102,7 +102,7 @@ class MakeRetrievalModel(Asking):
     def test_idle_heads_find_nothing(self):
         self.assertEqual(self.rights("--idle-heads", 3), 8)
 
-    def test_twins_are_told_apart(self):
+    def test_twins_are_distinguished(self):
         self.assertEqual(self.rights("--cosine", 0.8), 8)
 
     def test_two_hops(self):

@@ -260,7 +260,7 @@ class PlotTest(CliTest):
         _, axes = self.drawn(bench_of({0: 5.0, 1: 500.0}, error=20.0))
         self.assertEqual(axes.get_yscale(), "log")
 
-    def test_what_varies_is_the_axis(self):
+    def test_the_varying_field_is_the_axis(self):
         for tests, label in ((bench_of({0: 5.0, 9: 6.0}), "tokens in the cache"),
                              (bench_of({0: 5.0}) + bench_of({0: 6.0}, n_prompt=16),
                               "tokens of the test"),

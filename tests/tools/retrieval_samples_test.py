@@ -85,7 +85,7 @@ class RetrievalSamples(CliTest):
                 self.assertEqual(answer.split(),
                                  [name for name, value in values.items() if value == asked])
 
-    def test_what_is_held_out_is_never_an_answer(self):
+    def test_held_out_words_are_never_an_answer(self):
         for held_out in (False, True):
             seen = 0
             for kind in ("needle", "lines"):

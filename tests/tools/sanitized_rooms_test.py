@@ -19,7 +19,7 @@ class Choose(unittest.TestCase):
                                 capture_output=True, check=True).stdout.split()
         self.assertEqual(set(listed), set(rooms.COSTS))
 
-    def test_what_changed_comes_first_and_what_does_not_fit_is_named(self):
+    def test_changed_rooms_come_first_and_left_out_rooms_are_named(self):
         taken, left = rooms.choose({"kv"}, ["kv", "attention", "model", "engine"], 0)
         self.assertEqual(taken[0], "kv")
         self.assertIn("attention", left + taken)

@@ -43,7 +43,7 @@ class TestReport(unittest.TestCase):
         self.assertIn("x is 3", lines)
         self.assertNotIn("fine", lines)
 
-    def test_what_a_dead_process_did_not_reach_has_failed(self):
+    def test_tests_after_a_crash_count_as_failed(self):
         lines = run([("a_test", "fail", "[ RUN      ] A.two\nboom\n")],
                     {"a_test": PLAN + ["run A.one 0", "passed A.one 3", "run A.two 0"]})
         self.assertEqual(lines[-1], "1 2 0")

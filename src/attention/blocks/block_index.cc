@@ -98,12 +98,12 @@ void BlockIndex::Reserve(int64_t blocks) {
   const Growth own = GrowthTo(blocks);
   const Growth of_means = means_ ? means_->GrowthTo(blocks * tiles()) : Growth{};
   if (own.pages() + of_means.pages() == 0) return;
-  const auto make_room = [](BlockIndex& index, const Growth& growth) {
+  const auto reserve_entries = [](BlockIndex& index, const Growth& growth) {
     index.ids_.reserve(index.ids_.size() + growth.added);
     index.data_.reserve(index.data_.size() + growth.added);
   };
-  make_room(*this, own);
-  if (means_) make_room(*means_, of_means);
+  reserve_entries(*this, own);
+  if (means_) reserve_entries(*means_, of_means);
   std::vector<KvPool::PageId> ids(own.pages() + of_means.pages());
   std::vector<std::byte*> data(ids.size());
   pool_->Take(ids, data);

@@ -154,7 +154,7 @@ TEST(BlockIndexTest, OddWidthsEndInZeros) {
   }
 }
 
-TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
+TEST(BlockIndexTest, WayOfFillingChangesNothing) {
   for (const KvType& type : kKvTypes) {
     KvLayout layout = kLayout;
     layout.dtype = type.dtype;
@@ -181,7 +181,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
 }
 
 // Blocks beyond `lasting` are made again, because their keys may have changed by then.
-TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
+TEST(BlockIndexTest, BlocksBeyondLastingAreMadeAgain) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool), other(pool);
   ReadRandomKeys(cache, 640, 4);
@@ -264,7 +264,7 @@ TEST(BlockIndexTest, AForkOfSignsCopiesTheirMeansToo) {
 }
 
 // Reserve takes neither signs nor means if memory does not suffice for both.
-TEST(BlockIndexTest, WithoutRoomForMeansThereAreNoSigns) {
+TEST(BlockIndexTest, SignsNeedMemoryForTheirMeans) {
   constexpr int64_t kBlocks = 3;
   const int64_t of_cache = kLayout.BytesFor(64 * kBlocks), page = kLayout.page_bytes();
   const auto budget = std::make_shared<KvBudget>(of_cache + 3 * page);
@@ -329,7 +329,7 @@ void ExpectToRestore(const BlockIndex& index, const std::shared_ptr<KvPool>& poo
 }
 
 // An index takes up all blocks of another, or the first of them.
-TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
+TEST(BlockIndexTest, AdoptsTheBlocksOfAnother) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);
   constexpr int64_t kBlocks = 2 * kBlocksOfPage + 2;
@@ -353,7 +353,7 @@ TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
   EXPECT_EQ(none.bytes(), 0);
 }
 
-TEST(BlockIndexTest, TakesUpSignsWithTheirMeans) {
+TEST(BlockIndexTest, AdoptsSignsWithTheirMeans) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);
   constexpr int64_t kBlocks = 2 * kSignsOfPage + 2;
@@ -407,7 +407,7 @@ TEST(BlockIndexTest, OnlyItsLayersTakeMemory) {
   EXPECT_EQ(none.bytes(), 0);
 }
 
-TEST(BlockIndexTest, ThePagesOfAllGoWithTheLast) {
+TEST(BlockIndexTest, LastUserFreesThePages) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);
   ReadRandomKeys(cache, 640, 8);
@@ -423,7 +423,7 @@ TEST(BlockIndexTest, ThePagesOfAllGoWithTheLast) {
   EXPECT_EQ(pool->pages_in_use(), of_cache);
 }
 
-TEST(BlockIndexTest, WithoutRoomWhatIsIndexedStays) {
+TEST(BlockIndexTest, FailedGrowthKeepsTheIndex) {
   constexpr int64_t kTokens = 64 * 3 * kBlocksOfPage;
   const int64_t bytes = kLayout.BytesFor(kTokens) + 3 * kLayers * kLayout.page_bytes();
   const auto budget = std::make_shared<KvBudget>(bytes);

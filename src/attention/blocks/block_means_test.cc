@@ -75,7 +75,7 @@ TEST(BlockMeansTest, AreTheMeansOfKeysAndValues) {
 }
 
 // Filling in pieces, on several cores, or again from the blocks that last gives the same means.
-TEST(BlockMeansTest, HowTheyAreMadeDoesNotShow) {
+TEST(BlockMeansTest, WayOfFillingChangesNothing) {
   const KvCache cache = CacheOf(1, kBlocks), other = CacheOf(2, kBlocks);
   BlockMeans means(std::make_shared<KvPool>(kLayout), kSize, kMeantLayers);
   Fill(means, cache, 5, /*lasting=*/3);
@@ -112,7 +112,7 @@ TEST(BlockMeansTest, AForkAndATextThatGoesBackHaveTheirOwn) {
 }
 
 // An unended step made means of one layer. Truncate frees their memory.
-TEST(BlockMeansTest, WhatOneLayerHasMoreIsForgotten) {
+TEST(BlockMeansTest, TruncateForgetsTheExtraMeansOfOneLayer) {
   const KvCache cache = CacheOf(1, kBlocks);
   BlockMeans means(std::make_shared<KvPool>(kLayout), kSize, kMeantLayers);
   Fill(means, cache, 10);

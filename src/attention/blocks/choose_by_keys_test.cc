@@ -131,7 +131,7 @@ Chosen ByKeys(StepRunner& runner, const Text& text, std::span<const float> q, in
 
 class ChooseByKeysTest : public kernels::IsaTest {};
 
-TEST_P(ChooseByKeysTest, TakesWhatIsWorthMostUpToAShare) {
+TEST_P(ChooseByKeysTest, TakesTheHeaviestKeysUpToAShare) {
   StepRunner one(1, table()), two(2, table());
   std::set<int64_t> counts;
   for (const bool with_alibi : {false, true}) {
@@ -158,7 +158,7 @@ TEST_P(ChooseByKeysTest, TakesWhatIsWorthMostUpToAShare) {
 }
 
 // Each query shares its attention among the blocks before it.
-TEST_P(ChooseByKeysTest, ForAllQueriesTakesWhatMattersToOne) {
+TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
   StepRunner runner(2, table());
   const Text text(/*with_alibi=*/false);
   const int64_t positions[] = {639, 300, 128};

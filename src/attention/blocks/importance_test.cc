@@ -100,7 +100,7 @@ TEST(FindImportantTest, FindsTheTokensOfEachBlockThatGetMostAttention) {
   }
 }
 
-TEST(FindImportantTest, ThreadsDoNotShow) {
+TEST(FindImportantTest, ThreadsChangeNothing) {
   const AttentionGeometry geometry = TestGeometry(6, 3, 12, 8, {0});
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8}) {
     const KvCache cache = CacheOf(geometry, type);
@@ -109,7 +109,7 @@ TEST(FindImportantTest, ThreadsDoNotShow) {
   }
 }
 
-TEST(FindImportantTest, BetweenEqualsTheEarlierComesFirstAndWhatIsNotFiniteIsWorthNothing) {
+TEST(FindImportantTest, EarlierOfEqualsComesFirstAndNonFiniteCountsNothing) {
   const AttentionGeometry geometry = TestGeometry(6, 2, 12, 8, {0});
   const KvCache cache = CacheOf(geometry, DType::kF32);
   auto q = Queries(6);

@@ -132,7 +132,7 @@ TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
 }
 
 // Numbers that are too small for a scale become zeros, too.
-TEST_P(RepresentativesTest, OfZerosAreZeros) {
+TEST_P(RepresentativesTest, ZeroKeysGiveZeros) {
   for (const float key : {0.0f, -1e-40f}) {
     Part part(24, 16);
     kernels::RandomFloats random(2);
@@ -144,7 +144,7 @@ TEST_P(RepresentativesTest, OfZerosAreZeros) {
 }
 
 // The position of the bad key does not matter, except for kinds that read only the first key.
-TEST_P(RepresentativesTest, OfWhatIsNotFiniteHaveNoScale) {
+TEST_P(RepresentativesTest, ScaleOfNonFiniteKeysIsNan) {
   const bool first_only = GetParam().type == RepresentativeType::kFixed ||
                           GetParam().type == RepresentativeType::kDynamic;
   for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
@@ -322,7 +322,7 @@ TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
   }
 }
 
-TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
+TEST(SignsTest, LevelsWithoutKeysAreOnes) {
   std::vector<float> levels(6);
   LearnLevels(
       0, [](int64_t) { return nullptr; }, 2, levels.data());
@@ -379,7 +379,7 @@ TEST(SignsTest, AreABitForANumber) {
 }
 
 // A number that is not finite makes the scale NaN, as with other kinds.
-TEST(SignsTest, OfWhatIsNotFiniteHaveNoScale) {
+TEST(SignsTest, ScaleOfNonFiniteKeysIsNan) {
   constexpr int64_t kDim = 24;
   const LearntKeys learnt(kDim);
   for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {

@@ -119,7 +119,7 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
 
 class ScoreBlocksTest : public kernels::IsaTest {};
 
-TEST_P(ScoreBlocksTest, SignsTellATilesHighestKey) {
+TEST_P(ScoreBlocksTest, SignsFindTheHighestKeyOfATile) {
   for (const int threads : {1, 2}) {
     for (const int64_t learnt : {0, 2}) {
       for (const int64_t head_dim : {8, 24, 128}) {

@@ -183,7 +183,7 @@ TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
   }
 }
 
-TEST_P(SelectBlocksTest, OfEveryModelAndBlockSize) {
+TEST_P(SelectBlocksTest, MatchesTheOracleForEveryModelAndBlockSize) {
   uint32_t seed = 100;
   for (const int64_t tokens : {128, 256}) {
     const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = tokens, .parts = 8};
@@ -207,7 +207,7 @@ TEST_P(SelectBlocksTest, WithAlibi) {
   }
 }
 
-TEST_P(SelectBlocksTest, OfManyBlocks) {
+TEST_P(SelectBlocksTest, MatchesTheOracleForManyBlocks) {
   const BlockShape shape{.type = RepresentativeType::kMean, .tokens = 64, .parts = 1};
   const Problem problem(Model(2, 2, 4), shape, 300, 250);
   for (const BlockChoice& choice : {BlockChoice{0, 300, 1},

@@ -133,7 +133,7 @@ TEST_P(SelectByGroupsTest, BoundsLoseNoBlock) {
 
 // Heads that choose together weigh their shares by the bounds of all groups. Opening more groups
 // changes nothing.
-TEST_P(SelectByGroupsTest, BoundsDoNotShowHowManyWereOpenedAtFirst) {
+TEST_P(SelectByGroupsTest, OpeningMoreGroupsAtFirstChangesNothing) {
   uint32_t seed = 100;
   for (const KeyOf& text : kTexts) {
     const Problem problem(Model(6, 2, 12), ShapeOf(RepresentativeType::kQuest), 64, 4, ++seed,
@@ -148,7 +148,7 @@ TEST_P(SelectByGroupsTest, BoundsDoNotShowHowManyWereOpenedAtFirst) {
 }
 
 // Most of a long text's index stays unread where neighbouring keys are alike.
-TEST_P(SelectByGroupsTest, BoundsSkipWhatIsFarOff) {
+TEST_P(SelectByGroupsTest, BoundsSkipDistantGroups) {
   const Problem problem(Model(2, 2, 24), ShapeOf(RepresentativeType::kQuest), 320, 8, 1, kTexts[0]);
   StepRunner runner(1, table());
   int64_t read = 0;
@@ -177,7 +177,7 @@ TEST_P(SelectByGroupsTest, OpensTheGroupsThatStandOut) {
 
 // The search always looks at blocks behind the last whole group, and never chooses blocks that are
 // seen anyway.
-TEST_P(SelectByGroupsTest, TheRestIsChosenToo) {
+TEST_P(SelectByGroupsTest, LastPartialGroupIsChosenToo) {
   constexpr int64_t kBlocks = 35, kGroup = 8;
   for (const RepresentativeKind& kind : kRepresentatives) {
     Problem problem(Model(2, 2, 16), ShapeOf(kind.type), kBlocks, kGroup, 3,

@@ -49,8 +49,8 @@ class BlocksPolicy : public AttentionPolicy {
   void SetQuestion(int64_t position, int64_t answer) override {
     preselection_.SetQuestion(position, answer);
     question_begin_ = position;
-    index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
-    estimate_.HoldOnly(here_);
+    index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
+    estimate_.LimitToBlocks(here_);
   }
   bool derived_from_keys_alone() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }
@@ -82,7 +82,7 @@ class BlocksPolicy : public AttentionPolicy {
 
   void Plan(const RowRun& run) override {
     const int64_t length = run.cache->length();
-    const int64_t back = std::max<int64_t>(0, length - TextCache::kTokensToGoBack);
+    const int64_t back = std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens);
     shared_.Keep(ChooserOf(back), length);
     preselection_.Keep(0, length);
     importance_.Keep(back, length);
@@ -97,7 +97,7 @@ class BlocksPolicy : public AttentionPolicy {
     importance_.Accept(length, path);
     // The same range as in the plan of a chain's last token.
     const int64_t last = length + std::ssize(path) - 1;
-    importance_.Keep(std::max<int64_t>(0, last - TextCache::kTokensToGoBack), last + 1);
+    importance_.Keep(std::max<int64_t>(0, last - TextCache::kMaxRollbackTokens), last + 1);
   }
 
   void Truncate(int64_t length) override {

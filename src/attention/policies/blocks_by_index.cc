@@ -11,7 +11,7 @@
 
 namespace godwit {
 
-void BlocksByIndex::HoldOnly(const BlockRange& here, int64_t local) {
+void BlocksByIndex::LimitToBlocks(const BlockRange& here, int64_t local) {
   here_ = here;
   const int64_t most = geometry_->Shape().learnt_blocks;
   learnt_blocks_ = std::min(most, std::max<int64_t>(1, here.CountBefore(local)));

@@ -22,7 +22,7 @@ class BlocksByIndex {
 
   // Limits the index to these blocks, before there is one. The first row that chooses has its
   // window from `local` on.
-  void HoldOnly(const BlockRange& here, int64_t local);
+  void LimitToBlocks(const BlockRange& here, int64_t local);
 
   int64_t bytes() const {
     return (index_ ? index_->bytes() : 0) + (groups_ ? groups_->bytes() : 0);

@@ -25,7 +25,7 @@ class BlocksEstimate {
       : geometry_(std::move(geometry)) {}
 
   // Limits the estimate to these blocks, before there is any.
-  void HoldOnly(const BlockRange& here) { here_ = here; }
+  void LimitToBlocks(const BlockRange& here) { here_ = here; }
 
   int64_t bytes() const { return means_ ? means_->bytes() : 0; }
   // The size of the means, as AttentionPolicy::IndexAt. Every token reads them.

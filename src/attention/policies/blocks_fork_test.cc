@@ -34,7 +34,7 @@ void ExpectForksGoOnAsIfAlone(const std::string& settings) {
   EXPECT_EQ(ReadText(*cache, other, 1200, 64), alone(other, 700));
 }
 
-TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
+TEST(BlocksPolicyFork, ForkContinuesAsIfAlone) {
   ExpectForksGoOnAsIfAlone("representative_num=128,representative_type=MEANSTD");
   ExpectForksGoOnAsIfAlone("estimate=True");
 }
@@ -83,7 +83,7 @@ TEST(BlocksPolicyTree, ABranchHasACentreOfItsOwn) {
 }
 
 // Each branch fills a stretch with its own tokens.
-TEST(BlocksPolicyTree, ABranchDoesNotSeeWhatMattersInAnother) {
+TEST(BlocksPolicyTree, BranchDoesNotSeeImportantKeysOfAnother) {
   ExpectBranchesAreAlone(
       "blocks:initial=0,local_windows_len=1,second_block_count=4,representative_type=DYNAMIC", 620);
 }

@@ -93,7 +93,7 @@ int64_t BlocksImportance::bytes() const {
 int64_t BlocksImportance::BytesAt(int64_t position) const {
   if (!dynamic()) return 0;
   int64_t observers = 0;
-  const int64_t back = std::max<int64_t>(0, position - TextCache::kTokensToGoBack);
+  const int64_t back = std::max<int64_t>(0, position - TextCache::kMaxRollbackTokens);
   for (int64_t p = FirstObserver(back); p <= position; ++p) {
     observers += p >= FirstObserver(p) ? 1 : 0;
   }

@@ -115,7 +115,7 @@ TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
   EXPECT_EQ(cache->RestartPoint(700, INT64_MAX), 700) << "observed by nobody yet";
 }
 
-TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {
+TEST(BlocksPolicyDynamic, TokensReadElsewhereGetEvenlySpacedImportantKeys) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4);
   const auto dense = BlocksText(geometry, "dense");
@@ -133,7 +133,7 @@ TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {
 }
 
 // An unended step leaves nothing.
-TEST(BlocksPolicyDynamic, AStepThatDidNotEndDoesNotShow) {
+TEST(BlocksPolicyDynamic, UnendedStepLeavesNoTrace) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4), other(geometry, kTokens, 5);
   const auto cache = BlocksText(geometry, kSpec, 400), alone = BlocksText(geometry, kSpec, 400);
@@ -144,7 +144,7 @@ TEST(BlocksPolicyDynamic, AStepThatDidNotEndDoesNotShow) {
   EXPECT_EQ(ReadText(*cache, text, kTokens, 40), ReadText(*alone, text, kTokens, 40));
 }
 
-TEST(BlocksPolicyDynamic, WhatItRemembersIsCounted) {
+TEST(BlocksPolicyDynamic, RememberedKeysCountAsMemory) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4);
   const auto cache = BlocksText(geometry, kSpec, 400);

@@ -56,7 +56,7 @@ TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
 }
 
 // The cache fits into memory, but its index does not.
-TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
+TEST(BlocksPolicyMemory, TextStaysUnchangedWithoutMemoryForTheIndex) {
   const std::string spec = "blocks:second_block_count=2";
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
@@ -114,7 +114,7 @@ TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {
 }
 
 // Keys to be weighed are announced to the file, whether they are seen or not.
-TEST(BlocksPolicyMemory, KeysThatAreWeighedComeFromAFile) {
+TEST(BlocksPolicyMemory, ScoredKeysComeFromAFile) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
   const TestText text(geometry, 2100, 3);

@@ -17,7 +17,7 @@ constexpr int64_t kTokens = 640;
 
 // A shared choice is remembered as long as a text may go back behind its token. A text that goes
 // back farther goes to a token that chooses.
-TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
+TEST(BlocksPolicySteps, TruncateReachesBackToRememberedChoices) {
   const std::string spec =
       "blocks:initial=0,local_windows_len=1,second_block_count=1,token_step=50,layer_step=2";
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});

@@ -137,7 +137,7 @@ void Require(bool holds, std::string_view what, int64_t found) {
 }
 
 void Check(const BlocksSpec& spec) {
-  constexpr int64_t kMostTokens = int64_t{1} << 40;
+  constexpr int64_t kMaxTokens = int64_t{1} << 40;
   Require(spec.block_size >= kTileTokens && spec.block_size % kTileTokens == 0 &&
               spec.block_size <= 4096,
           "block_size is a multiple of 64 tokens, up to 4096", spec.block_size);
@@ -146,7 +146,7 @@ void Check(const BlocksSpec& spec) {
   Require(spec.second_block_count >= 1,
           "second_block_count is at least 1 (without blocks, use sinks:S+W)",
           spec.second_block_count);
-  Require(spec.second_block_count <= kMostTokens / spec.block_size,
+  Require(spec.second_block_count <= kMaxTokens / spec.block_size,
           "second_block_count blocks have at most 2^40 tokens", spec.second_block_count);
   Require(spec.token_step >= 1, "token_step is at least 1 (1: each token chooses for itself)",
           spec.token_step);
@@ -195,8 +195,8 @@ BlockShape BlocksSpec::Shape() const {
 }
 
 int64_t BlocksSpec::stretch() const {
-  constexpr int64_t kMostTokens = 4096;
-  return std::max<int64_t>(1, std::min(local_windows_len, kMostTokens) / block_size) * block_size;
+  constexpr int64_t kMaxTokens = 4096;
+  return std::max<int64_t>(1, std::min(local_windows_len, kMaxTokens) / block_size) * block_size;
 }
 
 BlockShape BlocksSpec::GroupShape() const {

@@ -247,7 +247,7 @@ TEST(BlocksPolicyRefusals, ScoresThatTheModelCaps) {
               HasSubstr("this model caps scores at 50: use dense or sinks"));
 }
 
-TEST(BlocksPolicyRefusals, WhatExceedsTheContext) {
+TEST(BlocksPolicyRefusals, TextLongerThanTheContext) {
   const AttentionGeometry geometry = TestGeometry(1, 1, 8, 8, {0});
   const TestText text(geometry, 101, 6);
   const auto cache = NewText(geometry, {.spec = "blocks", .kv_type = DType::kF32, .context = 100});

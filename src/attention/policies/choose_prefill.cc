@@ -34,14 +34,14 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   const PrefillSpec star = ParsePrefill("star:by-speed");
   if (options.spec != "dense") return star.ToString();
   // A larger chunk takes more memory for a step's activations than a rank keeps of most contexts.
-  constexpr int64_t kMostChunk = 8 << 10;
+  constexpr int64_t kMaxChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
   const double key_bytes =
       static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
   PrefillSpec ring = ParsePrefill("ring");
   if (options.rank_speeds.empty()) return ring.ToString();
-  const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMostChunk);
-  ring.ring = fed > 0 ? fed : kMostChunk;
+  const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMaxChunk);
+  ring.ring = fed > 0 ? fed : kMaxChunk;
   // Two blocks of a star are read densely. Models with windows or chunks of their own are not read
   // by blocks.
   const bool by_blocks = context > std::max(2, options.ranks->size() - 1) * star.block &&

@@ -68,14 +68,14 @@ TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
   EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), kStar);
 }
 
-TEST_F(ChoosePrefillTest, WhatIsAskedForAndOneAloneAreAsEver) {
+TEST_F(ChoosePrefillTest, ExplicitPrefillAndASingleRankStayUnchanged) {
   EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}, 1), "window:7");
   EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}, 1), "");
   LocalWorld world(1);
   EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}, 1), "");
 }
 
-TEST_F(ChoosePrefillTest, APolicyNamesWhatItCameTo) {
+TEST_F(ChoosePrefillTest, PolicyNamesTheChosenPrefill) {
   LocalWorld world(2);
   PolicyOptions options{.context = 1000, .prefill = "auto", .ranks = world.Rank(1)};
   EXPECT_EQ(MakePolicy(Large(), options)->name(), "dense, read by ring:chunk=2048");

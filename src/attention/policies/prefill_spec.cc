@@ -20,7 +20,7 @@ constexpr int64_t kUsualBlock = 32 << 10;
 // Rows of a chunk: enough that sending a key costs little beside attending to it
 // (docs/papers/ring-attention.md), and few enough that a round ends soon.
 constexpr int64_t kUsualChunk = 2 << 10;
-constexpr int64_t kMostChunk = 1 << 20;  // also the limit of a step
+constexpr int64_t kMaxChunk = 1 << 20;  // also the limit of a step
 
 // Any of "block=N", "anchor=N", "overlap=N", "tail=N" and "by-speed".
 PrefillSpec ParseStar(std::string_view settings) {
@@ -71,11 +71,11 @@ PrefillSpec ParseRing(std::string_view spec) {
   if (spec == kRing) return {.ring = kUsualChunk};
   std::optional<int64_t> chunk;
   if (spec.starts_with(kRingWith)) chunk = ParseTokenCount(spec.substr(kRingWith.size()));
-  if (!chunk || *chunk < 1 || *chunk > kMostChunk || *chunk % kernels::kTileTokens != 0) {
+  if (!chunk || *chunk < 1 || *chunk > kMaxChunk || *chunk % kernels::kTileTokens != 0) {
     Throw(ErrorKind::kInput,
           "expected ring:chunk=N with a multiple of {} tokens, at most {} (for example "
           "ring:chunk=4K), found {}",
-          kernels::kTileTokens, kMostChunk, Quote(spec));
+          kernels::kTileTokens, kMaxChunk, Quote(spec));
   }
   return {.ring = *chunk};
 }

@@ -107,7 +107,7 @@ TEST(PrefillPolicyTest, ReadingALongContextCostsTheWindow) {
   EXPECT_EQ(cache->Stats().read_bytes, 2001 * row) << "the question sees all of it";
 }
 
-TEST(PrefillPolicyTest, WhatNeitherSeesIsDropped) {
+TEST(PrefillPolicyTest, UnseenTilesAreDropped) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0});
   const TestText text(geometry, 600, 4);
   const auto kept_after = [&](const std::string& kv, int64_t length) {

@@ -20,10 +20,10 @@ using kernels::kTileTokens;
 // The rounds in which all ranks read the anchor together, cut to whole tiles for each rank. The
 // rank with a round's last chunk sees the most; many rounds keep its extra work small.
 RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
-  constexpr int64_t kRounds = 8, kMostChunk = 2048;
+  constexpr int64_t kRounds = 8, kMaxChunk = 2048;
   const int64_t tiles = spec.anchor / (ranks * kTileTokens);  // for each rank
   return {.ranks = ranks,
-          .chunk = std::clamp(tiles / kRounds * kTileTokens, kTileTokens, kMostChunk),
+          .chunk = std::clamp(tiles / kRounds * kTileTokens, kTileTokens, kMaxChunk),
           .context = ranks > 1 ? tiles * ranks * kTileTokens : 0,
           .kept = true};
 }

@@ -47,7 +47,7 @@ TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
 }
 
 // Ranks share out the choice of a token: no rank shows a block too many, and no block is left out.
-TEST(ShardBlocksTest, TogetherTheyShowAsManyKeysAsOne) {
+TEST(ShardBlocksTest, RanksTogetherShowAsManyKeysAsOne) {
   const TestText text(Model(), kTokens, 4);
   for (const int count : {1, 2, 3, 5, 7}) {
     const PolicyOptions options = Blocks(fmt::format("second_block_count={}", count), DType::kF32,
@@ -154,7 +154,7 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
   }
 }
 
-TEST(ShardBlocksTest, ChunksAndThreadsDoNotShow) {
+TEST(ShardBlocksTest, ChunksAndThreadsChangeNoBits) {
   const TestText text(Model(), kTokens, 6);
   for (const std::string settings :
        {"second_block_count=2", "second_block_count=2,representative_type=MEANSTD",

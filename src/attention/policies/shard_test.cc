@@ -47,7 +47,7 @@ TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
   }
 }
 
-TEST(ShardPolicyTest, ChunksAndThreadsDoNotShow) {
+TEST(ShardPolicyTest, ChunksAndThreadsChangeNoBits) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 0});
   const TestText text(geometry, kTokens, 7);
   for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {

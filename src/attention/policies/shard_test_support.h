@@ -40,8 +40,8 @@ inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
   Read read;
   while (cache->length() < kTokens) {
     const int64_t begin = cache->length();
-    const int64_t next = cache->MostNext();
-    const int64_t count = cache->TakesAllNext() ? next : std::min(chunk, next);
+    const int64_t next = cache->MaxNextTokens();
+    const int64_t count = cache->AllRanksReadNext() ? next : std::min(chunk, next);
     const auto rows = RowRange(begin, std::min(begin + count, kTokens));
     const auto out = runner.Read(*cache, text, rows, count);
     read.positions.insert(read.positions.end(), rows.begin(), rows.end());

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(SinksSpecTest, APinTakesItsRoomFromTheWindow) {
+TEST(SinksSpecTest, PinShortensTheWindow) {
   const auto expect = [](const char* arguments, int64_t kept_first, int64_t rolling) {
     const SinksSpec spec = ParseSinksSpec(arguments);
     EXPECT_EQ(spec.kept_first(), kept_first) << arguments;

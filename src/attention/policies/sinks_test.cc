@@ -169,12 +169,12 @@ TEST_P(SinksPolicyTest, GoesBackAsFarAsItsPagesReachAfterwards) {
     ASSERT_EQ(result, reference) << "back by " << back;
     ++back;
   }
-  EXPECT_EQ(back, TextCache::kTokensToGoBack + (kFrom - window) % 64 + 1)
+  EXPECT_EQ(back, TextCache::kMaxRollbackTokens + (kFrom - window) % 64 + 1)
       << "until the window would reach into a page that went";
 }
 
 // After the eviction, tokens see the sinks and the window that were read again.
-TEST_P(SinksPolicyTest, WhatIsReadAgainAfterGoingBackStreams) {
+TEST_P(SinksPolicyTest, TruncatedTextStreamsAgainWhenReread) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0, 9});
   const TestText text(geometry, kTokens, 4);
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
                            return fmt::format("{}_and_{}", info.param.sinks, info.param.window);
                          });
 
-TEST(SinksPolicyMemory, AWindowThatNobodyFillsTakesNothing) {
+TEST(SinksPolicyMemory, UnfilledWindowTakesNoMemory) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
   const TestText text(geometry, 70, 1);
   for (const char* spec : {"sinks:4+1099511627776", "sinks:1099511627776+4"}) {
@@ -262,7 +262,7 @@ TEST(WindowPolicy, IsSinksWithoutSinks) {
   EXPECT_EQ(window->Stats().dropped[0].begin, 0);
 }
 
-TEST(PinnedPrefix, IsSinksInACacheOfTheSameSize) {
+TEST(PinnedPrefix, PinMatchesSinksInACacheOfTheSameSize) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
   const TestText text(geometry, kTokens, 1);
   const auto pinned = Make(geometry, "sinks:2+11,pin=7");

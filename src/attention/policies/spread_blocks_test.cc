@@ -12,7 +12,7 @@ RankSpeed Taking(double key_seconds, int64_t kv_bytes = 1000) {
   return {.best_link = 1, .worst_link = 1, .key_seconds = key_seconds, .kv_bytes = kv_bytes};
 }
 
-TEST(SpreadBlocksTest, AsManyToEach) {
+TEST(SpreadBlocksTest, EqualRanksGetEqualShares) {
   EXPECT_THAT(SpreadEvenly(6, 3), ElementsAre(2, 2, 2));
   EXPECT_THAT(SpreadEvenly(8, 3), ElementsAre(3, 3, 2));
   EXPECT_THAT(SpreadEvenly(3, 3), ElementsAre(1, 1, 1));
@@ -23,7 +23,7 @@ std::vector<int64_t> BySpeed(int64_t blocks, std::vector<RankSpeed> speeds, int6
   return SpreadBySpeed(blocks, speeds, block_bytes, first_together);
 }
 
-TEST(SpreadBlocksTest, TheSlowGetFewer) {
+TEST(SpreadBlocksTest, SlowRanksGetFewerBlocks) {
   // Equally fast ranks get equal shares.
   EXPECT_THAT(BySpeed(4, {Taking(1), Taking(1)}), ElementsAre(2, 2));
   EXPECT_THAT(BySpeed(9, {Taking(1), Taking(1)}), ElementsAre(5, 4));
@@ -36,7 +36,7 @@ TEST(SpreadBlocksTest, TheSlowGetFewer) {
   EXPECT_THAT(BySpeed(20, {Taking(1), Taking(50), Taking(1)}), ElementsAre(10, 1, 9));
 }
 
-TEST(SpreadBlocksTest, NoneGetsMoreThanItHolds) {
+TEST(SpreadBlocksTest, NoRankGetsMoreThanItHolds) {
   // The rank holds 5 blocks, two of which are the anchor and the question.
   EXPECT_THAT(BySpeed(10, {Taking(1), Taking(1, 50), Taking(1)}, 10), ElementsAre(4, 3, 3));
   EXPECT_THAT(BySpeed(13, {Taking(1), Taking(1, 59), Taking(1)}, 10), ElementsAre(5, 3, 5));

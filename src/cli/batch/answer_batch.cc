@@ -27,7 +27,7 @@ class RunningBatch {
         plan_(plan),
         session_(engine.NewSession(plan.session)),
         results_(results),
-        requests_(plan.requests, kMostRequestBytes),
+        requests_(plan.requests, kMaxRequestBytes),
         progress_("answering", console::ProgressUnit::kRequests) {
     Report();
   }

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostIdBytes = 512;
+constexpr size_t kMaxIdBytes = 512;
 constexpr std::string_view kChats = "/v1/chat/completions", kTexts = "/v1/completions";
 
 std::string Found(const Json& value) { return godwit::Found(nlohmann::json(value)); }
@@ -40,8 +40,8 @@ const Json& Get(const Json& row, const char* key) {
 
 std::string CustomId(const Json& value) {
   const auto* const id = value.get_ptr<const std::string*>();
-  Require(id != nullptr && !id->empty() && id->size() <= kMostIdBytes, "custom_id",
-          fmt::format("a text of 1 to {} bytes", kMostIdBytes), value);
+  Require(id != nullptr && !id->empty() && id->size() <= kMaxIdBytes, "custom_id",
+          fmt::format("a text of 1 to {} bytes", kMaxIdBytes), value);
   return *id;
 }
 
@@ -85,7 +85,7 @@ uint64_t Fingerprint(std::string_view line) { return Fnv1a(std::as_bytes(std::sp
 
 RequestIndex CheckRequests(const std::string& path) {
   console::ProgressLine progress("checking the requests", console::ProgressUnit::kBytes);
-  LineReader reader(path, kMostRequestBytes);
+  LineReader reader(path, kMaxRequestBytes);
   RequestIndex index{.path = path};
   ProblemList problems;
   while (const auto line = reader.Next()) {

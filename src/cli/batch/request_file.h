@@ -15,7 +15,7 @@
 namespace godwit::cli {
 
 // The most bytes of a request: more than a text of a million tokens, or their ids, takes.
-constexpr size_t kMostRequestBytes = size_t{64} << 20;
+constexpr size_t kMaxRequestBytes = size_t{64} << 20;
 
 struct BatchRequest {
   std::string custom_id;

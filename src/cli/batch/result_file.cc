@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The bytes of many answers to one request, each token with its probabilities.
-constexpr size_t kMostResultBytes = size_t{1} << 30;
+constexpr size_t kMaxResultBytes = size_t{1} << 30;
 constexpr JsonOptions kResultJson = {.max_values = 100'000'000};
 constexpr std::string_view kBegin = R"({"id":"batch_req_)";
 
@@ -60,7 +60,7 @@ class ResultReader {
  public:
   ResultReader(const console::AppendedFile& results, const RequestIndex& requests,
                std::string model)
-      : requests_(requests), model_(std::move(model)), reader_(results.path(), kMostResultBytes) {
+      : requests_(requests), model_(std::move(model)), reader_(results.path(), kMaxResultBytes) {
     finished_.lines.resize(static_cast<size_t>(requests.lines) + 1);
   }
 
@@ -171,7 +171,7 @@ FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex&
 
 void ForgetFailures(console::AppendedFile& results, FinishedRequests& finished) {
   console::OutputFile kept(results.path());
-  LineReader reader(results.path(), kMostResultBytes);
+  LineReader reader(results.path(), kMaxResultBytes);
   auto next = finished.failures.begin();
   while (const auto line = reader.Next()) {
     if (next != finished.failures.end() && reader.number() == next->result) {

@@ -61,7 +61,7 @@ TEST_F(ResultFileTest, KnowsWhatIsFinished) {
   EXPECT_EQ(Read("").count, 0);
 }
 
-TEST_F(ResultFileTest, WhatFailedIsForgotten) {
+TEST_F(ResultFileTest, FailedRequestsAreForgotten) {
   const std::string failure = FailureLine(Name("b"), Error(ErrorKind::kInput, "no"));
   for (const std::string& content : {failure + Answer("a"), Answer("a") + failure}) {
     folder_.Write("results", content);

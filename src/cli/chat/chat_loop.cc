@@ -104,7 +104,7 @@ void ChatLoop::SetSystem(const std::string& text) {
 }
 
 void ChatLoop::Regenerate(const std::string&) {
-  const int64_t tokens_before = Room().used_tokens;
+  const int64_t tokens_before = Usage().used_tokens;
   if (!conversation_.Retry()) {
     Say("(there is no answer yet)");
     return;
@@ -150,24 +150,24 @@ void ChatLoop::Read(const std::string& argument) {
 }
 
 void ChatLoop::TakeFiles(std::span<const console::NamedText> files) {
-  const ContextRoom room = Room();
+  const ContextUsage usage = Usage();
   const auto counts =
-      CountTokens(files, std::max(room.limit_tokens, room.made_for), setup_.codec.encode);
+      CountTokens(files, std::max(usage.limit_tokens, usage.made_for), setup_.codec.encode);
   WaitingFiles all = waiting_;
   all.Append(files, counts);
-  const int64_t tokens = room.used_tokens + all.tokens;
-  if (tokens >= room.limit_tokens) {
+  const int64_t tokens = usage.used_tokens + all.tokens;
+  if (tokens >= usage.limit_tokens) {
     if (counts.size() > 1) console::WriteNotice(console::WrapStatus(Describe(counts)) + "\n");
     const bool or_more = std::ranges::any_of(counts, &FileTokens::or_more);
-    throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens, or_more, all.Names()));
+    throw Error(ErrorKind::kInput, DescribeTooLong(usage, tokens, or_more, all.Names()));
   }
   waiting_ = std::move(all);
   if (!setup_.interactive) return console::WriteNotice("godwit: " + Describe(counts) + "\n");
   Say(fmt::format("({}; before the next question{})", Describe(counts),
-                  room.endless()
+                  usage.endless()
                       ? ""
-                      : fmt::format(", which then has {} of {} left", room.limit_tokens - tokens,
-                                    console::Plural(room.limit_tokens, "token"))));
+                      : fmt::format(", which then has {} of {} left", usage.limit_tokens - tokens,
+                                    console::Plural(usage.limit_tokens, "token"))));
 }
 
 void ChatLoop::SetKv(const std::string& spec) {
@@ -181,7 +181,7 @@ void ChatLoop::SetKv(const std::string& spec) {
   CheckKv(setup_.spec, options);
   options.kv = chat::WithPinnedMessages(spec, conversation_, engine_.sink_token());
   Session session = engine_.NewSession(options);
-  const int64_t tokens = Room().used_tokens;
+  const int64_t tokens = Usage().used_tokens;
   if (tokens > session.limit_tokens()) {
     Throw(ErrorKind::kInput,
           "{} holds {}, and the conversation has {}: shorten it with /undo or /clear first", spec,
@@ -267,14 +267,14 @@ bool ChatLoop::RunCommand(const std::string& message) {
 }
 
 void ChatLoop::Ask(const std::string& question) {
-  ContextRoom room = Room();
-  const int64_t tokens_before = room.used_tokens;
+  ContextUsage usage = Usage();
+  const int64_t tokens_before = usage.used_tokens;
   // A shorter question is counted exactly, so Answer knows whether /clear or -c would help.
-  const int64_t most = std::max(room.limit_tokens, room.made_for);
-  if (!conversation_.Ask(waiting_.text + question, room.endless() ? most : tokens_before + most)) {
-    room.used_tokens = 0;
-    room.has_turns = false;
-    throw Error(ErrorKind::kInput, DescribeTooLong(room, most, /*or_more=*/true));
+  const int64_t most = std::max(usage.limit_tokens, usage.made_for);
+  if (!conversation_.Ask(waiting_.text + question, usage.endless() ? most : tokens_before + most)) {
+    usage.used_tokens = 0;
+    usage.has_turns = false;
+    throw Error(ErrorKind::kInput, DescribeTooLong(usage, most, /*or_more=*/true));
   }
   waiting_.text.clear();
   before_.push_back(std::exchange(waiting_, {}));
@@ -309,7 +309,7 @@ void ChatLoop::PinMessages() {
   kv_spec_ = spec;
 }
 
-ContextRoom ChatLoop::Room() const {
+ContextUsage ChatLoop::Usage() const {
   return {.used_tokens = std::ssize(conversation_.prompt()),
           .limit_tokens = session_.limit_tokens(),
           .made_for = engine_.max_context(),
@@ -321,17 +321,19 @@ void ChatLoop::Answer(int64_t tokens_before) {
   console::AnswerText text;
   ThoughtText thought(setup_.thoughts);
   const chat::AnswerForm form = conversation_.form();
-  AnswerSplitter told(form, {.on_text = [&](std::string_view piece) { text.Write(piece); },
-                             .on_thought = [&](std::string_view piece) { thought.Write(piece); },
-                             .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  AnswerSplitter splitter(form,
+                          {.on_text = [&](std::string_view piece) { text.Write(piece); },
+                           .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                           .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
   GenerateOptions options = setup_.generate;
-  options.on_event = [&told](const Event& event) { told.Take(event); };
+  options.on_event = [&splitter](const Event& event) { splitter.Take(event); };
   GenerateResult result;
   try {
     PinMessages();
-    ContextRoom room = Room();
-    const int64_t tokens = std::exchange(room.used_tokens, tokens_before);
-    if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
+    ContextUsage usage = Usage();
+    const int64_t tokens = std::exchange(usage.used_tokens, tokens_before);
+    if (tokens >= usage.limit_tokens)
+      throw Error(ErrorKind::kInput, DescribeTooLong(usage, tokens));
     options.query_tokens = setup_.query_tokens > 0 ? setup_.query_tokens : QuestionTokens();
     options.thought = form.thought;
     options.spelled_out = chat::MarksOf(form, /*with_tools=*/false);
@@ -341,17 +343,17 @@ void ChatLoop::Answer(int64_t tokens_before) {
     TakeBack();  // such as a text too long for the context
     throw;
   }
-  told.Finish();
+  splitter.Finish();
   text.Finish();
   const bool cancelled = result.finish_reason == FinishReason::kCancelled;
-  if (!told.text().ends_with('\n')) console::WriteOutput("\n");
+  if (!splitter.text().ends_with('\n')) console::WriteOutput("\n");
   if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
     TakeBack();
     Say("(stopped before the answer began; the question is taken back)");
     return;
   }
-  conversation_.Answer(told.text(), result.tokens, told.thought());
+  conversation_.Answer(splitter.text(), result.tokens, splitter.thought());
   if (!setup_.interactive) {
     SayDropped(result.kv);
   } else if (const std::string dropped = DescribeDropped(result.kv); !dropped.empty()) {
@@ -370,7 +372,7 @@ void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
       return SayIfInteractive(
           fmt::format("(stopped by -n {})", console::Plural(setup_.generate.max_tokens, "token")));
     case FinishReason::kContextFull:
-      return SayIfInteractive(fmt::format("({})", DescribeFull(Room())));
+      return SayIfInteractive(fmt::format("({})", DescribeFull(Usage())));
     case FinishReason::kStop:
       if (result.stop.empty() || result.stop == chat::kPlainDialogueStop) return;
       return SayIfInteractive(fmt::format("(stopped at {})", Quote(result.stop)));
@@ -378,16 +380,16 @@ void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
 }
 
 void ChatLoop::WarnOfScarceContext() {
-  const ContextRoom room = Room();
-  const bool full = room.used_tokens >= room.limit_tokens;  // the answer has said so already
-  if (room.scarce() && !warned_ && !full) Say(fmt::format("({})", DescribeScarcity(room)));
-  warned_ = room.scarce();
+  const ContextUsage usage = Usage();
+  const bool full = usage.used_tokens >= usage.limit_tokens;  // the answer has said so already
+  if (usage.scarce() && !warned_ && !full) Say(fmt::format("({})", DescribeScarcity(usage)));
+  warned_ = usage.scarce();
 }
 
 std::string ChatLoop::Prompt() const {
-  const ContextRoom room = Room();
-  if (!room.scarce()) return "> ";
-  return fmt::format("[{}%] > ", room.percent());
+  const ContextUsage usage = Usage();
+  if (!usage.scarce()) return "> ";
+  return fmt::format("[{}%] > ", usage.percent());
 }
 
 void ChatLoop::Say(const std::string& text) const {

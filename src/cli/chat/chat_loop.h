@@ -12,7 +12,7 @@
 #include "base/function_ref.h"
 #include "chat/conversation.h"
 #include "cli/answer_splitter.h"
-#include "cli/chat/context_room.h"
+#include "cli/chat/context_usage.h"
 #include "cli/chat/waiting_files.h"
 #include "cli/options/sampling_options.h"
 #include "console/options/input_files.h"
@@ -84,7 +84,7 @@ class ChatLoop {
   // Runs a command's action on the file that it names. Errors with the file do not end the chat.
   void WithFile(const std::string& argument, std::string_view usage,
                 FunctionRef<void(const std::string& path)> action) const;
-  ContextRoom Room() const;
+  ContextUsage Usage() const;
   void SayHowItEnded(const GenerateResult& result) const;
   // Shows the warning once above the prompt, then within every prompt.
   void WarnOfScarceContext();

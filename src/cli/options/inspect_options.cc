@@ -30,7 +30,7 @@ void AddActivationsFlags(console::CommandLine& line, InspectOptions& options) {
 }
 
 void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) {
-  constexpr int64_t kMostTokens = int64_t{1} << 30;
+  constexpr int64_t kMaxTokens = int64_t{1} << 30;
   line.Group("Cache policies");
   AddExplainedKvFlags(line, options.session, options.kvs);
   line.Add({.names = "-c,--ctx-size",
@@ -39,7 +39,7 @@ void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) 
             .fallback = "4096,16384,131072,1048576",
             .is_verbs_own = true},
            [&options](const std::string& value) {
-             options.contexts = console::ParseIntList(value, 1, kMostTokens);
+             options.contexts = console::ParseIntList(value, 1, kMaxTokens);
            });
   line.Add(
       {.names = "--shape",

@@ -229,9 +229,9 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
 }
 
 int64_t TextsAtOnce(const Engine& engine, const SessionOptions& options) {
-  constexpr int64_t kUsualTokens = 4096, kMostTexts = 32;
+  constexpr int64_t kUsualTokens = 4096, kMaxTexts = 32;
   return std::clamp<int64_t>(engine.kv_memory_bytes() / engine.KvBytes(kUsualTokens, options), 1,
-                             kMostTexts);
+                             kMaxTexts);
 }
 
 }  // namespace godwit::cli

@@ -191,7 +191,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     CheckKv(model.spec(), checked);
   }
   WarnAboutThreads(options.threads);
-  const std::vector<int> cpus = DealOut(NumaNodes(), 1);
+  const std::vector<int> cpus = AssignCpus(NumaNodes(), 1);
   console::ProgressLine progress("loading " + ModelName(options.folder),
                                  console::ProgressUnit::kBytes, /*patience_ms=*/500);
   Engine engine(

@@ -49,7 +49,7 @@ PulledModel PullUntil(const PullRequest& request, const CancelToken& cancel) {
   model.path = model.plan.snapshot();
   if (!chosen.word.empty()) model.path /= chosen.files.front().name;
   if (request.dry_run) return model;
-  hub::RequireRoom(model.plan);
+  hub::RequireDiskSpace(model.plan);
   if (model.plan.missing_bytes() > 0) SayWhatComes(model);
   hub::Pull(client, model.plan,
             {.progress = [&](int64_t done, int64_t total,

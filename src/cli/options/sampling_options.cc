@@ -123,7 +123,7 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
             .value = "FILE",
             .help = "write JSON that follows the schema in this file"},
            [&flags](const std::string& file) {
-             flags.json_schema = ReadTextFile(file, JsonGrammar::kMostSchemaBytes);
+             flags.json_schema = ReadTextFile(file, JsonGrammar::kMaxSchemaBytes);
            });
   line.Exclusive({"--json-schema", "--json-schema-file"});
   line.Add({.names = "--draft",

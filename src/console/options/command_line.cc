@@ -143,7 +143,7 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
   RefuseUseless();
   if (quiet_) SilenceNotices();
   const auto given = GivenVariables();
-  if (!DescribeUnknownVariables(given, OwnPages()).empty()) {
+  if (!DescribeUnknownVariables(given, PagesOfThisProgram()).empty()) {
     // Only a warning: a variable for another verb may be set for all of a shell's commands.
     for (const std::string& sentence : DescribeUnknownVariables(given, AllPages())) {
       WriteNotice("godwit: warning: " + sentence + "\n");

@@ -23,7 +23,7 @@ TEST(ForeignFlags, AreExplainedByWhatTheVerbHas) {
   EXPECT_EQ(About("--zebra", {}), std::nullopt);
 }
 
-TEST(ForeignFlags, ThatNothingReplacesAreExplainedEverywhere) {
+TEST(ForeignFlags, FlagsWithoutReplacementAreExplainedEverywhere) {
   for (const char* flag : {"-ngl", "--alias", "--lora", "--rope-scale", "--no-display-prompt",
                            "-cnv", "-sys", "-v", "--jinja"}) {
     EXPECT_TRUE(About(flag, {})) << flag;

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostTogetherBytes = size_t{1} << 30;
+constexpr size_t kMaxTogetherBytes = size_t{1} << 30;
 constexpr int64_t kShownNames = 3;
 
 // Whether a file begins with a NUL among its first bytes, before a large file is read whole.
@@ -104,7 +104,7 @@ std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool l
   for (const std::string& name : names) ReadNamed(name, lossy, texts);
   size_t bytes = 0;
   for (const NamedText& text : texts) bytes += text.text.size();
-  if (bytes > kMostTogetherBytes) {
+  if (bytes > kMaxTogetherBytes) {
     Throw(ErrorKind::kInput,
           "{} files are larger than 1 GiB together, the most that can be read at once",
           texts.size());

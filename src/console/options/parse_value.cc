@@ -29,7 +29,7 @@ void ForEachPart(std::string_view text, F each) {
   for (const std::string_view part : SplitAtCommas(text)) each(Stripped(part));
 }
 
-constexpr size_t kMostNumbers = 1000;
+constexpr size_t kMaxNumbers = 1000;
 
 void AppendRange(std::string_view part, int64_t min, int64_t max, std::vector<int64_t>& numbers) {
   const size_t dash = part.find('-');
@@ -55,8 +55,8 @@ void AppendRange(std::string_view part, int64_t min, int64_t max, std::vector<in
   }
   for (int64_t number = first; number <= last; number = number * factor + step) {
     numbers.push_back(number);
-    if (numbers.size() > kMostNumbers) {
-      Throw(ErrorKind::kInput, "{} has more than {} numbers", Quote(part), kMostNumbers);
+    if (numbers.size() > kMaxNumbers) {
+      Throw(ErrorKind::kInput, "{} has more than {} numbers", Quote(part), kMaxNumbers);
     }
     if (number > max / factor - step) break;  // the next one would overflow
   }

@@ -88,7 +88,7 @@ TEST(IntList, NumbersAndRanges) {
               ElementsAre(INT64_MAX - 1, INT64_MAX));
 }
 
-TEST(IntList, WhatIsRefused) {
+TEST(IntList, RefusesMalformedLists) {
   for (const char* text : {"", ",", "1,", "x", "1-", "4-1", "-1", "1-4+0", "1-4*1", "0-8*2", "1-4+",
                            "1-2000", "5000", "1-5000", "1-4+x", "1-2-3"}) {
     EXPECT_EQ(ErrorOf([&] { ParseIntList(text, 0, 4096); }).kind(), ErrorKind::kInput) << text;

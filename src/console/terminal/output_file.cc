@@ -104,9 +104,9 @@ void OutputFile::CheckWritable(const std::string& path) {
 bool IsOwnDescriptor(std::string_view path) { return OwnDescriptor(path).has_value(); }
 
 fs::path FollowLinks(fs::path path) {
-  constexpr int kMostLinks = 40;  // Linux's limit
+  constexpr int kMaxLinks = 40;  // Linux's limit
   std::error_code error;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, error); ++i) {
     const fs::path link = fs::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / link;

@@ -52,7 +52,7 @@ TEST_F(ResultFilesTest, TakesNewAndOldFiles) {
   EXPECT_EQ(Refusal({{"-o", "/dev/null"}, {"--jsonl", "/dev/null"}, {"--nll", "/dev/stdout"}}), "");
 }
 
-TEST_F(ResultFilesTest, WhatIsAppendedIsARegularFile) {
+TEST_F(ResultFilesTest, AppendedFileIsARegularFile) {
   const auto appended = [](const std::string& path) {
     return NamedFile{.flag = "-o", .path = path, .appended = true};
   };

@@ -26,7 +26,7 @@ Table::Table(std::vector<Column> columns, size_t indent)
   }
 }
 
-Table& Table::MakeRoomFor(const std::vector<std::string>& cells) {
+Table& Table::WidenFor(const std::vector<std::string>& cells) {
   for (size_t i = 0; i < cells.size(); ++i) {
     columns_[i].width = std::max(columns_[i].width, WidthOf(cells[i]));
   }
@@ -35,7 +35,7 @@ Table& Table::MakeRoomFor(const std::vector<std::string>& cells) {
 
 Table& Table::AddRow(std::vector<std::string> cells) {
   cells.resize(columns_.size());
-  MakeRoomFor(cells);
+  WidenFor(cells);
   rows_.push_back(std::move(cells));
   return *this;
 }
@@ -97,6 +97,6 @@ std::string Table::Markdown() const {
   return text;
 }
 
-Table Facts() { return Table({"<", "<"}).MakeRoomFor({"parameters"}); }
+Table Facts() { return Table({"<", "<"}).WidenFor({"parameters"}); }
 
 }  // namespace godwit::console

@@ -37,7 +37,7 @@ class Table {
   Table& AddRow(std::vector<std::string> cells);
 
   // Widens the columns to these cells, for a table that is printed before all rows are known.
-  Table& MakeRoomFor(const std::vector<std::string>& cells);
+  Table& WidenFor(const std::vector<std::string>& cells);
 
   // The lines that were not taken yet; the first are the headings.
   std::string Take();

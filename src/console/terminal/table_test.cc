@@ -5,7 +5,7 @@
 namespace godwit::console::table_test {
 namespace {
 
-TEST(Table, IsAsWideAsWhatStandsInIt) {
+TEST(Table, WidthFollowsTheContent) {
   Table table({"<name", "value", "<note"}, /*indent=*/1);
   table.Add("long name", "1.25 ± 0.5").Add("b", 7, "x");
   EXPECT_EQ(table.Take(),
@@ -24,7 +24,7 @@ TEST(Table, FormatsTheCellsOfAColumn) {
 
 TEST(Table, GivesEachLineOnce) {
   Table table({"<task", "n"});
-  table.MakeRoomFor({"longer", "100"});
+  table.WidenFor({"longer", "100"});
   EXPECT_EQ(table.Take(), "task      n\n");
   EXPECT_EQ(table.Take(), "");
   EXPECT_EQ(table.Add("a", 10).Take(), "a        10\n");

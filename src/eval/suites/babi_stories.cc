@@ -86,8 +86,8 @@ std::filesystem::path BabiFile(const std::filesystem::path& folder, std::string_
 }
 
 std::vector<BabiQuestion> ReadBabi(const std::filesystem::path& file) {
-  constexpr size_t kMostLineBytes = 1 << 16;
-  LineReader lines(file, kMostLineBytes);
+  constexpr size_t kMaxLineBytes = 1 << 16;
+  LineReader lines(file, kMaxLineBytes);
   std::vector<BabiQuestion> questions;
   Story story;
   while (const auto line = lines.Next()) {

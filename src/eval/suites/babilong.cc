@@ -165,15 +165,15 @@ class Questions {
   // A question whose facts leave tokens for other text. The original's limit is a fact for every 8
   // tokens.
   const BabiQuestion& At(const SamplePlace& place) const {
-    const int64_t most_facts = place.length_tokens / 8;
+    const int64_t max_facts = place.length_tokens / 8;
     int64_t passed = 0;
     for (const BabiQuestion& question : questions_) {
-      if (std::ssize(question.facts) <= most_facts && passed++ == place.index) return question;
+      if (std::ssize(question.facts) <= max_facts && passed++ == place.index) return question;
     }
     Throw(ErrorKind::kInput,
           "questions of at most {} facts, which fit into samples of {} tokens: expected {} or "
           "more, found {}",
-          most_facts, place.length_tokens, place.index + 1, passed);
+          max_facts, place.length_tokens, place.index + 1, passed);
   }
 
  private:

@@ -58,7 +58,7 @@ TEST_F(BabilongTest, TheSeedDecides) {
   EXPECT_NE(Make(place, 4).prompt, Make(place, 5).prompt);
 }
 
-TEST_F(BabilongTest, WhatThereIsNotIsRefusedWithNumbers) {
+TEST_F(BabilongTest, MissingDataIsRefusedWithNumbers) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Make({.length_tokens = 1020, .index = 1}); }),
               HasSubstr("questions of at most 127 facts, which fit into samples of 1020 "
                         "tokens: expected 2 or more, found 1"));

@@ -24,7 +24,7 @@ bool EndsSentence(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> SentencesOf(std::string_view text) {
-  constexpr size_t kMostBytes = 600;
+  constexpr size_t kMaxBytes = 600;
   std::vector<std::string> sentences;
   std::string sentence;
   const auto end = [&] {
@@ -40,7 +40,7 @@ std::vector<std::string> SentencesOf(std::string_view text) {
     if (begin == at) break;
     if (!sentence.empty()) sentence += ' ';
     sentence += text.substr(begin, at - begin);
-    if (EndsSentence(sentence) || sentence.size() >= kMostBytes) end();
+    if (EndsSentence(sentence) || sentence.size() >= kMaxBytes) end();
   }
   end();
   return sentences;
@@ -92,7 +92,7 @@ Piece Haystack::First(const Piece& piece) const {
 namespace {
 
 // The parts of a sample that do not depend on the amount of hay.
-struct Burial {
+struct HiddenNeedles {
   PromptEnds ends;
   std::vector<Piece> needles;
   const std::vector<double>& depths;  // [needles]
@@ -102,8 +102,8 @@ struct Fit {
   int64_t pieces = 0, tokens = 0;
 };
 
-// The largest number of pieces that takes at most `room_tokens`.
-Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
+// The largest number of pieces that takes at most `free_tokens`.
+Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t free_tokens) {
   Fit fit;
   while (true) {
     const Piece* const piece = hay.At(fit.pieces);
@@ -111,38 +111,38 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
       Throw(ErrorKind::kInput,
             "a sample of {} tokens needs {} tokens of text to hide its needles in, and the text "
             "has {}: give a longer text",
-            length_tokens, room_tokens, fit.tokens);
+            length_tokens, free_tokens, fit.tokens);
     }
-    if (fit.tokens + piece->size() > room_tokens) return fit;
+    if (fit.tokens + piece->size() > free_tokens) return fit;
     fit.tokens += piece->size();
     ++fit.pieces;
   }
 }
 
 // Builds the prompt, and sets the needles' spans.
-std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial& burial,
+std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const HiddenNeedles& hidden,
                            const Fit& fit, std::vector<TokenSpan>& spans) {
   PromptBuilder builder(pieces);
-  builder.Append(burial.ends.first);
+  builder.Append(hidden.ends.first);
   bool begins = true;
   const auto append = [&](const Piece& piece) {
     const int64_t begin = builder.Append(std::exchange(begins, false) ? hay.First(piece) : piece);
     return TokenSpan{begin, builder.size()};
   };
   spans.clear();
-  const auto append_needle = [&] { spans.push_back(append(burial.needles[spans.size()])); };
+  const auto append_needle = [&] { spans.push_back(append(hidden.needles[spans.size()])); };
   int64_t passed = 0;
   for (int64_t i = 0; i < fit.pieces; ++i) {
     const Piece& piece = *hay.At(i);
     passed += piece.size();
     const auto share = 100 * static_cast<double>(passed) / static_cast<double>(fit.tokens);
-    while (spans.size() < burial.needles.size() && share > burial.depths[spans.size()]) {
+    while (spans.size() < hidden.needles.size() && share > hidden.depths[spans.size()]) {
       append_needle();
     }
     append(piece);
   }
-  while (spans.size() < burial.needles.size()) append_needle();
-  builder.Append(burial.ends.last);
+  while (spans.size() < hidden.needles.size()) append_needle();
+  builder.Append(hidden.ends.last);
   return builder.Take();
 }
 
@@ -150,15 +150,15 @@ std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial
 
 void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
             int64_t length_tokens, Sample& sample) {
-  Burial burial{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
-  int64_t taken = burial.ends.tokens + parts.max_new_tokens;
+  HiddenNeedles hidden{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
+  int64_t taken = hidden.ends.tokens + parts.max_new_tokens;
   for (const std::string& needle : parts.needles) {
-    burial.needles.push_back(hay.Inside(needle));
-    taken += burial.needles.back().size();
+    hidden.needles.push_back(hay.Inside(needle));
+    taken += hidden.needles.back().size();
   }
-  sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t room_tokens) {
-    const Fit fit = PiecesThatFit(hay, length_tokens, room_tokens);
-    return Build(pieces, hay, burial, fit, sample.needles);
+  sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t free_tokens) {
+    const Fit fit = PiecesThatFit(hay, length_tokens, free_tokens);
+    return Build(pieces, hay, hidden, fit, sample.needles);
   });
 }
 

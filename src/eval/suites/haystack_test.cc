@@ -67,7 +67,7 @@ TEST_F(HaystackTest, SentencesAreABlankApart) {
   EXPECT_EQ(NeedleOf(middle), " N.");
 }
 
-TEST_F(HaystackTest, WhatDoesNotFitIsRefusedWithNumbers) {
+TEST_F(HaystackTest, OverlongSampleIsRefusedWithNumbers) {
   EXPECT_THAT(
       ErrorOf(ErrorKind::kInput, [&] { Buried(Haystack::Lines(pieces_, "hh"), {"xyz"}, {0}, 20); }),
       HasSubstr("a sample of 20 tokens is too short for its question, needles and answer, "

@@ -41,7 +41,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const Listing listing{.entry = entry,
                           .finish = [](std::string& last) { last.back() = '}'; },
                           .words = Words(""),
-                          .most_name_tokens = kUuidBytes};
+                          .max_name_tokens = kUuidBytes};
     const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
     const size_t asked = EntryAt(*place.depth, entries.size());
     Sample sample{.expected = {pairs[asked].value}, .max_new_tokens = max_new_tokens};

@@ -24,7 +24,7 @@ constexpr const char* kBefore =
     "line index, memorize its corresponding <REGISTER_CONTENT>. At the end of the record, I will "
     "ask you to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the "
     "record start:\n\n";
-constexpr int64_t kMostNumber = 50000;
+constexpr int64_t kMaxNumber = 50000;
 
 PromptWords Words(const std::string& name) {
   return {.before = kBefore,
@@ -46,13 +46,11 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     std::vector<int64_t> numbers;
     const auto entry = [&](int64_t i) {
       if (i == std::ssize(names)) (void)DrawWordPairs(name_draws, i + 1);  // throws
-      numbers.push_back(1 + draws.Below(kMostNumber));
+      numbers.push_back(1 + draws.Below(kMaxNumber));
       return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[i], numbers.back());
     };
-    const Listing listing{.entry = entry,
-                          .finish = {},
-                          .words = Words(""),
-                          .most_name_tokens = 2 * kMostWordPairBytes};
+    const Listing listing{
+        .entry = entry, .finish = {}, .words = Words(""), .max_name_tokens = 2 * kMaxWordPairBytes};
     const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
     const size_t asked = EntryAt(*place.depth, entries.size());
     Sample sample{.expected = {fmt::format("{}", numbers[asked])},

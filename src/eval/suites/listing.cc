@@ -11,11 +11,11 @@ std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int
                            int64_t max_new_tokens) {
   constexpr int64_t kJoined = 4;  // the most tokens for joining the last entry with the question
   const int64_t taken =
-      pieces.Ends(listing.words).tokens + listing.most_name_tokens + kJoined + max_new_tokens;
+      pieces.Ends(listing.words).tokens + listing.max_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;
-  for (int64_t room = RoomIn(length_tokens, taken);;) {
+  for (int64_t room = RemainingTokens(length_tokens, taken);;) {
     Piece next = pieces.Make(listing.entry(std::ssize(entries)));
-    if (entries.empty()) (void)RoomIn(length_tokens, taken + next.size());
+    if (entries.empty()) (void)RemainingTokens(length_tokens, taken + next.size());
     if (next.size() > room) break;
     room -= next.size();
     entries.push_back(std::move(next));

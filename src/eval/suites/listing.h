@@ -16,7 +16,7 @@ struct Listing {
   std::function<std::string(int64_t i)> entry;     // begins a line or, with a blank, a word
   std::function<void(std::string& entry)> finish;  // for the last entry; may be empty
   PromptWords words;                               // the question lacks the entry's name
-  int64_t most_name_tokens = 0;                    // the most tokens that the name adds
+  int64_t max_name_tokens = 0;                     // the most tokens that the name adds
 };
 
 // Makes as many entries as fit beside the words and an answer: at least one.

@@ -16,7 +16,7 @@ constexpr std::string_view kLine = "\n", kWord = "a";
 // The placeholder for a sample's text in a template.
 constexpr std::string_view kText = "{the text of the sample}";
 
-bool Meet(std::string_view before, std::string_view after) {
+bool SplitsCleanly(std::string_view before, std::string_view after) {
   if (before.empty() || after.empty()) return true;
   if (before.back() == '\n') return !IsSpace(after.front());
   return !IsSpace(before.back()) && after.front() == ' ' && after.size() > 1 && !IsSpace(after[1]);
@@ -99,7 +99,7 @@ int64_t PromptBuilder::Append(const Piece& piece) {
   if (size() == frame && !piece.is_first && !piece.text.empty()) {
     return Append(maker_.MakeFirst(piece.text));
   }
-  if (Meet(last_, piece.text)) {
+  if (SplitsCleanly(last_, piece.text)) {
     last_begin_ = size();
     last_ = piece.text;
     tokens_.insert(tokens_.end(), piece.tokens.begin(), piece.tokens.end());

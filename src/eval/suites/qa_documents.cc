@@ -23,13 +23,13 @@ struct JsonFile {
 // The first of the named files that exists.
 JsonFile ReadJson(const std::filesystem::path& folder,
                   std::initializer_list<std::string_view> names) {
-  constexpr size_t kMostBytes = size_t{1} << 30;
-  constexpr size_t kMostValues = 20'000'000;
+  constexpr size_t kMaxBytes = size_t{1} << 30;
+  constexpr size_t kMaxValues = 20'000'000;
   for (const std::string_view name : names) {
     const auto path = folder / name;
     if (!IsListed(path)) continue;
     const std::string quoted = QuoteUnlessPlain(path.native());
-    return {quoted, ParseJson(ReadTextFile(path, kMostBytes), quoted, {.max_values = kMostValues})};
+    return {quoted, ParseJson(ReadTextFile(path, kMaxBytes), quoted, {.max_values = kMaxValues})};
   }
   Throw(ErrorKind::kIo, "{}: expected {}", QuoteUnlessPlain(folder.native()),
         fmt::join(names, " or "));

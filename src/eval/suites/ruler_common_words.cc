@@ -92,11 +92,11 @@ class Numbers {
   std::vector<Piece> made_;
 };
 
-// The most words, repeated and numbered, that fit. Throws as RoomIn does if even the common words
-// and one more do not fit.
+// The most words, repeated and numbered, that fit. Throws as RemainingTokens does if even the
+// common words and one more do not fit.
 std::vector<Piece> WordsThatFit(const PieceMaker& pieces, const std::vector<std::string>& words,
                                 const Repeats& repeats, Numbers& numbers, int64_t length_tokens,
-                                int64_t room_tokens) {
+                                int64_t free_tokens) {
   std::vector<Piece> fitting;
   int64_t tokens = 0, items = 0;
   for (const std::string& word : words) {
@@ -105,8 +105,8 @@ std::vector<Piece> WordsThatFit(const PieceMaker& pieces, const std::vector<std:
     tokens += times * piece.size();
     for (int64_t i = 0; i < times; ++i) tokens += numbers.At(items++).size();
     if (fitting.size() == kCommon) {
-      (void)RoomIn(length_tokens, length_tokens - room_tokens + tokens);
-    } else if (fitting.size() > kCommon && tokens > room_tokens) {
+      (void)RemainingTokens(length_tokens, length_tokens - free_tokens + tokens);
+    } else if (fitting.size() > kCommon && tokens > free_tokens) {
       break;
     }
     fitting.push_back(std::move(piece));
@@ -125,15 +125,15 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const PromptEnds ends = pieces.Ends(asked);
 
     Sample sample{.max_new_tokens = max_new_tokens};
-    const auto build = [&](int64_t room_tokens) {
+    const auto build = [&](int64_t free_tokens) {
       Draws draws(seed, place.index, "ruler: cwe");
       const auto fitting = [&](const std::vector<std::string>& words) {
         sample.expected.assign(words.begin(), words.begin() + kCommon);
-        return WordsThatFit(pieces, words, kind.repeats, numbers, place.length_tokens, room_tokens);
+        return WordsThatFit(pieces, words, kind.repeats, numbers, place.length_tokens, free_tokens);
       };
       auto words = fitting(DrawWords(draws, kWords));
       // A word and a number are at least two tokens.
-      const int64_t most = room_tokens / (2 * kind.repeats.others);
+      const int64_t most = free_tokens / (2 * kind.repeats.others);
       if (std::ssize(words) == kWords) {
         words = fitting(DrawWordPairs(draws, std::min(most, kWordPairs)));
       }

@@ -43,8 +43,8 @@ Row ParseRow(std::string_view line, std::string where) {
 }
 
 std::vector<Row> ReadRows(const std::filesystem::path& file, int64_t samples) {
-  constexpr size_t kMostLineBytes = size_t{1} << 30;
-  LineReader lines(file, kMostLineBytes);
+  constexpr size_t kMaxLineBytes = size_t{1} << 30;
+  LineReader lines(file, kMaxLineBytes);
   std::vector<Row> rows;
   while (std::ssize(rows) < samples) {
     const auto line = lines.Next();

@@ -56,10 +56,10 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
          .answer = " Answer: According to the coded text above, the three most frequently appeared "
                    "words are:"});
     Sample sample{.max_new_tokens = max_new_tokens};
-    const auto build = [&](int64_t room_tokens) {
+    const auto build = [&](int64_t free_tokens) {
       // The vocabulary is a 50th of the length, without ranks too rare for the text.
       int64_t ranks = std::max<int64_t>((place.length_tokens - max_new_tokens) / 50, 4);
-      while (ranks > 4 && TimesOf(ranks, 2 * room_tokens) == 0) --ranks;
+      while (ranks > 4 && TimesOf(ranks, 2 * free_tokens) == 0) --ranks;
       Draws draws(seed, place.index, "ruler: fwe");
       std::vector<Piece> ranked = {pieces.Make(" ...")};
       sample.expected.clear();
@@ -67,11 +67,11 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
         if (sample.expected.size() < 3) sample.expected.push_back(CodedWord(which));
         ranked.push_back(pieces.Make(fmt::format(" {}", CodedWord(which))));
       }
-      (void)RoomIn(place.length_tokens,
-                   place.length_tokens - room_tokens + TokensOf(ranked, kFewestWords));
+      (void)RemainingTokens(place.length_tokens,
+                            place.length_tokens - free_tokens + TokensOf(ranked, kFewestWords));
       int64_t words = kFewestWords;
-      for (int64_t step = room_tokens; step > 0; step /= 2) {
-        while (TokensOf(ranked, words + step) <= room_tokens) words += step;
+      for (int64_t step = free_tokens; step > 0; step /= 2) {
+        while (TokensOf(ranked, words + step) <= free_tokens) words += step;
       }
       std::vector<int64_t> times;
       for (int64_t rank = 1; rank <= ranks; ++rank) times.push_back(TimesOf(rank, words));

@@ -93,9 +93,9 @@ class Asker {
     const PromptEnds ends = pieces_.Ends(Words(asked.question));
     Sample sample{
         .question = asked.question, .expected = asked.answers, .max_new_tokens = max_new_tokens_};
-    const auto build = [&](int64_t room_tokens) {
+    const auto build = [&](int64_t free_tokens) {
       Draws draws(seed_, place.index, "ruler: qa");
-      auto documents = DocumentsThatFit(asked, place.length_tokens, room_tokens, draws);
+      auto documents = DocumentsThatFit(asked, place.length_tokens, free_tokens, draws);
       draws.Shuffle(documents);
       PromptBuilder builder(pieces_);
       builder.Append(ends.first);
@@ -115,7 +115,7 @@ class Asker {
 
  private:
   std::vector<Document> DocumentsThatFit(const QaQuestion& asked, int64_t length_tokens,
-                                         int64_t room_tokens, Draws& draws) const {
+                                         int64_t free_tokens, Draws& draws) const {
     Candidates candidates(all_, asked, draws);
     std::vector<Document> documents;
     for (int64_t tokens = 0;;) {
@@ -123,14 +123,14 @@ class Asker {
         Throw(ErrorKind::kInput,
               "a sample of {} tokens needs {} tokens of documents, and there are {}: give more "
               "documents",
-              length_tokens, room_tokens, tokens);
+              length_tokens, free_tokens, tokens);
       }
       const bool is_needed = documents.size() < asked.documents.size();
       Piece text = pieces_.Make(all_.documents[candidates.Next()] + "\n\n");
       tokens += pieces_.Make(Title(documents.size() + 1)).size() + text.size();
       if (is_needed) {
-        (void)RoomIn(length_tokens, length_tokens - room_tokens + tokens);
-      } else if (tokens > room_tokens) {
+        (void)RemainingTokens(length_tokens, length_tokens - free_tokens + tokens);
+      } else if (tokens > free_tokens) {
         return documents;
       }
       documents.push_back({std::move(text), is_needed});

@@ -59,7 +59,7 @@ TEST(QaDocumentsTest, ParagraphsOfHotpotQaBeginWithTheirTitle) {
   EXPECT_THAT(all.questions[0].related, IsEmpty());
 }
 
-TEST(QaDocumentsTest, WhatIsBrokenIsNamed) {
+TEST(QaDocumentsTest, BrokenFileIsNamed) {
   const TempFolder folder;
   EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { ReadSquad(folder.path()); }),
               HasSubstr("expected squad.json or dev-v2.0.json"));
@@ -117,7 +117,7 @@ TEST_F(RulerQaTest, TheNeedlesAreTheNeededDocuments) {
   }
 }
 
-TEST_F(RulerQaTest, WhatThereIsNotIsRefusedWithNumbers) {
+TEST_F(RulerQaTest, MissingQuestionsAreRefusedWithNumbers) {
   const auto refused = [&](const SamplePlace& place) {
     return ErrorOf(ErrorKind::kInput, [&] { Make("qa_1", place); });
   };

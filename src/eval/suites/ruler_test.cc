@@ -57,7 +57,7 @@ TEST_P(RulerTask, SeedAndIndexDecideWhatIsAskedFor) {
   EXPECT_NE(sample.expected, Make(GetParam(), 3000, 0, 1).expected);
 }
 
-TEST_P(RulerTask, WhatDoesNotFitIsRefusedWithNumbers) {
+TEST_P(RulerTask, OverlongSampleIsRefusedWithNumbers) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { Make(GetParam(), 300); }),
               HasSubstr("a sample of 300 tokens is too short for its question"));
 }

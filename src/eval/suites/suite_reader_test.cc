@@ -29,7 +29,7 @@ Sample KvSample(double depth) {
       .Make({.length_tokens = 1200, .depth = depth});
 }
 
-TEST(SuiteReaderTest, WhatQuestionsShareIsReadOnce) {
+TEST(SuiteReaderTest, SharedBeginningIsReadOnce) {
   const auto engine = EngineThatLooksUp(/*sinks=*/0);
   SuiteReader reader([&] { return NewSession(*engine, {}); });
   for (const double depth : kDepths) {

@@ -93,14 +93,14 @@ TEST_P(EverySuite, SeedAndIndexDecideLengthAndDepthDoNot) {
   EXPECT_NE(one, expected(6, {.length_tokens = length, .depth = 0}));
 }
 
-TEST_P(EverySuite, WhatDoesNotFitIsRefusedWithNumbers) {
+TEST_P(EverySuite, OverlongSampleIsRefusedWithNumbers) {
   EXPECT_THAT(
       ErrorOf(ErrorKind::kInput,
               [&] { ByteSuite(SuiteOf(GetParam())).Make({.length_tokens = 50, .depth = 0}); }),
       AllOf(HasSubstr("a sample of 50 tokens is too short"), HasSubstr("which take ")));
 }
 
-TEST_P(EverySuite, WhatIsSharedIsTheSameAtAllDepths) {
+TEST_P(EverySuite, SharedTokensAreTheSameAtAllDepths) {
   ByteSuite suite(SuiteOf(GetParam()));
   const int64_t length = 3 * GetParam().length;
   const Sample first = suite.Make({.length_tokens = length, .depth = 0});

@@ -16,7 +16,7 @@ std::vector<std::string> DrawWords(Draws& draws, int64_t count);
 
 // "brave-lantern": the pair `which` of kWordPairs.
 extern const int64_t kWordPairs;
-inline constexpr int64_t kMostWordPairBytes = 20;  // bytes of one pair
+inline constexpr int64_t kMaxWordPairBytes = 20;  // bytes of one pair
 std::string WordPair(int64_t which);
 std::string DrawWordPair(Draws& draws);
 // `count` different pairs. Throws Error(kInput) for more than there are.

@@ -8,7 +8,7 @@ namespace godwit::kernels {
 
 // With fewer rows the tile waits for its softmax and for memory, which VPDPBUSD reads in order.
 void avx512_amx::AttendTileI8I8(const AttendTileArgs& args) noexcept {
-  if (args.rows < kMostTileRows) return avx512_vnni::AttendTileI8I8(args);
+  if (args.rows < kMaxTileRows) return avx512_vnni::AttendTileI8I8(args);
   kernels::AttendTileI8I8<TileProducts>(args);
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kPairSection = kSectionDepth / int64_t{sizeof(BF16)};
 static_assert(kTileTokens == 2 * kPairSection);
 
 // Rows that go through a phase (scores, weights, values) before the next one begins.
-constexpr int64_t kPairRows = 4 * kMostTileRows;
+constexpr int64_t kPairRows = 4 * kMaxTileRows;
 
 // values += weights [rows, kTileTokens] by those of kColumnTiles times 16 dimensions, from `column`
 // on.
@@ -42,7 +42,7 @@ void AddValuesByTiles(const AttendTileArgs& args, const TiledRows& rows, const B
   const int64_t width = WholeLanes(args.value_dim);
   // Rows that the last tile computes again keep what the one before it has made of them.
   const int64_t twice = (rows.tiles - 1) * rows.height - rows.First(rows.tiles - 1);
-  alignas(64) float kept[kPairRows / kMostTileRows * kMaxHeadDim];
+  alignas(64) float kept[kPairRows / kMaxTileRows * kMaxHeadDim];
   for (int64_t tile = 0; tile < rows.tiles; ++tile) {
     float* const values = StateOf(args, rows.First(tile)) + kStateHeader;
     const int64_t keep = tile + 1 < rows.tiles ? 0 : twice;

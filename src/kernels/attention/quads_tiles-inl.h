@@ -28,7 +28,7 @@ class TileProducts {
     const auto* v = static_cast<const int8_t*>(args.v);
     FetchEvenly fetch(AheadOf<int8_t>(args, BytesOfKeys<int8_t>(args)), BytesOfValues<int8_t>(args),
                       rows_.tiles * width / kLanes);
-    alignas(64) float sums[kMostTileRows * kPanelColumns];
+    alignas(64) float sums[kMaxTileRows * kPanelColumns];
     for (int64_t tile = 0; tile < rows_.tiles; ++tile) {
       const int64_t first = rows_.First(tile);
       LoadTile<kRowTile>(phase.weights + first * kTileTokens, kTileTokens);

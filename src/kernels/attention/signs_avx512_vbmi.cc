@@ -9,7 +9,7 @@ namespace {
 // Signs by permutation: one vector holds the tables of four groups. A permutation looks up the four
 // bytes of 16 keys in it, and VPDPBUSD adds them up in place.
 struct PermutedSigns {
-  static constexpr int64_t kParts = kTileTokens / kLanes, kMostRows = kSignRows;
+  static constexpr int64_t kParts = kTileTokens / kLanes, kMaxRows = kSignRows;
 
   template <int64_t kRows>
   static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t groups,
@@ -51,11 +51,11 @@ struct PermutedSigns {
       }
       Sum<kRows>(fine, tile, groups, sums);
     }
-    Vec most[kMostRows] = {};
+    Vec most[kMaxRows] = {};
     for (int64_t r = 0; r < kRows; ++r) {
       most[r] = MaxInts(MaxInts(sums[r][0], sums[r][1]), MaxInts(sums[r][2], sums[r][3]));
     }
-    int32_t of_rows[kMostRows];
+    int32_t of_rows[kMaxRows];
     _mm_storeu_si128(reinterpret_cast<__m128i*>(of_rows), LargestInts(most));
     for (int64_t r = 0; r < kRows; ++r) largest[r] = of_rows[r];
   }

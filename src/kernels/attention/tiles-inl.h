@@ -44,7 +44,7 @@ void MultiplyKeysByTiles(const TiledRows& rows, const void* queries, int64_t q_s
   const int64_t rest = (depth % kSectionDepth + kQuad - 1) / kQuad;  // steps
   // The rest of the keys and of a tile of queries, with zeros behind it.
   alignas(64) uint8_t last_keys[kSectionBytes];
-  alignas(64) uint8_t last_queries[kMostTileRows * kSectionDepth];
+  alignas(64) uint8_t last_queries[kMaxTileRows * kSectionDepth];
   if (rest > 0) {
     __builtin_memset(last_keys, 0, sizeof(last_keys));
     __builtin_memset(last_queries, 0, sizeof(last_queries));

@@ -24,7 +24,7 @@ void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
 
 // Tiles pay for unpacking only with more rows, and for storing groups of 16 only with more still.
 void avx512_amx::GemmGroups(const GroupGemmArgs& args) noexcept {
-  const int64_t least = args.format->group < 32 ? 2 * kMostTileRows : kTileRows;
+  const int64_t least = args.format->group < 32 ? 2 * kMaxTileRows : kTileRows;
   if (args.rows <= least) return avx512_vnni::GemmGroups(args);
   GemmGroupsByTiles(args);
 }

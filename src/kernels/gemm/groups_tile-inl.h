@@ -83,7 +83,7 @@ struct WordQuads : FetchedFar {
 
 // Sums of any bytes, as int16 whose pairs VPMADDWD adds.
 struct WideQuads : FetchedFar {
-  static constexpr int64_t kMost = kMostGroup;
+  static constexpr int64_t kMost = kMaxGroup;
   static GODWIT_INLINE Vec Start(Vec first) { return first; }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) {
     return AddPairProducts(OddBytesSigned(a), OddBytes(w),
@@ -262,7 +262,7 @@ GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const ui
     ForAll([&](int64_t r, int64_t i, Vec& x)
                GODWIT_INLINE_LAMBDA { x = Operand::ToInts(x, start(r, i)); },
            sums);
-    if (Operand::kMost >= kMostGroup || left == 0) return;
+    if (Operand::kMost >= kMaxGroup || left == 0) return;
     ForAll([&](int64_t r, int64_t i, Vec& x) GODWIT_INLINE_LAMBDA { Store(before.At(r, i), x); },
            sums);
   }

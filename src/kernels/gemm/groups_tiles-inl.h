@@ -8,7 +8,7 @@
 namespace godwit::kernels {
 namespace {
 
-constexpr int64_t kMostBlock = 256, kLeastGroup = 16;  // inputs
+constexpr int64_t kMaxBlock = 256, kMinGroup = 16;  // inputs
 
 // The operands to which codes are unpacked. Codes that have a centre become signed bytes less it. A
 // product then has the integers of the definition, and no row has a sum to take off.
@@ -77,16 +77,15 @@ GODWIT_INLINE void AddGroups(const TiledBlock& of, int64_t group, int64_t column
   if constexpr (kSum < 3) AddGroups<kSigned, kStrips, kSum + 1>(of, group, column, input, ahead);
 }
 
-// The accumulators to ints [groups, kMostTileRows, kStrips * kLanes], in the bits of floats.
+// The accumulators to ints [groups, kMaxTileRows, kStrips * kLanes], in the bits of floats.
 template <int kStrips, int kSum = 0>
 GODWIT_INLINE void StoreGroups(float* ints) {
   constexpr int kGroup = kSum / kStrips, kStrip = kSum % kStrips;
-  StoreTile<kSum>(ints + (kGroup * kMostTileRows * kStrips + kStrip) * kLanes,
-                  kStrips * kTileBytes);
+  StoreTile<kSum>(ints + (kGroup * kMaxTileRows * kStrips + kStrip) * kLanes, kStrips * kTileBytes);
   if constexpr (kSum < 3) StoreGroups<kStrips, kSum + 1>(ints);
 }
 
-// R rows from `row` on of kLanes columns: their groups folded into x. ints [groups, kMostTileRows,
+// R rows from `row` on of kLanes columns: their groups folded into x. ints [groups, kMaxTileRows,
 // width], from the first of the columns on.
 template <Scaling kScaling, int R>
 GODWIT_INLINE void FoldRows(const TiledBlock& of, const float* ints, int64_t width, int64_t row,
@@ -98,7 +97,7 @@ GODWIT_INLINE void FoldRows(const TiledBlock& of, const float* ints, int64_t wid
   for (int64_t g = 0; g < sizes.groups; ++g) {
     const GroupNumbers<kScaling> numbers(of.bytes + g * sizes.group_bytes + sizes.code_bytes,
                                          column);
-    const float* dots = ints + (g * kMostTileRows + row) * width;
+    const float* dots = ints + (g * kMaxTileRows + row) * width;
     ForAll(
         [&](int64_t r, int64_t, Vec& chain) GODWIT_INLINE_LAMBDA {
           chain = numbers.Fold(Load(dots + r * width), sums + r * of.rows.sums_stride + g, chain);
@@ -118,7 +117,7 @@ GODWIT_INLINE void FoldRows(const TiledBlock& of, const float* ints, int64_t wid
 template <bool kSigned, Scaling kScaling, int kStrips>
 GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
   constexpr int64_t kWidth = kStrips * kLanes;
-  alignas(64) float ints[kMostBlock / kLeastGroup * kMostTileRows * kWidth];
+  alignas(64) float ints[kMaxBlock / kMinGroup * kMaxTileRows * kWidth];
   const uint8_t* ahead = of.ahead;
   for (int64_t first = 0; first < kPanelColumns; first += kWidth) {
     for (int64_t g = 0; g < of.sizes.groups; g += 4 / kStrips) {
@@ -126,7 +125,7 @@ GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
       for (int64_t i = 0; i < of.sizes.group; i += ProductDepth(of.sizes)) {
         AddGroups<kSigned, kStrips>(of, g, first, i, ahead);
       }
-      StoreGroups<kStrips>(ints + g * kMostTileRows * kWidth);
+      StoreGroups<kStrips>(ints + g * kMaxTileRows * kWidth);
     }
     for (int64_t c = 0; c < kWidth; c += kLanes) {
       const auto fold = [&]<int R>(int64_t row) GODWIT_INLINE_LAMBDA {
@@ -145,7 +144,7 @@ GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
 // the first-level cache.
 template <bool kSigned, Scaling kScaling>
 void RunTiledBlock(const TiledBlock& of) {
-  if constexpr (MostGroup(kScaling) == kMostGroup) {
+  if constexpr (MaxGroup(kScaling) == kMaxGroup) {
     if (of.sizes.groups == 1) return RunTiledBlock<kSigned, kScaling, 4>(of);
     if (of.sizes.groups == 2) return RunTiledBlock<kSigned, kScaling, 2>(of);
   }
@@ -172,7 +171,7 @@ GODWIT_INLINE void RunTiledPanel(const TiledKernel& kernel, const GroupSizes& si
   const int64_t products = of.tiles * sizes.block / ProductDepth(sizes) * (kPanelColumns / kLanes);
   const int64_t share = (sizes.block_bytes / kTileBytes + products - 1) / products * kTileBytes;
   __builtin_memset(x, 0, static_cast<size_t>(of.tiles * of.height * kPanelColumns) * sizeof(float));
-  alignas(64) uint8_t bytes[2 * kMostBlock * kPanelColumns];
+  alignas(64) uint8_t bytes[2 * kMaxBlock * kPanelColumns];
   for (int64_t b = 0; b < blocks; ++b) {
     const uint8_t* block = panel + b * sizes.block_bytes;
     kernel.unpack(sizes, block, 1, bytes);

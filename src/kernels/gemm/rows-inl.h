@@ -37,7 +37,7 @@ struct SourceRows {
 template <class Operand>
 constexpr int64_t kStepElements = kPanelColumns* Operand::kDepth;
 
-// A tile of rows through the steps [begin, end) of a panel, kMostSteps at most; sums [rows,
+// A tile of rows through the steps [begin, end) of a panel, kMaxSteps at most; sums [rows,
 // kPanelColumns] of the steps before, if there are any, go on.
 template <class Operand, Fetch kFetch>
 GODWIT_INLINE void RunSteps(SourceRows<Operand> source, const typename Operand::W* panel,
@@ -67,11 +67,11 @@ void RunAlone(SourceRows<Operand> source, const typename Operand::W* panel, int6
               float* sums) {
   const int64_t ahead = source.rows == 1 || kInOrder
                             ? kAheadBytes / int64_t{sizeof(typename Operand::W)}
-                            : Operand::kMostSteps * kStepElements<Operand>;
+                            : Operand::kMaxSteps * kStepElements<Operand>;
   int64_t begin = 0;
   do {
     const int64_t left = steps - begin;
-    const int64_t end = left < Operand::kMostSteps ? steps : begin + Operand::kMostSteps;
+    const int64_t end = left < Operand::kMaxSteps ? steps : begin + Operand::kMaxSteps;
     RunSteps<Operand, Fetch{}>(source, panel, begin, end,
                                panel + begin * kStepElements<Operand> + ahead, sums);
     begin = end;

@@ -5,7 +5,7 @@
 // keeps arrays of vectors in memory. The factors of a step are an operand type:
 //   W             elements of `w`
 //   Source, A     elements of the activations and of `a`, and how the one becomes the other,
-//                 kMostSteps at a time: RowsInPlace or RowsWidened
+//                 kMaxSteps at a time: RowsInPlace or RowsWidened
 //   kDepth        elements of one column, side by side, that a step consumes
 //   kPhases       multiply-adds of a step per accumulator
 //   kFetchLevel   of the cache that takes what is fetched ahead
@@ -39,7 +39,7 @@ template <class T>
 struct RowsInPlace : FetchedFar {
   using Source = T;  // elements of the activations
   using A = T;
-  static constexpr int64_t kMostSteps = kInOrder ? int64_t{1} << 30 : 256;  // at a time
+  static constexpr int64_t kMaxSteps = kInOrder ? int64_t{1} << 30 : 256;  // at a time
   struct Prepared {};  // what they are brought into
   static constexpr int64_t Stride(int64_t source_stride) { return source_stride; }
   static GODWIT_INLINE const T* Prepare(const T* source, int64_t /*stride*/, int64_t /*rows*/,
@@ -55,8 +55,8 @@ template <class S, class T, int64_t kStepElements, auto kWiden>
 struct RowsWidened : FetchedFar {
   using Source = S;
   using A = T;
-  static constexpr int64_t kMostSteps = 256;  // 12 KiB of rows stay in the first-level cache
-  static constexpr int64_t kElements = kMostSteps * kStepElements;
+  static constexpr int64_t kMaxSteps = 256;  // 12 KiB of rows stay in the first-level cache
+  static constexpr int64_t kElements = kMaxSteps * kStepElements;
   struct Prepared {
     alignas(64) T values[kTileRows * kElements];
   };

@@ -28,7 +28,7 @@ struct FetchOfTile {
   int64_t call = 0;
 
   GODWIT_INLINE void operator()() {
-    constexpr int64_t kRows = kMostTileRows / 4;
+    constexpr int64_t kRows = kMaxTileRows / 4;
     for (int64_t row = call * kRows; rows != nullptr && row < (call + 1) * kRows; ++row) {
       __builtin_prefetch(rows + row * stride, /*for writing=*/0, 3);
     }
@@ -126,7 +126,7 @@ void RunTiles(const TiledPanels<A>& with, int64_t panel, int64_t first, int64_t 
   }
   if (with.rest == 0) return;
   // The rest of the rows and of the panel, with zeros behind it.
-  alignas(64) uint8_t last_rows[kPassTiles * kMostTileRows * kSectionDepth];
+  alignas(64) uint8_t last_rows[kPassTiles * kMaxTileRows * kSectionDepth];
   alignas(64) uint8_t last_section[kSectionBytes];
   __builtin_memset(last_rows, 0, sizeof(last_rows));
   __builtin_memset(last_section, 0, sizeof(last_section));
@@ -167,7 +167,7 @@ void RunPanelsByTiles(const GemmArgs& args, Finish finish) {
   const TileShapes shapes(of.height);
   const TiledPanels<A> with = {.args = args, .of = of};
   const bool past_caches = WritesPastCaches(args);
-  alignas(64) float sums[kPassTiles * kMostTileRows * kPanelColumns];
+  alignas(64) float sums[kPassTiles * kMaxTileRows * kPanelColumns];
   for (int64_t panel = args.panel_begin; panel < args.panel_end; ++panel) {
     const int64_t column = panel * kPanelColumns, columns = ColumnsFrom(column, args.columns);
     for (int64_t first = 0; first < of.tiles; first += kPassTiles) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/generic/sign_tiles-inl.h"
-#include "kernels/generic/turn_words-inl.h"
+#include "kernels/generic/transpose_words-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -27,7 +27,7 @@ struct ShuffledSigns {
   static GODWIT_INLINE FourVecs LoadColumns(const SignTile& tile, int64_t at) {
     constexpr int64_t kBytes = 4 * kLanes;  // of a vector
     const auto part = [&](int64_t i) { return TransposeBytes(tile.Read(at + i * kBytes)); };
-    return TurnWords({part(0), part(1), part(2), part(3)});
+    return TransposeWords({part(0), part(1), part(2), part(3)});
   }
 
   // Sums kKeys keys from `key` on, for rows whose tables lie groups * 16 bytes apart.

@@ -1,21 +1,21 @@
-// Keys, which lie dimension by dimension, turned into values, which lie token by token. Include
+// Keys, which lie dimension by dimension, transposed into values, which lie token by token. Include
 // after one of vec/*.h.
 //
-// Four vectors of four-byte words are turned at once, within each 16 bytes. The result is 16 bytes
-// of each of their tokens. They then lie side by side (kernel_table.h, KvDepth) with those of as
-// many others as a product adds up.
+// Four vectors of four-byte words are transposed at once, within each 16 bytes. The result is 16
+// bytes of each of their tokens. They then lie side by side (kernel_table.h, KvDepth) with those of
+// as many others as a product adds up.
 #pragma once
 
-#include "kernels/generic/turn_words-inl.h"
+#include "kernels/generic/transpose_words-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
 // Numbers of kSize bytes, kDepth of them side by side.
 template <int64_t kSize, int64_t kDepth>
-struct KeyTurner {
+struct KeyTransposer {
   static constexpr int64_t kSixteen = 16;             // bytes
-  static constexpr int64_t kDims = kSixteen / kSize;  // that are turned at once
+  static constexpr int64_t kDims = kSixteen / kSize;  // that are transposed at once
   static constexpr int64_t kRows = kDims / kDepth;    // of the keys
   static constexpr int64_t kRowBytes = kTileTokens * kDepth * kSize;
   static constexpr int64_t kVecBytes = kLanes * int64_t{sizeof(float)};
@@ -48,7 +48,7 @@ struct KeyTurner {
   GODWIT_INLINE void Turn(int64_t token, int64_t d) const {
     const int64_t row = d / kDepth;
     if constexpr (kSize == 4) {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       Put(token, 4, d, x.a);
       Put(token + 1, 4, d, x.b);
       Put(token + 2, 4, d, x.c);
@@ -60,11 +60,11 @@ struct KeyTurner {
       const FourVecs odd = {Row(row + 1, token), Row(row + 3, token), Row(row + 5, token),
                             Row(row + 7, token)};
       const FourVecs low =
-          TurnWords({InterleaveLow<2>(even.a, odd.a), InterleaveLow<2>(even.b, odd.b),
-                     InterleaveLow<2>(even.c, odd.c), InterleaveLow<2>(even.d, odd.d)});
+          TransposeWords({InterleaveLow<2>(even.a, odd.a), InterleaveLow<2>(even.b, odd.b),
+                          InterleaveLow<2>(even.c, odd.c), InterleaveLow<2>(even.d, odd.d)});
       const FourVecs high =
-          TurnWords({InterleaveHigh<2>(even.a, odd.a), InterleaveHigh<2>(even.b, odd.b),
-                     InterleaveHigh<2>(even.c, odd.c), InterleaveHigh<2>(even.d, odd.d)});
+          TransposeWords({InterleaveHigh<2>(even.a, odd.a), InterleaveHigh<2>(even.b, odd.b),
+                          InterleaveHigh<2>(even.c, odd.c), InterleaveHigh<2>(even.d, odd.d)});
       Put(token, 8, d, low.a);
       Put(token + 1, 8, d, low.b);
       Put(token + 2, 8, d, low.c);
@@ -74,13 +74,13 @@ struct KeyTurner {
       Put(token + 6, 8, d, high.c);
       Put(token + 7, 8, d, high.d);
     } else if constexpr (kDepth == 2) {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       Put(token, 4, d, InterleaveLow<2>(x.a, x.b));
       Put(token, 4, d + 4, InterleaveHigh<2>(x.a, x.b));
       Put(token + 2, 4, d, InterleaveLow<2>(x.c, x.d));
       Put(token + 2, 4, d + 4, InterleaveHigh<2>(x.c, x.d));
     } else {
-      const FourVecs x = TurnWords(FourRows(row, token));
+      const FourVecs x = TransposeWords(FourRows(row, token));
       const Vec ac_low = InterleaveLow<1>(x.a, x.c), bd_low = InterleaveLow<1>(x.b, x.d);
       const Vec ac_high = InterleaveHigh<1>(x.a, x.c), bd_high = InterleaveHigh<1>(x.b, x.d);
       Put(token, 4, d, InterleaveLow<1>(ac_low, bd_low));
@@ -100,28 +100,28 @@ struct KeyTurner {
 };
 
 template <DType kType>
-GODWIT_INLINE void TurnKeys(const ValuesOfKeysArgs& args) {
+GODWIT_INLINE void TransposeKeys(const ValuesOfKeysArgs& args) {
   constexpr int64_t kSize = SizeOf(kType), kDepth = KvDepth(kType);
-  using Turner = KeyTurner<kSize, kDepth>;
-  static_assert(Turner::kRows == 4 || Turner::kRows == 8);
+  using Transposer = KeyTransposer<kSize, kDepth>;
+  static_assert(Transposer::kRows == 4 || Transposer::kRows == 8);
   const int64_t dim = args.head_dim - args.first;
-  Turner{.keys = static_cast<const char*>(args.k) + args.first / kDepth * Turner::kRowBytes,
-         .values = static_cast<char*>(args.v),
-         .rows = (dim + kDepth - 1) / kDepth,
-         .width = (dim + kLaneFloats - 1) / kLaneFloats * kLaneFloats}
+  Transposer{.keys = static_cast<const char*>(args.k) + args.first / kDepth * Transposer::kRowBytes,
+             .values = static_cast<char*>(args.v),
+             .rows = (dim + kDepth - 1) / kDepth,
+             .width = (dim + kLaneFloats - 1) / kLaneFloats * kLaneFloats}
       .Run();
 }
 
 void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept {
   switch (args.dtype) {
     case DType::kF16:
-      return TurnKeys<DType::kF16>(args);
+      return TransposeKeys<DType::kF16>(args);
     case DType::kBF16:
-      return TurnKeys<DType::kBF16>(args);
+      return TransposeKeys<DType::kBF16>(args);
     case DType::kI8:
-      return TurnKeys<DType::kI8>(args);
+      return TransposeKeys<DType::kI8>(args);
     default:
-      return TurnKeys<DType::kF32>(args);
+      return TransposeKeys<DType::kF32>(args);
   }
 }
 

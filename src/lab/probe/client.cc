@@ -14,10 +14,10 @@
 namespace godwit::lab::probe {
 namespace {
 
-constexpr int kMostRetries = 40;
+constexpr int kMaxRetries = 40;
 constexpr std::chrono::milliseconds kRetryAfter{250};
-constexpr size_t kMostChoices = 16;
-constexpr size_t kMostStreamBytes = size_t{64} << 20;
+constexpr size_t kMaxChoices = 16;
+constexpr size_t kMaxStreamBytes = size_t{64} << 20;
 constexpr size_t kQuotedBytes = 80;
 
 Json ParseAnswer(std::string_view text) {
@@ -79,7 +79,7 @@ void Take(const Json& json, Answer& answer, bool streamed) {
   }
   for (const Json& choice : *choices) {
     const auto index = static_cast<size_t>(CountIn(choice, "index"));
-    if (index >= kMostChoices) throw Fault(fmt::format("a choice has the index {}", index));
+    if (index >= kMaxChoices) throw Fault(fmt::format("a choice has the index {}", index));
     if (index >= answer.choices.size()) answer.choices.resize(index + 1);
     Choice& taken = answer.choices[index];
     const Json* message = Find(choice, streamed ? "delta" : "message");
@@ -138,7 +138,7 @@ HttpResponse Client::Send(const HttpRequest& request, const HttpCallbacks& callb
     for (int retry = 0;; ++retry) {
       HttpResponse response = http_.Send(request, callbacks);
       const bool busy = response.status == 429 || response.status == 503;
-      if (!busy || retry == kMostRetries) return response;
+      if (!busy || retry == kMaxRetries) return response;
       if (target_.cancel != nullptr) target_.cancel->ThrowIfCancelled();
       std::this_thread::sleep_for(kRetryAfter);
     }
@@ -193,7 +193,7 @@ Answer Client::Ask(std::string_view prompt, const Json& fields) {
   return answer;
 }
 
-Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_events) {
+Answer Client::Stream(std::string_view prompt, const Json& fields, size_t max_events) {
   Answer answer;
   EventReader reader;
   std::string refusal;
@@ -202,7 +202,7 @@ Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_e
   callbacks.on_headers = [&](const HttpResponse& response) {
     answer.status = response.status;
     refusal.clear();
-    return response.status != 200 || most_events > 0;
+    return response.status != 200 || max_events > 0;
   };
   callbacks.on_body = [&](std::string_view piece) {
     if (answer.status != 200) {
@@ -210,21 +210,21 @@ Answer Client::Stream(std::string_view prompt, const Json& fields, size_t most_e
       return true;
     }
     bytes += piece.size();
-    if (bytes > kMostStreamBytes) throw Fault("a stream does not end");
+    if (bytes > kMaxStreamBytes) throw Fault("a stream does not end");
     for (const std::string& event : reader.Push(piece)) {
       if (event == "[DONE]") {
         answer.done = true;
       } else {
         OrFault([&] { Take(ParseAnswer(event), answer, /*streamed=*/true); });
       }
-      if (++events >= most_events) return false;
+      if (++events >= max_events) return false;
     }
     return true;
   };
   Send(Post(Body(prompt, fields, /*stream=*/true)), callbacks);
   if (answer.status != 200) {
     answer.refusal = RefusalIn(refusal);
-  } else if (most_events == kToTheEnd && (!answer.done || !reader.is_between_events())) {
+  } else if (max_events == kToTheEnd && (!answer.done || !reader.is_between_events())) {
     throw Fault("a stream ended without [DONE]");
   }
   return answer;

@@ -81,8 +81,8 @@ class Client {
   // fields: the request's, except prompt and model. "logprobs" is the number of likeliest tokens,
   // also for a chat.
   Answer Ask(std::string_view prompt, const Json& fields);
-  // most_events: the events after which the connection is cut.
-  Answer Stream(std::string_view prompt, const Json& fields, size_t most_events = kToTheEnd);
+  // max_events: the events after which the connection is cut.
+  Answer Stream(std::string_view prompt, const Json& fields, size_t max_events = kToTheEnd);
   // An answer with each of its n choices, by Ask or Stream; anything else is a Fault.
   Answer MustAnswer(std::string_view prompt, const Json& fields, bool stream = false);
 

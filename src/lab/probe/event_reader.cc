@@ -31,8 +31,8 @@ std::vector<std::string> EventReader::Push(std::string_view bytes) {
       TakeLine(events);
       continue;
     }
-    if (line_.size() + data_.size() >= kMostEventBytes) {
-      Throw(ErrorKind::kFormat, "an event of the stream is longer than {} bytes", kMostEventBytes);
+    if (line_.size() + data_.size() >= kMaxEventBytes) {
+      Throw(ErrorKind::kFormat, "an event of the stream is longer than {} bytes", kMaxEventBytes);
     }
     line_ += c;
   }

@@ -11,10 +11,10 @@ namespace godwit::lab::probe {
 
 class EventReader {
  public:
-  static constexpr size_t kMostEventBytes = size_t{16} << 20;
+  static constexpr size_t kMaxEventBytes = size_t{16} << 20;
 
   // The data of each event that ends in these bytes. Throws Error(kFormat) for an event that is
-  // longer than kMostEventBytes.
+  // longer than kMaxEventBytes.
   std::vector<std::string> Push(std::string_view bytes);
 
   // Whether the stream may end here: no event is begun.

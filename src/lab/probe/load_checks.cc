@@ -154,8 +154,8 @@ std::string CheckCancel(const Target& target) {
   Client client(target);
   const std::string before = client.MustAnswer(kStory, fields).text();
   ByManyClients(target, count, [&](Client& leaving, int i) {
-    const auto most_events = static_cast<size_t>(RandomBits(/*seed=*/1, 0, i, 0) % 6);
-    leaving.Stream(fmt::format("Story {}. {}", i, kStory), Greedily(200), most_events);
+    const auto max_events = static_cast<size_t>(RandomBits(/*seed=*/1, 0, i, 0) % 6);
+    leaving.Stream(fmt::format("Story {}. {}", i, kStory), Greedily(200), max_events);
   });
   MustBeSame("before", before, "after cut streams", client.MustAnswer(kStory, fields).text());
   const std::string seen = fmt::format("{} streams were cut", count);

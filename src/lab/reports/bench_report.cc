@@ -184,18 +184,18 @@ std::string BenchText(const BenchReport& report) {
   for (const TestResult& result : report.result.tests) {
     if (!result.ranks.empty()) text += RanksText(report, result);
   }
-  double most_in_cache = 0;
+  double max_in_cache = 0;
   for (const TestResult& result : report.result.tests) {
     if (!result.fits_cache) continue;
     const double step = result.work_per_token * static_cast<double>(result.test.texts);
-    most_in_cache = std::max(most_in_cache, step);
+    max_in_cache = std::max(max_in_cache, step);
   }
-  if (most_in_cache > 0) {
+  if (max_in_cache > 0) {
     text += fmt::format(
         "\n"
         "in cache: the {} that a step reads fit into the processor's cache of {}, so the limit of "
         "memory does not apply\n",
-        FormatBytes(static_cast<int64_t>(most_in_cache)), FormatBytes(report.result.cache_bytes));
+        FormatBytes(static_cast<int64_t>(max_in_cache)), FormatBytes(report.result.cache_bytes));
   }
   return text;
 }

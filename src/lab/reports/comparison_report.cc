@@ -51,7 +51,7 @@ std::string Cell(const ComparedRow& row, const nlohmann::ordered_json& value) {
 
 }  // namespace
 
-ComparedRow& Comparison::Row(const ComparedRow& like) {
+ComparedRow& PolicyComparison::Row(const ComparedRow& like) {
   const auto found = std::ranges::find(rows_, like.about, &ComparedRow::about);
   if (found != rows_.end()) return *found;
   rows_.push_back(like);
@@ -59,7 +59,7 @@ ComparedRow& Comparison::Row(const ComparedRow& like) {
   return rows_.back();
 }
 
-std::string Comparison::SoFar(const ComparedRow& row) const {
+std::string PolicyComparison::SoFar(const ComparedRow& row) const {
   std::string text;
   for (size_t kv = 0; kv < kvs_.size(); ++kv) {
     const auto& scores = row.scores[kv];
@@ -74,7 +74,7 @@ std::string Comparison::SoFar(const ComparedRow& row) const {
   return text.empty() ? "" : DescribeSample(row.about) + text;
 }
 
-std::string Comparison::Text(size_t width) const {
+std::string PolicyComparison::Text(size_t width) const {
   if (rows_.empty()) return "";
   std::vector<console::Column> columns;
   for (const auto& [name, value] : rows_.front().about.items()) {
@@ -105,7 +105,7 @@ std::string Comparison::Text(size_t width) const {
   return table.InGroups(labels, width);
 }
 
-nlohmann::ordered_json Comparison::Json() const {
+nlohmann::ordered_json PolicyComparison::Json() const {
   using Json = nlohmann::ordered_json;
   const auto list = [](const MeanInterval& interval) {
     return Json{interval.mean, interval.low, interval.high};

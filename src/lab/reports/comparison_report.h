@@ -22,10 +22,10 @@ struct ComparedRow {
   std::vector<std::vector<double>> scores = {};  // [policies][samples], each sample at one place
 };
 
-class Comparison {
+class PolicyComparison {
  public:
   // kvs: as in --kv. seed: of the intervals.
-  Comparison(std::span<const std::string> kvs, uint64_t seed) : kvs_(kvs), seed_(seed) {}
+  PolicyComparison(std::span<const std::string> kvs, uint64_t seed) : kvs_(kvs), seed_(seed) {}
 
   // The row of these samples, added behind the others if it is new. It stays where it is.
   ComparedRow& Row(const ComparedRow& like);

@@ -9,7 +9,7 @@ namespace {
 
 TEST(ComparisonReport, TellsOfARowBeforeAllIsKnown) {
   const std::vector<std::string> kvs{"dense", "sinks:4+60"};
-  Comparison comparison(kvs, 1);
+  PolicyComparison comparison(kvs, 1);
   ComparedRow& row =
       comparison.Row({.about = {{"task", "passkey"}, {"length", 4096}, {"depth", nullptr}}});
   EXPECT_EQ(comparison.SoFar(row), "");

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 std::string TextTable(std::span<const QuantRow> rows) {
   // Every comparison measured the reference on the same tokens.
-  const eval::Comparison& any = *rows[1].text;
+  const eval::ModelComparison& any = *rows[1].text;
   console::Table table({"<model",
                         "perplexity",
                         {"change", "{:+.2f}%"},
@@ -27,7 +27,7 @@ std::string TextTable(std::span<const QuantRow> rows) {
                         {"worst KL", "{:.3g}"}});
   table.Add(rows[0].model, FormatPerplexity(any.reference_perplexity()));
   for (const QuantRow& row : rows.subspan(1)) {
-    const eval::Comparison& text = *row.text;
+    const eval::ModelComparison& text = *row.text;
     table.Add(row.model, FormatPerplexity(text.perplexity()), 100 * text.change(), text.kl,
               100 * text.top1, text.worst.kl);
   }
@@ -119,7 +119,7 @@ void PutQuant(Json& json, std::span<const QuantRow> rows) {
     Json model;
     model["model"] = row.model;
     if (row.text) {
-      const eval::Comparison& text = *row.text;
+      const eval::ModelComparison& text = *row.text;
       PutText(model, text.nll, text.perplexity());
       model["change"] = text.change();
       model["kl"] = text.kl;

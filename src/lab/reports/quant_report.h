@@ -21,8 +21,8 @@ struct TaskResult {
 };
 
 struct QuantRow {
-  std::string model;                     // as the user named it
-  std::optional<eval::Comparison> text;  // compared with the reference
+  std::string model;                          // as the user named it
+  std::optional<eval::ModelComparison> text;  // compared with the reference
   std::vector<TaskResult> tasks;
   int64_t limit_tokens = 0;  // the longest row of a task that is not skipped
 };

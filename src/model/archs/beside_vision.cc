@@ -31,9 +31,9 @@ DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text, std::string_v
                             &names.shared_gate,
                             &names.shared_up,
                             &names.shared_down,
-                            &names.apart_gate,
-                            &names.apart_up,
-                            &names.apart_down,
+                            &names.per_expert_gate,
+                            &names.per_expert_up,
+                            &names.per_expert_down,
                             &names.mlp_out_norm}) {
     name->insert(0, "language_model.");
   }

@@ -46,7 +46,7 @@ DecoderSpec DescribeBloom(const HfConfig& config) {
                     .intermediate = "",
                     .max_context = "seq_length",
                     .activation = "",
-                    .tied_unless_told = true});
+                    .tied_by_default = true});
   spec.alibi.slopes = ops::AlibiSlopes(spec.heads);
   spec.norm = ops::NormKind::kLayer;
   spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_epsilon", 1e-5, {0, 1}));

@@ -7,7 +7,7 @@ namespace {
 // LayerNorm without bias before attention and a gated MLP in parallel. Rotary pairs lie side by
 // side. The head is tied, with a factor on its logits.
 DecoderSpec DescribeShape(const HfConfig& config, double default_theta) {
-  DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = "", .tied_unless_told = true});
+  DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = "", .tied_by_default = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
   spec.interleaved_rotary = true;
   spec.topology = Topology::kParallelSharedNorm;

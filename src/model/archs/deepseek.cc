@@ -20,7 +20,7 @@ void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
   latent.kv_rank = config.IntOr("kv_lora_rank", 512, {1, kHeadDimRange.max - latent.rotary_dim});
   latent.plain_dim = config.IntOr("qk_nope_head_dim", 128, kHeadDimRange);
   latent.value_dim = config.IntOr("v_head_dim", 128, kHeadDimRange);
-  config.Disregard("num_key_value_heads");  // as many as heads, all made from one vector
+  config.MarkAsRead("num_key_value_heads");  // as many as heads, all made from one vector
   spec.kv_heads = 1;
   spec.head_dim = latent.cached_dim();
   spec.latent = latent;
@@ -75,7 +75,7 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
 void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
                 DecoderSpec& spec) {
   ops::ExpertChoice& choice = spec.mlp.choice;
-  choice.groups = config.IntOr("n_group", groups, {1, ops::kMostGroups});
+  choice.groups = config.IntOr("n_group", groups, {1, ops::kMaxGroups});
   choice.groups_chosen =
       config.IntOr("topk_group", std::min(chosen, choice.groups), {1, choice.groups});
   choice.best_of_group = best;

@@ -52,7 +52,7 @@ TEST(DeepseekTest, ASilentV3) {
   EXPECT_FALSE(V3(R"("rope_interleave":false)").interleaved_rotary);
 }
 
-TEST(DeepseekTest, WhatStretchesTheContextScalesTheScores) {
+TEST(DeepseekTest, YarnScalesTheScores) {
   const std::string yarn = R"("rope_scaling":{"type":"yarn","factor":40,"mscale":1,)"
                            R"("original_max_position_embeddings":16,"mscale_all_dim":1})";
   const DecoderSpec spec = V3(yarn);
@@ -99,7 +99,7 @@ TEST(DeepseekTest, Tensors) {
               HasSubstr("kv_b_proj.weight has type I8, expected F32"));
 }
 
-TEST(DeepseekTest, WhatIsNotBuiltIsRefused) {
+TEST(DeepseekTest, RefusesUnsupportedRouting) {
   for (const char* fields : {R"("scoring_func":"sigmoid")", R"("topk_method":"noaux_tc")",
                              R"("norm_topk_prob":true)", R"("moe_layer_freq":2)"}) {
     EXPECT_EQ(ErrorOf([&] { V2(fields); }).kind(), ErrorKind::kUnsupported) << fields;

@@ -11,7 +11,7 @@ constexpr CommonKeys kFalconKeys = {.kv_heads = "num_kv_heads",
                                     .intermediate = "",
                                     .activation = "activation",
                                     .default_activation = "gelu",
-                                    .tied_unless_told = true};
+                                    .tied_by_default = true};
 constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
                                    .heads = "n_head",
                                    .kv_heads = "n_head_kv",
@@ -19,7 +19,7 @@ constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
                                    .intermediate = "",
                                    .activation = "activation",
                                    .default_activation = "gelu",
-                                   .tied_unless_told = true};
+                                   .tied_by_default = true};
 
 // The biases are added before the scores are scaled.
 ops::Alibi FalconAlibi(int64_t heads, int64_t head_dim) {

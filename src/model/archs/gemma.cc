@@ -11,12 +11,12 @@ namespace {
 
 constexpr CommonKeys kGemmaKeys = {.activation = "hidden_activation",
                                    .default_activation = "gelu_pytorch_tanh",
-                                   .tied_unless_told = true,
+                                   .tied_by_default = true,
                                    .default_head_dim = 256};
 // Defaults for fields that a text_config beside a vision model leaves out.
 constexpr CommonKeys kGemmaKeysBesideVision = {.activation = "hidden_activation",
                                                .default_activation = "gelu_pytorch_tanh",
-                                               .tied_unless_told = true,
+                                               .tied_by_default = true,
                                                .default_vocab = 262208,
                                                .default_heads = 8,
                                                .default_kv_heads = 4,

@@ -34,7 +34,7 @@ DecoderSpec DescribeGpt2(const HfConfig& config) {
                     .max_context = "n_positions",
                     .activation = "activation_function",
                     .default_activation = "gelu_new",
-                    .tied_unless_told = true});
+                    .tied_by_default = true});
   RefuseVariations(config);
   spec.first_learned_position = 0;
   if (spec.max_context > kVocabRange.max) {

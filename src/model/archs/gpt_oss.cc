@@ -40,9 +40,9 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
   names.router = "model.layers.{}.mlp.router";
   names.up = "model.layers.{}.mlp.experts.gate_up_proj";
   names.down = "model.layers.{}.mlp.experts.down_proj";
-  names.apart_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
-  names.apart_up = "model.layers.{}.mlp.experts.{}.up_proj";
-  names.apart_down = "model.layers.{}.mlp.experts.{}.down_proj";
+  names.per_expert_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.per_expert_up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.per_expert_down = "model.layers.{}.mlp.experts.{}.down_proj";
   names.expert_weight = "";
   names.expert_bias = "_bias";
   return spec;

@@ -87,7 +87,7 @@ TEST_F(StackedExpertsTest, EachIsASliceOfOneTensor) {
   EXPECT_EQ(CountTensors(spec_).tensors, std::ssize(weights_.Names()));
 }
 
-TEST_F(StackedExpertsTest, WhatIsWrongIsSaidOnce) {
+TEST_F(StackedExpertsTest, EachProblemIsReportedOnce) {
   weights_.Add("model.layers.0.mlp.experts.down_proj", DType::kF32, {4, 10, 16});
   weights_.Add("model.layers.1.mlp.experts.gate_up_proj_bias", DType::kF32, {100});
   const std::string message = ErrorOf(ErrorKind::kFormat, [&] { ResolveTensors(spec_, weights_); });

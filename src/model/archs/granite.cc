@@ -40,9 +40,9 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   spec.names.up = "model.layers.{}.block_sparse_moe.input_linear";
   spec.names.down = "model.layers.{}.block_sparse_moe.output_linear";
   // vLLM's names, as for Mixtral.
-  spec.names.apart_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
-  spec.names.apart_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
-  spec.names.apart_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
+  spec.names.per_expert_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
+  spec.names.per_expert_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
+  spec.names.per_expert_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
   if (GateIsApart(config)) {
     spec.mlp.fused = spec.mlp.stacked = false;
     spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.gate_proj";

@@ -29,7 +29,7 @@ void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
   constexpr std::string_view kSwitch = "attn_temperature_tuning";
   const bool on = !config.Has(kSwitch) || config.IsAmong(kSwitch, "[true, 4]");
   if (!on && !config.IsAmong(kSwitch, "[false, 0]")) config.Refuse(kSwitch, "true or false");
-  config.Disregard(kSwitch);
+  config.MarkAsRead(kSwitch);
   const double growth = config.FloatOr("attn_scale", 0.1, {0, 100});
   spec.other_rotary.temperature = {.growth = on ? growth : 0,
                                    .tokens = config.IntOr("floor_scale", 8192, kContextRange),
@@ -43,7 +43,7 @@ void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
     config.Refuse("use_qk_norm", "false, because rope_scaling scales queries",
                   ErrorKind::kUnsupported);
   }
-  spec.qk_norm = QkNorm::kTurnedHeads;
+  spec.qk_norm = QkNorm::kRotatedHeads;
 }
 
 void ReadExperts(const HfConfig& config, DecoderSpec& spec) {
@@ -88,9 +88,9 @@ DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   names.router = "model.layers.{}.feed_forward.router";
   names.up = "model.layers.{}.feed_forward.experts.gate_up_proj";
   names.down = "model.layers.{}.feed_forward.experts.down_proj";
-  names.apart_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
-  names.apart_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
-  names.apart_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
+  names.per_expert_gate = "model.layers.{}.feed_forward.experts.{}.gate_proj";
+  names.per_expert_up = "model.layers.{}.feed_forward.experts.{}.up_proj";
+  names.per_expert_down = "model.layers.{}.feed_forward.experts.{}.down_proj";
   names.expert_weight = "";
   return spec;
 }

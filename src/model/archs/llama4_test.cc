@@ -17,7 +17,7 @@ TEST(Llama4Test, ASilentConfig) {
   const DecoderSpec spec = Text();
   EXPECT_EQ(spec.rotary.theta, 5e5);
   EXPECT_TRUE(spec.interleaved_rotary);
-  EXPECT_EQ(spec.qk_norm, QkNorm::kTurnedHeads);
+  EXPECT_EQ(spec.qk_norm, QkNorm::kRotatedHeads);
   EXPECT_TRUE(spec.chunked);
   EXPECT_THAT(spec.windows, Each(8192));
   EXPECT_THAT(spec.uses_other_rotary, Each(false)) << "every fourth does";

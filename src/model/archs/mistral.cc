@@ -36,7 +36,7 @@ DecoderSpec DescribeMinistral3(const HfConfig& config) {
   spec.rotary.temperature = {
       .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
       .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
-  fields.Disregard("max_position_embeddings");  // stands there, too
+  fields.MarkAsRead("max_position_embeddings");  // stands there, too
   return spec;
 }
 

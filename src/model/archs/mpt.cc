@@ -55,7 +55,7 @@ DecoderSpec DescribeMpt(const HfConfig& config) {
                     .intermediate = "",
                     .max_context = "max_seq_len",
                     .activation = "",
-                    .tied_unless_told = true});
+                    .tied_by_default = true});
   const HfConfig attention = config.Object("attn_config").value_or(HfConfig::Parse("{}", ""));
   RefuseVariations(config, attention);
   spec.alibi.slopes = MptSlopes(spec.heads, attention.IntOr("alibi_bias_max", 8, {1, 64}));

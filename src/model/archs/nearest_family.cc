@@ -55,7 +55,7 @@ struct Candidate {
   bool misread = false;  // a needed key is missing, or an activation is not looked at
 };
 
-std::vector<std::string> KeysUnread(const HfConfig& config) {
+std::vector<std::string> UnreadKeys(const HfConfig& config) {
   std::vector<std::string> keys;
   for (const std::string& key : config.Keys()) {
     if (config.Has(key) && !config.WasRead(key) && !IsBookkeeping(key)) keys.push_back(key);
@@ -68,7 +68,7 @@ constexpr int64_t kShownKeys = 8;
 // The keys that nothing reads, of a config that a family has read.
 std::string Missing(const HfConfig& config) {
   const std::vector<std::string> functions = UnreadFunctions(config);
-  std::vector<std::string> unknown = KeysUnread(config);
+  std::vector<std::string> unknown = UnreadKeys(config);
   for (std::string& key : unknown) key = QuoteUnlessPlain(key);
   std::string missing;
   if (!functions.empty()) missing = "has " + FirstNames(functions, kShownKeys);

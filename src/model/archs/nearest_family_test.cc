@@ -44,7 +44,7 @@ TEST(NearestFamilyTest, IsTheOneThatReadsMost) {
                                         "of a head); supported are: llama, "));
 }
 
-TEST(NearestFamilyTest, WhatItLacksIsNamed) {
+TEST(NearestFamilyTest, MissingFeaturesAreNamed) {
   const HfConfig config =
       Config(R"(,"hidden_act":"silu","ssm_state_size":512,"lm_head_multiplier":0.5,)"
              R"("num_shared_expert":0,"alibi":false,)"
@@ -95,7 +95,7 @@ std::filesystem::path RealConfigs() {
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "../shared/data/configs";
 }
 
-TEST(NearestFamilyTest, OfRealModels) {
+TEST(NearestFamilyTest, RealModelsHaveTheExpectedFamily) {
   if (!std::filesystem::is_directory(RealConfigs())) {
     GTEST_SKIP() << "notice: no real configs in " << RealConfigs();
   }

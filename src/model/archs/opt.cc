@@ -21,7 +21,7 @@ DecoderSpec DescribeOpt(const HfConfig& config) {
                     .intermediate = "ffn_dim",
                     .activation = "activation_function",
                     .default_activation = "relu",
-                    .tied_unless_told = true});
+                    .tied_by_default = true});
   spec.first_learned_position = kFirstPosition;
   if (spec.max_context > kVocabRange.max) {
     config.Refuse("max_position_embeddings",

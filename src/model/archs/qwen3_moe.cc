@@ -24,7 +24,7 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   if (config.BoolOr("use_sliding_window", false)) {
     ReadWindows(config, /*first_windowed=*/0, spec);
   } else {
-    config.Disregard("sliding_window");
+    config.MarkAsRead("sliding_window");
   }
 
   spec.dense_mlp = spec.mlp;

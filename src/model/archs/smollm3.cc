@@ -5,7 +5,7 @@ namespace godwit {
 
 // Llama with some layers without positions, where keys are scored without rotation.
 DecoderSpec DescribeSmolLm3(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlamaShape(config, {.tied_unless_told = true});
+  DecoderSpec spec = DescribeLlamaShape(config, {.tied_by_default = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/2e6);
   spec.uses_other_rotary = ReadLayersWithoutPositions(config, spec.layers);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -13,7 +13,7 @@ DecoderSpec DescribeSmolLm3(const HfConfig& config) {
   if (config.BoolOr("use_sliding_window", false) && config.Has("sliding_window")) {
     ReadWindows(config, spec.uses_other_rotary, spec);
   } else {
-    config.Disregard("sliding_window");
+    config.MarkAsRead("sliding_window");
   }
   return spec;
 }

@@ -6,7 +6,7 @@ namespace godwit {
 // Llama's attention with LayerNorm and biases throughout, a plain GELU unit, a tied head.
 DecoderSpec DescribeStarcoder2(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(
-      config, {.default_activation = "gelu_pytorch_tanh", .tied_unless_told = true});
+      config, {.default_activation = "gelu_pytorch_tanh", .tied_by_default = true});
   ReadRotary(config, spec.head_dim, "rope_theta", spec);
   ReadStatedWindows(config, spec);
   spec.norm = ops::NormKind::kLayer;

@@ -1,4 +1,4 @@
-// ForeseenDrafts, for tests: a draft source that knows the text to come.
+// ScriptedDrafts, for tests: a draft source that knows the text to come.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@ namespace godwit {
 
 // Offers draft tokens from the future text. For each node, one child is right with probability
 // `right`.
-class ForeseenDrafts : public DraftSource {
+class ScriptedDrafts : public DraftSource {
  public:
-  ForeseenDrafts(int32_t vocab, std::vector<int32_t> future, double right, double prior = 0.5)
+  ScriptedDrafts(int32_t vocab, std::vector<int32_t> future, double right, double prior = 0.5)
       : vocab_(vocab), future_(std::move(future)), right_(right), priors_{prior} {}
   std::string_view name() const override { return "foreseen"; }
   std::span<const double> Priors() const override { return priors_; }

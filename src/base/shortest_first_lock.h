@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "base/cancel.h"
-#include "base/next_look.h"
+#include "base/next_poll.h"
 
 namespace godwit {
 
 // Thread-safe. It must outlive its turns.
-class TurnLine {
+class ShortestFirstLock {
  public:
   class Turn {
    public:
-    explicit Turn(TurnLine& line) : line_(&line) {}
+    explicit Turn(ShortestFirstLock& line) : line_(&line) {}
     Turn(Turn&& other) noexcept : line_(std::exchange(other.line_, nullptr)) {}
     Turn& operator=(Turn&&) = delete;
     ~Turn() {
@@ -26,7 +26,7 @@ class TurnLine {
     }
 
    private:
-    TurnLine* line_;
+    ShortestFirstLock* line_;
   };
 
   // Waits for a turn. A piece that costs n lets pieces go first that cost nothing and come up to n
@@ -47,7 +47,7 @@ class TurnLine {
         WakeFirst();
         cancel->ThrowIfCancelled();
       }
-      changed.wait_until(lock, NextLook());
+      changed.wait_until(lock, NextPoll());
     }
     waiting_.erase(mine);
     busy_ = true;

@@ -8,6 +8,6 @@
 namespace godwit {
 
 // The elements of a matrix [rows, cols], whatever their type, as [cols, rows].
-Buffer Turned(ThreadPool& pool, const TensorInfo& matrix);
+Buffer TransposedMatrix(ThreadPool& pool, const TensorInfo& matrix);
 
 }  // namespace godwit

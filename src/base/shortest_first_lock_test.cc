@@ -1,4 +1,4 @@
-#include "base/turn_line.h"
+#include "base/shortest_first_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,15 +9,15 @@
 #include <thread>
 #include <vector>
 
-namespace godwit::turn_line_test {
+namespace godwit::shortest_first_lock_test {
 namespace {
 
 using testing::ElementsAre;
 
 // Costs of pieces that came one after the other, in the order of their turns.
 std::vector<int64_t> TurnsOf(std::initializer_list<int64_t> costs) {
-  TurnLine line;
-  std::optional<TurnLine::Turn> held(line.Wait(0, nullptr));
+  ShortestFirstLock line;
+  std::optional<ShortestFirstLock::Turn> held(line.Wait(0, nullptr));
   std::vector<int64_t> turns;
   std::vector<std::jthread> threads;
   for (const int64_t cost : costs) {
@@ -32,19 +32,19 @@ std::vector<int64_t> TurnsOf(std::initializer_list<int64_t> costs) {
   return turns;
 }
 
-TEST(TurnLineTest, SmallPiecesGoFirst) {
+TEST(ShortestFirstLockTest, SmallPiecesGoFirst) {
   EXPECT_THAT(TurnsOf({2000, 1000, 0, 0}), ElementsAre(0, 0, 1000, 2000));
 }
 
-TEST(TurnLineTest, LargeOnesDoNotWaitForEver) {
+TEST(ShortestFirstLockTest, LargeOnesDoNotWaitForEver) {
   EXPECT_THAT(TurnsOf({3, 0, 0, 0, 0, 0}), ElementsAre(0, 0, 3, 0, 0, 0));
 }
 
-TEST(TurnLineTest, WhoIsCancelledLeavesTheLine) {
-  TurnLine line;
+TEST(ShortestFirstLockTest, CancelledWaiterLeavesTheLine) {
+  ShortestFirstLock line;
   CancelToken cancel;
   cancel.Cancel();
-  std::optional<TurnLine::Turn> held(line.Wait(0, &cancel));  // the turn was free
+  std::optional<ShortestFirstLock::Turn> held(line.Wait(0, &cancel));  // the turn was free
   try {
     line.Wait(0, &cancel);
     ADD_FAILURE() << "it is held";
@@ -57,4 +57,4 @@ TEST(TurnLineTest, WhoIsCancelledLeavesTheLine) {
 }
 
 }  // namespace
-}  // namespace godwit::turn_line_test
+}  // namespace godwit::shortest_first_lock_test

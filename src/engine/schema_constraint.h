@@ -14,11 +14,11 @@
 
 namespace godwit {
 
-class HeldToSchema {
+class SchemaConstraint {
  public:
   // eos: ids that end a text, as none may before the answer.
-  HeldToSchema(std::unique_ptr<JsonMatcher> matcher, const ThoughtMarks& thought,
-               const Tokenizer& tokenizer, std::span<const int32_t> eos);
+  SchemaConstraint(std::unique_ptr<JsonMatcher> matcher, const ThoughtMarks& thought,
+                   const Tokenizer& tokenizer, std::span<const int32_t> eos);
 
   // Takes out of the choice what may not follow `output`, which begins as at the last call.
   void Restrict(std::span<const int32_t> output, std::span<float> logits);

@@ -1,4 +1,4 @@
-// Four vectors of words, turned within each 16 bytes. Include after one of vec/*.h.
+// Four vectors of words, transposed within each 16 bytes. Include after one of vec/*.h.
 #pragma once
 
 namespace godwit::kernels {
@@ -10,7 +10,7 @@ struct FourVecs {
 };
 
 // Word i of vector k, within each 16 bytes, to word k of vector i.
-GODWIT_INLINE FourVecs TurnWords(const FourVecs& x) {
+GODWIT_INLINE FourVecs TransposeWords(const FourVecs& x) {
   const Vec ab_low = InterleaveLow<4>(x.a, x.b), ab_high = InterleaveHigh<4>(x.a, x.b);
   const Vec cd_low = InterleaveLow<4>(x.c, x.d), cd_high = InterleaveHigh<4>(x.c, x.d);
   return {InterleaveLow<8>(ab_low, cd_low), InterleaveHigh<8>(ab_low, cd_low),

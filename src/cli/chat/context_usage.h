@@ -1,4 +1,4 @@
-// ContextRoom: the part of the context that a conversation uses, and advice when it fills up.
+// ContextUsage: the part of the context that a conversation uses, and advice when it fills up.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace godwit::cli {
 
-struct ContextRoom {
+struct ContextUsage {
   int64_t used_tokens = 0;   // the conversation's so far
   int64_t limit_tokens = 0;  // Session::limit_tokens
   int64_t made_for = 0;      // Engine::max_context
@@ -20,15 +20,15 @@ struct ContextRoom {
 };
 
 // "the context is 82 % full (420 of 512 tokens): /clear, ... make room"
-std::string DescribeScarcity(const ContextRoom& room);
+std::string DescribeScarcity(const ContextUsage& usage);
 
 // The message after an answer that filled the context, with ways to make space for the next one.
-std::string DescribeFull(const ContextRoom& room);
+std::string DescribeFull(const ContextUsage& usage);
 
 // The message for a conversation of `tokens`, last question included, that leaves no space for an
-// answer. `room`: the state before the question. or_more: the question was not read to its end.
+// answer. `usage`: the state before the question. or_more: the question was not read to its end.
 // files: the files that are too long, if not the question.
-std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more = false,
+std::string DescribeTooLong(const ContextUsage& usage, int64_t tokens, bool or_more = false,
                             std::string_view files = "");
 
 }  // namespace godwit::cli

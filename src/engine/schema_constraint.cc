@@ -1,4 +1,4 @@
-#include "engine/held_to_schema.h"
+#include "engine/schema_constraint.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,9 @@
 
 namespace godwit {
 
-HeldToSchema::HeldToSchema(std::unique_ptr<JsonMatcher> matcher, const ThoughtMarks& thought,
-                           const Tokenizer& tokenizer, std::span<const int32_t> eos)
+SchemaConstraint::SchemaConstraint(std::unique_ptr<JsonMatcher> matcher,
+                                   const ThoughtMarks& thought, const Tokenizer& tokenizer,
+                                   std::span<const int32_t> eos)
     : matcher_(std::move(matcher)), eos_(eos.begin(), eos.end()) {
   if (thought.end.empty()) return;
   const bool must_begin = thought.open || !thought.before_answer.empty();
@@ -18,7 +19,7 @@ HeldToSchema::HeldToSchema(std::unique_ptr<JsonMatcher> matcher, const ThoughtMa
   if (must_begin || choice_) watch_.emplace(thought, tokenizer, nullptr);
 }
 
-void HeldToSchema::Restrict(std::span<const int32_t> output, std::span<float> logits) {
+void SchemaConstraint::Restrict(std::span<const int32_t> output, std::span<float> logits) {
   if (watch_ && choice_ && !output.empty() && output.front() != *choice_) watch_.reset();
   while (watch_ && seen_ < output.size()) {
     watch_->Push(output[seen_++]);

@@ -258,13 +258,15 @@ class Quant {
                                 const eval::ScoringPlan& plan) {
     const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
     console::ProgressLine progress("comparing " + label, console::ProgressUnit::kTokens);
-    return eval::Compare(
+    const eval::ModelComparison comparison = eval::Compare(
         reference, other, plan,
         {.on_token =
              [&](const eval::ComparedToken& compared) {
                if (options_.jsonl) lines_ += ComparedTokenJson(model.name, compared);
              },
          .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+    progress.SayResult(ComparedText(label, comparison));
+    return comparison;
   }
 
   void Report() const {

@@ -105,6 +105,12 @@ void PutText(Json& json, double nll, double perplexity) {
 
 }  // namespace
 
+std::string ComparedText(std::string_view model, const eval::ModelComparison& text) {
+  return fmt::format("{}: perplexity {}, {:+.2f}%, mean KL {:.3g}, top-1 {:.2f}%", model,
+                     FormatPerplexity(text.perplexity()), 100 * text.change(), text.kl,
+                     100 * text.top1);
+}
+
 std::string QuantText(std::span<const QuantRow> rows) {
   std::string text;
   if (rows[1].text) text += TextTable(rows);

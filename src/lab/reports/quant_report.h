@@ -27,6 +27,10 @@ struct QuantRow {
   int64_t limit_tokens = 0;  // the longest row of a task that is not skipped
 };
 
+// One line about a model as soon as it is compared: "w8a8: perplexity 64.94, +0.45%, mean KL
+// 0.0079, top-1 94.10%".
+std::string ComparedText(std::string_view model, const eval::ModelComparison& text);
+
 // Tables for people: one of the text and one of the tasks, if they were measured. rows: the
 // reference first, which has no comparison of its own; then at least one more.
 std::string QuantText(std::span<const QuantRow> rows);

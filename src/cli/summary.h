@@ -29,7 +29,7 @@ void SayDropped(const KvReport& kv, std::string_view where = "");
 // "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
 std::string DescribeKv(const KvReport& kv);
 
-// "2.31 tokens a step; 131 accepted of 402 guessed tokens: 120 of ngram, 11 of recycled"
+// "2.31 tokens a step; 131 accepted of 402 draft tokens: 120 of ngram, 11 of recycled"
 std::string DescribeDrafts(const DraftReport& drafts);
 
 // Three lines, or four with draft tokens, each ending in a newline.

@@ -123,9 +123,9 @@ void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, 
     for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) rotated[d] -= ToFloat(centre[d]);
   }
   if (layout.hadamard()) kernels.hadamard(head_dim, rotated.data());
-  scales[slot] = PlaceIntegerKey(kernels, layout, turned.data(), slot, keys);
+  scales[slot] = PlaceIntegerKey(kernels, layout, rotated.data(), slot, keys);
   if (v == nullptr) return;
-  scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, turned.data(), slot, values);
+  scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, rotated.data(), slot, values);
 }
 
 // Refuses numbers that f16 would turn into infinity.

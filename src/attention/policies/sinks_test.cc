@@ -69,6 +69,8 @@ TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
     ExpectPlacesInTheCache(WithOtherRotary(geometry, theta), GetParam());
     ExpectPlacesInTheCache(WithTemperatures(WithOtherRotary(geometry, theta)), GetParam());
   }
+  const AttentionGeometry three = TestGeometry(4, 2, 12, 8, {0, 9, 0});
+  ExpectPlacesInTheCache(WithOtherRotary(WithOtherRotary(three, 30), 0), GetParam());
 }
 
 // A chunk that holds a place and all before it shows them all, even where another chunk begins in
@@ -215,15 +217,15 @@ TEST(SinksPolicyMemory, AWindowThatNobodyFillsTakesNothing) {
 
 TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  geometry.rotary.scaling = {
+  geometry.rotaries[0].scaling = {
       .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
   const Error error = ErrorOf([&] { Make(geometry, 4, 8); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("rope_scaling is dynamic"));
-  geometry.rotary.scaling = {.kind = RotaryScaling::Kind::kLongRope,
-                             .original_context = 64,
-                             .short_factors = {1, 1, 1, 1},
-                             .long_factors = {2, 2, 2, 2}};
+  geometry.rotaries[0].scaling = {.kind = RotaryScaling::Kind::kLongRope,
+                                  .original_context = 64,
+                                  .short_factors = {1, 1, 1, 1},
+                                  .long_factors = {2, 2, 2, 2}};
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, 4, 8); }),
               HasSubstr("rope_scaling is longrope"));
 }

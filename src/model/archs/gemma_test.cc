@@ -86,8 +86,8 @@ TEST(Gemma3Test, LayersWithAWindowRotateByABaseOfTheirOwn) {
                              R"("rope_scaling":{"rope_type":"linear","factor":8})";
   const DecoderSpec spec = Gemma3(fields);
   EXPECT_THAT(spec.windows, ElementsAre(9, 0));
-  EXPECT_EQ(Geometry(spec).RotaryOf(0), 1u);
-  EXPECT_EQ(Geometry(spec).RotaryOf(1), 0u);
+  EXPECT_EQ(Geometry(spec).RotaryOf(0), 1);
+  EXPECT_EQ(Geometry(spec).RotaryOf(1), 0);
   EXPECT_EQ(spec.rotary.theta, 500);
   EXPECT_EQ(spec.rotary.scaling.factor, 8);
   EXPECT_EQ(spec.other_rotary.theta, 70);

@@ -44,12 +44,12 @@ void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& bud
     for (int64_t t = 0; t < kTokens; ++t) {
       const std::vector<SeenKey> cache = CacheAt(t, sinks, window);
       const int64_t place = cache.back().position;
-      for (const int64_t model_window : geometry.windows) {
+      for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+        const int64_t model_window = geometry.windows[layer];
         std::vector<SeenKey> keys;
         for (const SeenKey& key : cache) {
           if (model_window == 0 || place - key.position < model_window) keys.push_back(key);
         }
-        const int64_t layer = model_window == 0 ? 0 : 1;
         for (int64_t head = 0; head < 4; ++head) {
           for (const double expected : text.Attend(layer, head, t, place, keys)) {
             ASSERT_NEAR(out[index++], expected, 2e-6) << "token " << t << " layer " << layer;

@@ -39,7 +39,7 @@ inline DecoderSpec SmallLlama() {
   return SmallSpec(R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true)");
 }
 
-// Of each layer: its window, the dimensions of a head that rotate, and the number of experts.
+// The window of each layer, the dimensions of a head that rotate in it, and its experts.
 inline std::vector<int64_t> WindowsOf(const DecoderSpec& spec) {
   return OfEachLayer(spec, &LayerKind::window);
 }

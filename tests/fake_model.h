@@ -43,7 +43,6 @@ class FakeModel : public LanguageModel {
     DecoderSpec spec;
     spec.vocab_size = vocab;
     spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-    spec.windows = {0};
     spec.max_context = max_context;
     return spec;
   }

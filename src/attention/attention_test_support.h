@@ -28,24 +28,26 @@ inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t h
   AttentionGeometry geometry;
   geometry.layers = static_cast<int64_t>(windows.size());
   geometry.shape = {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .scale = 0.4f};
-  geometry.rotary.rotary_dim = rotary_dim;
-  geometry.rotary.theta = 100;  // so that even the slowest pair turns within a short text
+  // The base lets even the slowest pair turn within a short text.
+  geometry.rotaries = {{.rotary_dim = rotary_dim, .theta = 100}};
   geometry.windows = std::move(windows);
   return geometry;
 }
 
-// The geometry with another base in odd layers, or without rotation there for theta 0.
+// The geometry with another rotation, by the base theta or none for 0. Layers take turns.
 inline AttentionGeometry WithOtherRotary(AttentionGeometry geometry, double theta) {
-  geometry.other_rotary = {.rotary_dim = theta == 0 ? 0 : geometry.rotary.rotary_dim,
-                           .theta = theta == 0 ? 1 : theta};
-  for (int64_t i = 0; i < geometry.layers; ++i) geometry.uses_other_rotary.push_back(i % 2 == 1);
+  geometry.rotaries.push_back({.rotary_dim = theta == 0 ? 0 : geometry.rotaries[0].rotary_dim,
+                               .theta = theta == 0 ? 1 : theta});
+  const int64_t ways = std::ssize(geometry.rotaries);
+  geometry.layer_rotary.clear();
+  for (int64_t i = 0; i < geometry.layers; ++i) geometry.layer_rotary.push_back(i % ways);
   return geometry;
 }
 
 // The geometry without rotation and with ALiBi. A slope is large enough that even a far token's
 // place shows, and is no bf16 number.
 inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
-  geometry.rotary.rotary_dim = 0;
+  geometry.rotaries[0].rotary_dim = 0;
   geometry.alibi.scale = 0.7f;
   geometry.alibi.in_bf16 = in_bf16;
   for (int64_t head = 0; head < geometry.shape.heads; ++head) {
@@ -62,8 +64,9 @@ inline AttentionGeometry InChunks(AttentionGeometry geometry) {
 
 // The geometry with temperatures of queries that rise by a lot within a short text.
 inline AttentionGeometry WithTemperatures(AttentionGeometry geometry) {
-  geometry.rotary.temperature = {.growth = 0.5, .tokens = 20};
-  geometry.other_rotary.temperature = {.growth = 0.7, .tokens = 7, .first = 1};
+  geometry.rotaries.front().temperature = {.growth = 0.5, .tokens = 20};
+  if (geometry.rotaries.size() == 1) return geometry;
+  geometry.rotaries.back().temperature = {.growth = 0.7, .tokens = 7, .first = 1};
   return geometry;
 }
 
@@ -83,7 +86,7 @@ inline AttentionGeometry WithKeyMeans(AttentionGeometry geometry) {
 
 // The geometry with values that are the keys' numbers behind those that rotate.
 inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
-  geometry.shape.values_from = geometry.rotary.rotary_dim;
+  geometry.shape.values_from = geometry.rotaries[0].rotary_dim;
   return geometry;
 }
 
@@ -101,10 +104,10 @@ class TestText {
       : geometry_(geometry),
         tokens_(tokens),
         cols_((shape().heads + 2 * shape().kv_heads) * shape().head_dim) {
-    for (const bool other : {false, true}) {
-      const RotarySpec& rotary = other ? geometry.other_rotary : geometry.rotary;
+    for (const RotarySpec& rotary : geometry.rotaries) {
+      std::vector<double>& periods = periods_.emplace_back();
       const auto half = static_cast<double>(rotary.rotary_dim / 2);
-      for (double i = 0; i < half; ++i) periods_[other].push_back(std::pow(rotary.theta, i / half));
+      for (double i = 0; i < half; ++i) periods.push_back(std::pow(rotary.theta, i / half));
     }
     for (int64_t layer = 0; layer < geometry.layers; ++layer) {
       std::vector<float>& values = layers_.emplace_back();
@@ -209,7 +212,7 @@ class TestText {
   }
 
   const RotarySpec& RotaryOf(int64_t layer) const {
-    return geometry_.RotaryOf(layer) == 1 ? geometry_.other_rotary : geometry_.rotary;
+    return geometry_.rotaries[geometry_.RotaryOf(layer)];
   }
 
   double Temperature(int64_t layer, int64_t position) const {
@@ -237,7 +240,7 @@ class TestText {
   AttentionGeometry geometry_;
   int64_t tokens_;
   int64_t cols_;
-  std::vector<double> periods_[2];  // of the pairs of either rotary, over two pi
+  std::vector<std::vector<double>> periods_;  // of the pairs of each rotation, over two pi
   std::vector<std::vector<float>> layers_;
   std::vector<std::vector<float>> sink_logits_;
   std::vector<std::vector<float>> key_means_;

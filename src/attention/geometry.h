@@ -1,6 +1,7 @@
 // The shape of a model's attention: all that a cache policy knows about the model it serves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,12 +14,10 @@ struct AttentionGeometry {
   int64_t layers = 0;
   ops::AttentionShape shape;
   // The encoding of positions: rotated into queries and keys, or a bias on their scores, or
-  // neither.
-  RotarySpec rotary;
-  // The rotation of the layers in uses_other_rotary: with a base of their own (Gemma 3), or none
-  // (SmolLM3), where its rotary_dim is 0.
-  RotarySpec other_rotary;
-  std::vector<bool> uses_other_rotary;  // [layers], or empty: none does
+  // neither. Layers may rotate differently: by a base of their own (Gemma 3), or not at all
+  // (SmolLM3), where rotary_dim is 0.
+  std::vector<RotarySpec> rotaries = {RotarySpec{}};
+  std::vector<int8_t> layer_rotary;  // [layers], an index of `rotaries`, or empty: all 0
   ops::Alibi alibi;
   // Whether the model tells the mean of its keys (AttentionInput::key_means).
   bool key_means = false;
@@ -39,14 +38,10 @@ struct AttentionGeometry {
     return chunked ? ops::Visible{.block = window} : ops::Visible{.window = window};
   }
 
-  // The rotation of a layer. 0: `rotary`, 1: `other_rotary`.
-  size_t RotaryOf(int64_t layer) const {
-    return !uses_other_rotary.empty() && uses_other_rotary[layer] ? 1 : 0;
-  }
+  // The rotation of a layer, as an index of `rotaries`.
+  int64_t RotaryOf(int64_t layer) const { return layer_rotary.empty() ? 0 : layer_rotary[layer]; }
   // Whether keys are rotated by frequencies that depend on how long the sequence will be.
-  bool RotatesByContext() const {
-    return DependsOnContext(rotary) || DependsOnContext(other_rotary);
-  }
+  bool RotatesByContext() const { return std::ranges::any_of(rotaries, DependsOnContext); }
 };
 
 }  // namespace godwit

@@ -88,7 +88,7 @@ TEST(MakePolicyTest, DynamicFrequenciesAreThoseOfTheContext) {
                     20, 20);
   };
   EXPECT_EQ(read(64), read(1000));
-  geometry.rotary.scaling = {
+  geometry.rotaries[0].scaling = {
       .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
   EXPECT_NE(read(64), read(1000));
 }

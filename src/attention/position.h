@@ -38,6 +38,8 @@ struct RotaryScaling {
   double attention_factor = 1;  // kYarn, kLongRope: multiplies cosines and sines
 
   std::vector<double> short_factors, long_factors;  // kLongRope: [rotary_dim / 2]
+
+  bool operator==(const RotaryScaling&) const = default;
 };
 
 // A factor on queries, 1 + growth * log(1 + floor((position + first) / tokens)). It keeps attention
@@ -48,6 +50,7 @@ struct QueryTemperature {
   int64_t first = 0;  // the number of the first position
 
   float At(int64_t position) const;
+  bool operator==(const QueryTemperature&) const = default;
 };
 
 struct RotarySpec {
@@ -55,6 +58,8 @@ struct RotarySpec {
   double theta = 10000;
   RotaryScaling scaling;
   QueryTemperature temperature;  // of the queries with this rotation
+
+  bool operator==(const RotarySpec&) const = default;
 };
 
 // Whether the frequencies depend on the context (RotaryEncoding).

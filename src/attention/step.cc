@@ -277,7 +277,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
     ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
     return encoded;
   };
-  const size_t rotary = geometry_.RotaryOf(layer);
+  const int64_t rotary = geometry_.RotaryOf(layer);
   const ops::RotaryTable positions =
       text.positions_[rotary].table().Rows(rows.position - text.length(), q.rows);
   const MatrixView<const float> in_text = encode(positions);

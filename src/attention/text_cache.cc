@@ -14,10 +14,13 @@ TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<Attentio
     : geometry_(geometry),
       policy_(std::move(policy)),
       cache_(std::move(pool)),
-      rotaries_{RotaryEncoding(geometry.rotary, context),
-                RotaryEncoding(geometry.other_rotary, context)},
       int8_products_(int8_products),
-      ranks_(std::move(ranks)) {}
+      ranks_(std::move(ranks)),
+      positions_(geometry.rotaries.size()),
+      tiles_(geometry.rotaries.size()),
+      place_(geometry.rotaries.size()) {
+  for (const RotarySpec& rotary : geometry.rotaries) rotaries_.emplace_back(rotary, context);
+}
 
 TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy)
     : geometry_(other.geometry_),
@@ -27,7 +30,10 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       int8_products_(other.int8_products_),
       ranks_(other.ranks_),
       answer_(other.answer_),
-      reads_(other.reads_) {}
+      reads_(other.reads_),
+      positions_(rotaries_.size()),
+      tiles_(rotaries_.size()),
+      place_(rotaries_.size()) {}
 
 std::unique_ptr<TextCache> TextCache::Fork() const {
   return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));

@@ -2,7 +2,6 @@
 // looks back at them. A step over several texts is attention/step.h. Not thread-safe.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -143,16 +142,17 @@ class TextCache {
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;
   KvCache cache_;
-  std::array<RotaryEncoding, 2> rotaries_;  // AttentionGeometry::RotaryOf
+  std::vector<RotaryEncoding> rotaries_;  // AttentionGeometry::rotaries
   bool int8_products_;
   std::shared_ptr<Communicator> ranks_;
   int64_t answer_ = INT64_MAX;
   KvReads reads_;
 
   // Data of the step in progress, or of the tree that waits for Accept.
-  std::array<RotaryStep, 2> positions_;  // of the rows, in the text; indexed as rotaries_
-  std::array<RotaryStep, 2> tiles_;      // of the tiles that are written, with KvLayout::centred
-  std::array<RotaryStep, 2> place_;      // at Look::query_place, indexed as rotaries_
+  // Each is indexed as rotaries_.
+  std::vector<RotaryStep> positions_;  // of the rows, in the text
+  std::vector<RotaryStep> tiles_;      // of the tiles that are written, with KvLayout::centred
+  std::vector<RotaryStep> place_;      // at Look::query_place
   int64_t placed_at_ = -1;
   std::vector<Branch> branches_;
 };

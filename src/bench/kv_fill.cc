@@ -1,7 +1,6 @@
 #include "bench/kv_fill.h"
 
 #include <algorithm>
-#include <array>
 
 #include "attention/make_policy.h"
 #include "attention/rotary_step.h"
@@ -47,9 +46,10 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
     const Segment segment{.tokens = tokens, .text = text.get()};
     model.Forward(exec, {&segment, 1}, exec.workspace.Matrix<float>(rows_, model.hidden_size()));
   }
-  std::array<RotaryStep, 2> positions;  // AttentionGeometry::RotaryOf
-  positions[0].Fill(RotaryEncoding(geometry.rotary, rows_), rows_, 0);
-  positions[1].Fill(RotaryEncoding(geometry.other_rotary, rows_), rows_, 0);
+  std::vector<RotaryStep> positions;  // AttentionGeometry::rotaries
+  for (const RotarySpec& rotary : geometry.rotaries) {
+    positions.emplace_back().Fill(RotaryEncoding(rotary, rows_), rows_, 0);
+  }
   const int64_t head_dim = model.spec().head_dim;
   constexpr int64_t kDepth = kernels::KvDepth(DType::kF32);
   for (size_t layer = 0; layer < k_.size(); ++layer) {
@@ -68,7 +68,7 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
         v_[layer][at] = values[kernels::ValueAt(kDepth, head_dim, slot, i)];
       }
     }
-    const size_t rotary = geometry.RotaryOf(static_cast<int64_t>(layer));
+    const int64_t rotary = geometry.RotaryOf(static_cast<int64_t>(layer));
     UndoRotary(exec, positions[rotary], head_dim, {k_[layer].data(), rows_, cols_, cols_});
   }
 }

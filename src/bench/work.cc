@@ -25,12 +25,13 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   if (spec.latent) attention = LatentWeightsOf(spec);
   int64_t weights = spec.layers * attention;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const MlpSpec& mlp = MlpOf(spec, layer);
+    const LayerKind& kind = KindOf(spec, layer);
+    const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +
                mlp.experts * spec.hidden_size;
     if (mlp.experts == 0) continue;
-    const MlpSpec& shared = spec.shared_mlp;
+    const MlpSpec& shared = kind.shared_mlp;
     weights += (shared.gated ? 3 : 2) * shared.intermediate * spec.hidden_size;
   }
   return weights;

@@ -80,7 +80,11 @@ void PutRotary(const DecoderSpec& spec, ArchitectureKeys& own) {
   if (rotary.rotary_dim == 0) return;
   own.Int("rope.dimension_count", rotary.rotary_dim);
   own.Float("rope.freq_base", rotary.theta);
-  if (spec.other_rotary.rotary_dim > 0) own.Float("rope.freq_base_swa", spec.other_rotary.theta);
+  for (const LayerKind& kind : spec.other_kinds) {
+    if (kind.rotary.rotary_dim == 0 || kind.rotary == rotary) continue;
+    own.Float("rope.freq_base_swa", kind.rotary.theta);
+    break;
+  }
   const RotaryScaling& scaling = rotary.scaling;
   if (scaling.kind == ScalingKind::kLinear) {
     own.Text("rope.scaling.type", "linear");
@@ -99,12 +103,13 @@ void PutRotary(const DecoderSpec& spec, ArchitectureKeys& own) {
 
 void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool says_windows,
                 ArchitectureKeys& own) {
-  const int64_t window = spec.windows.empty() ? 0 : std::ranges::max(spec.windows);
+  const std::vector<int64_t> windows = OfEachLayer(spec, &LayerKind::window);
+  const int64_t window = std::ranges::max(windows);
   // The window of all published StarCoder2 models is a default, so its absence must be stated.
   if (window > 0 || architecture == "starcoder2") own.Int("attention.sliding_window", window);
   if (!says_windows || window == 0) return;
   std::vector<bool> windowed;
-  for (const int64_t of_layer : spec.windows) windowed.push_back(of_layer != 0);
+  for (const int64_t of_layer : windows) windowed.push_back(of_layer != 0);
   own.Bools("attention.sliding_window_pattern", windowed);
 }
 

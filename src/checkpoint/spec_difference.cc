@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -113,6 +114,19 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   c.Kind("a bias of the choice", a.choice_bias, b.choice_bias);
 }
 
+// The kinds of one layer.
+void CompareKinds(const LayerKind& a, const LayerKind& b, Comparison& c) {
+  CompareRotary(a.rotary, b.rotary, c);
+  CompareMlp(a.mlp, b.mlp, c);
+  if (a.mlp.experts > 0) CompareMlp(a.shared_mlp, b.shared_mlp, c);
+}
+
+// Numbers of all layers' kinds.
+void CompareLayers(std::string_view what, const DecoderSpec& a, const DecoderSpec& b,
+                   const std::function<int64_t(const LayerKind&)>& number, Comparison& c) {
+  c.List(what, OfEachLayer(a, number), OfEachLayer(b, number));
+}
+
 void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, SpecComparer& c) {
   c.Number("heads", a.heads, b.heads);
   c.Number("KV heads", a.kv_heads, b.kv_heads);
@@ -129,12 +143,12 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, SpecComparer& 
   c.Number("the cap of scores", a.score_cap, b.score_cap);
   c.Kind("attention sinks", a.attention_sink, b.attention_sink);
   CompareRotary(a.rotary, b.rotary, c);
-  c.List("layers with other rotations", a.uses_other_rotary, b.uses_other_rotary);
-  if (!a.uses_other_rotary.empty()) CompareRotary(a.other_rotary, b.other_rotary, c);
+  const auto turns = [](const LayerKind& kind) { return kind.rotary.rotary_dim; };
+  CompareLayers("layers with other rotations", a, b, turns, c);
   c.List("slopes of ALiBi", a.alibi.slopes, b.alibi.slopes);
   c.Number("the scale of ALiBi", a.alibi.scale, b.alibi.scale);
   c.Kind("ALiBi in bf16", a.alibi.in_bf16, b.alibi.in_bf16);
-  c.List("windows of layers", a.windows, b.windows);
+  CompareLayers("windows of layers", a, b, &LayerKind::window, c);
   c.Kind("chunks in place of windows", a.chunked, b.chunked);
 }
 
@@ -160,11 +174,12 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("a norm of embeddings", a.embedding_norm, b.embedding_norm);
   c.Number("learned positions", a.first_learned_position, b.first_learned_position);
   CompareAttention(a, b, c);
-  CompareMlp(a.mlp, b.mlp, c);
-  c.List("layers without experts", a.dense_layers, b.dense_layers);
-  if (std::ranges::find(a.dense_layers, true) != a.dense_layers.end())
-    CompareMlp(a.dense_mlp, b.dense_mlp, c);
-  if (a.mlp.experts > 0) CompareMlp(a.shared_mlp, b.shared_mlp, c);
+  CompareKinds(a, b, c);
+  const auto dense = [](const LayerKind& kind) { return kind.mlp.experts == 0; };
+  CompareLayers("layers without experts", a, b, dense, c);
+  for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i) {
+    CompareKinds(KindOf(a, i), KindOf(b, i), c);
+  }
   c.Kind("an output head of its own", !a.tied_head, !b.tied_head);
   c.Number("the scale of logits", a.logit_scale, b.logit_scale);
   c.Number("the cap of logits", a.logit_cap, b.logit_cap);

@@ -36,8 +36,14 @@ TEST(SpecDifference, NamesTheFirst) {
   EXPECT_THAT(SpecDifference(Spec(R"(,"tie_word_embeddings":true)"), Spec()),
               Optional(HasSubstr("an output head of its own: no")));
   DecoderSpec windowed = Spec();
-  windowed.windows = {0, 8};
+  ChangeLayers(windowed, {false, true}, [](LayerKind& kind) { kind.window = 8; });
   EXPECT_THAT(SpecDifference(windowed, Spec()), Optional(HasSubstr("windows of layers")));
+  DecoderSpec turned = Spec();
+  ChangeLayers(turned, {false, true}, [](LayerKind& kind) { kind.rotary.theta = 70; });
+  EXPECT_THAT(SpecDifference(turned, Spec()),
+              Optional(HasSubstr("rope theta: 70, and would be read as 10000")));
+  ChangeLayers(turned, {false, true}, [](LayerKind& kind) { kind.rotary.rotary_dim = 0; });
+  EXPECT_THAT(SpecDifference(turned, Spec()), Optional(HasSubstr("layers that turn otherwise")));
   DecoderSpec capped = Spec();
   capped.logit_cap = 30;
   EXPECT_THAT(SpecDifference(capped, Spec()),

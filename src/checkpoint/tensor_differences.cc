@@ -17,18 +17,11 @@ using Patterns = std::set<std::string>;
 // Tensor names of a layer of each kind and one expert, since a config.json may ask for millions.
 Patterns Wanted(const DecoderSpec& spec) {
   Patterns patterns;
-  const auto add = [&](bool dense) {
-    DecoderSpec part = spec;
-    part.layers = 1;
-    part.mlp.experts = std::min<int64_t>(1, spec.mlp.experts);
-    part.dense_layers.assign(1, dense);
-    for (const WantedTensor& tensor : WantedTensors(part)) {
+  for (const LayersOfKind& layers : LayersByKind(spec)) {
+    for (const WantedTensor& tensor : WantedTensors(OneLayer(spec, layers.first, /*experts=*/1))) {
       patterns.insert(WithoutNumbers(tensor.name));
     }
-  };
-  const auto dense = std::ranges::count(spec.dense_layers, true);
-  if (dense > 0) add(true);
-  if (dense < spec.layers) add(false);
+  }
   return patterns;
 }
 

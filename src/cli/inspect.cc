@@ -142,12 +142,16 @@ std::string DescribeSpec(const DecoderSpec& spec) {
       "{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
       console::Plural(spec.layers, "layer"), spec.hidden_size, console::Plural(spec.heads, "head"),
       spec.head_dim, console::Plural(spec.kv_heads, "KV head"), spec.vocab_size);
-  int64_t windowed = 0;
-  int64_t window = 0;
-  for (const int64_t size : spec.windows) {
-    if (size == 0) continue;
-    ++windowed;
-    window = size;
+  int64_t windowed = 0, window = 0, plain = 0;
+  bool queries_grow = false;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const LayerKind& kind = KindOf(spec, layer);
+    if (kind.window != 0) {
+      ++windowed;
+      window = kind.window;
+    }
+    if (kind.rotary.rotary_dim == 0 && spec.rotary.rotary_dim > 0) ++plain;
+    if (kind.rotary.temperature.growth != 0) queries_grow = true;
   }
   if (windowed > 0) {
     line += fmt::format(", {} of {} in {}", spec.chunked ? "chunks" : "a window", window,
@@ -158,13 +162,8 @@ std::string DescribeSpec(const DecoderSpec& spec) {
                         spec.mlp.experts_per_token);
     if (spec.shared_mlp.intermediate > 0) line += " and a shared one";
   }
-  if (const auto otherwise = std::ranges::count(spec.uses_other_rotary, true);
-      otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
-    line += fmt::format(", no positions in {}", console::Plural(otherwise, "layer"));
-  }
-  if (spec.rotary.temperature.growth != 0 || spec.other_rotary.temperature.growth != 0) {
-    line += ", queries scaled by their position";
-  }
+  if (plain > 0) line += fmt::format(", no positions in {}", console::Plural(plain, "layer"));
+  if (queries_grow) line += ", queries scaled by their position";
   if (spec.latent) line += ", latent attention";
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";

@@ -246,8 +246,9 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   ops::Linear(exec, inner, layer.down, out);
 }
 
-void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                       MatrixView<const float> normed, MatrixView<float> out) const {
+  const MlpSpec& mlp = kind.mlp;
   ops::MixtureOfExperts(exec, normed, layer.moe,
                         {.per_token = mlp.experts_per_token,
                          .shares_among_chosen = mlp.shares_among_chosen,
@@ -260,7 +261,7 @@ void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& 
   const auto shared = exec.workspace.Matrix<float>(out.rows, out.cols);
   auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
   ops::SetRows(exec, normed, rows);
-  Mlp(exec, spec_.shared_mlp, layer, rows, shared);
+  Mlp(exec, kind.shared_mlp, layer, rows, shared);
   ops::Add(exec, shared, out);
 }
 
@@ -271,13 +272,13 @@ void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> 
   Workspace::Scope scope(exec.workspace);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;
-  const MlpSpec& mlp = MlpOf(spec_, index);
-  if (mlp.experts > 0) {
+  const LayerKind& kind = KindOf(spec_, index);
+  if (kind.mlp.experts > 0) {
     const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
     ops::Norm(exec, x, norm, normed);
-    Experts(exec, mlp, layer, normed, out);
+    Experts(exec, kind, layer, normed, out);
   } else {
-    Mlp(exec, mlp, layer, BlockInput(exec, norm, x, layer.up), out);
+    Mlp(exec, kind.mlp, layer, BlockInput(exec, norm, x, layer.up), out);
   }
   FinishBlock(exec, layer.mlp_out_norm, out);
 }

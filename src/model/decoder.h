@@ -35,7 +35,7 @@ struct DecoderLayer {
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,
-  // hidden]. With experts, up and down are those of DecoderSpec::shared_mlp, or empty.
+  // hidden]. With experts, up and down are those of LayerKind::shared_mlp, or empty.
   Weight up;
   Weight down;                    // [hidden, intermediate]
   ops::MoeWeights moe;            // with MlpSpec::experts
@@ -118,7 +118,7 @@ class Decoder : public LanguageModel {
   // Computes out = down(activation(up(normed))), or the gated form.
   void Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
            const ops::LinearRows& normed, MatrixView<float> out) const;
-  void Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+  void Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                MatrixView<const float> normed, MatrixView<float> out) const;
   // Turns a block's result into what it adds to the residual stream.
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;

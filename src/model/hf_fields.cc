@@ -170,7 +170,7 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
   const int64_t rotary_dim = spec.head_dim / 2 * 2;
   spec.rotary = {.rotary_dim = rotary_dim,
                  .theta = config.FloatOr("rope_theta", default_theta, kThetaRange)};
-  spec.other_rotary = {.rotary_dim = rotary_dim, .theta = window_theta};
+  RotarySpec windowed_rotary = {.rotary_dim = rotary_dim, .theta = window_theta};
   const auto parameters = config.Object("rope_parameters");
   const auto of_layers = [&](std::string_view type) {
     return parameters ? parameters->Object(type) : std::nullopt;
@@ -181,13 +181,15 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
   const auto full = of_layers("full_attention");
   if (!scaling && full) ReadTheta(config, *full, spec.rotary, counted);
   const auto windowed = of_layers("sliding_attention");
-  if (windowed) ReadTheta(config, *windowed, spec.other_rotary, counted);
-  if (windowed && DependsOnContext(spec.other_rotary)) {
+  if (windowed) ReadTheta(config, *windowed, windowed_rotary, counted);
+  if (windowed && DependsOnContext(windowed_rotary)) {
     windowed->Refuse(windowed->Has("rope_type") ? "rope_type" : "type",
                      "frequencies that do not depend on the context, for layers with a window",
                      ErrorKind::kUnsupported);
   }
-  for (const int64_t window : spec.windows) spec.uses_other_rotary.push_back(window != 0);
+  ChangeLayers(spec, [&](int64_t, LayerKind& kind) {
+    kind.rotary = kind.window == 0 ? spec.rotary : windowed_rotary;
+  });
 }
 
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
@@ -247,16 +249,20 @@ std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type
 
 void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
                  int64_t default_window) {
-  spec.windows.assign(spec.layers, 0);
   const int64_t window =
       config.IsNull("sliding_window")
           ? 0
           : config.IntOr("sliding_window", default_window, {0, kContextRange.max});
   if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
   const std::vector<bool> chosen = ReadLayersOfType(config, "sliding_attention", windowed);
-  for (size_t layer = 0; layer < chosen.size(); ++layer) {
-    if (chosen[layer]) spec.windows[layer] = window;
-  }
+  if (std::ranges::count(chosen, false) == 0) spec.window = window;  // the usual one
+  ChangeLayers(spec, chosen, [&](LayerKind& kind) { kind.window = window; });
+}
+
+std::vector<bool> LayersWithoutWindow(const DecoderSpec& spec) {
+  std::vector<bool> without;
+  for (const int64_t window : OfEachLayer(spec, &LayerKind::window)) without.push_back(window == 0);
+  return without;
 }
 
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
@@ -326,7 +332,6 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
   }
   spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
   spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_by_default);
-  spec.windows.assign(spec.layers, 0);
   ReadSinks(config, spec);
 }
 

@@ -58,10 +58,10 @@ std::optional<HfConfig> RotaryFields(const HfConfig& config);
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta = 10000);
 
-// Reads the rotation of whole heads, where layers with a window (spec.windows) rotate differently.
-// These rotate as rope_parameters.sliding_attention says, or without scaling by the base
-// `window_theta`. The others rotate as rope_parameters.full_attention says, or as ReadRotary has
-// it. Scaling is counted in spec.max_context.
+// Reads the rotation of whole heads, where layers with a window, which have been read, rotate
+// differently. These rotate as rope_parameters.sliding_attention says, or without scaling by the
+// base `window_theta`. The others, and spec.rotary, rotate as rope_parameters.full_attention says,
+// or as ReadRotary has it. Scaling is counted in spec.max_context.
 void ReadRotaryByWindow(const HfConfig& config, double default_theta, double window_theta,
                         DecoderSpec& spec);
 
@@ -99,21 +99,25 @@ std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type
 // The meaning of an absent sliding_window in most families that have any.
 inline constexpr int64_t kDefaultWindow = 4096;
 
-// Reads spec.windows from sliding_window (null or 0: none) and, where present, layer_types. Without
-// layer_types, the `windowed` layers have the window, or those from first_windowed on.
+// Reads windows from sliding_window (null or 0: none) and, where present, layer_types. Without
+// layer_types, the `windowed` layers have the window, or those from first_windowed on. All that
+// read windows call ChangeLayers.
 void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
                  int64_t default_window = kDefaultWindow);
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
 
-// Reads spec.windows for families that have windows in all layers, and none where no field says so.
+// The [layers] that see all keys.
+std::vector<bool> LayersWithoutWindow(const DecoderSpec& spec);
+
+// Reads windows for families that have them in all layers, and none where no field says so.
 void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec);
 
-// Reads spec.windows for families in which every `period`-th layer has no window, unless
+// Reads windows for families in which every `period`-th layer has no window, unless
 // layer_types says otherwise.
 void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec,
                             int64_t default_window = kDefaultWindow);
 
-// Reads spec.windows for families that have windows where use_sliding_window is true, in layers
+// Reads windows for families that have them where use_sliding_window is true, in layers
 // from max_window_layers (absent: 28) on.
 void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec);
 

@@ -163,7 +163,7 @@ TEST(ReadRotaryTest, RefusesParametersOutOfRange) {
 }
 
 TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
-  const auto windows = [](const std::string& fields) { return SmallSpec(fields).windows; };
+  const auto windows = [](const std::string& fields) { return WindowsOf(SmallSpec(fields)); };
   EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":9)"), ElementsAre(9, 9));
   EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":null)"), Each(0));
   EXPECT_THAT(windows(R"("model_type":"mistral")"), ElementsAre(4096, 4096));
@@ -203,6 +203,24 @@ TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
   EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":9,)"
                       R"("layer_types":["full_attention","linear_attention"])"),
               HasSubstr("layer_types: expected full_attention or sliding_attention"));
+}
+
+// ChangeLayers has to come last in a family.
+TEST(ReadWindowsTest, WindowsOfSomeLayersChangeNothingElse) {
+  for (const char* family : {"cohere2", "gemma2", "gemma3_text", "gpt_oss", "ministral3", "mistral",
+                             "mixtral", "olmo3", "phi3", "starcoder2"}) {
+    SCOPED_TRACE(family);
+    const DecoderSpec spec = SmallSpecOf(
+        family, R"("sliding_window":9,"layer_types":["full_attention","sliding_attention"])");
+    EXPECT_THAT(WindowsOf(spec), ElementsAre(0, 9));
+    LayerKind full = KindOf(spec, 0), windowed = KindOf(spec, 1);
+    const bool turn_alike = full.rotary == windowed.rotary;
+    EXPECT_EQ(turn_alike,
+              std::string_view("cohere2 gemma3_text olmo3").find(family) == std::string_view::npos);
+    full.window = windowed.window;
+    full.rotary = windowed.rotary;
+    EXPECT_TRUE(full == windowed);
+  }
 }
 
 TEST(ReadActivationTest, KnowsTheNamesOfTransformers) {

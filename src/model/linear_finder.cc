@@ -202,12 +202,12 @@ LinearTensors LinearFinder::Find(const std::vector<std::pair<std::string, int64_
 
 std::shared_ptr<const PackedTensors> LinearFinder::Mxfp4Slice(const std::string& module,
                                                               int64_t outputs, int64_t inputs,
-                                                              int64_t expert) {
+                                                              int64_t expert, int64_t experts) {
   packed_ = true;
   if (!GroupsDivide(module, inputs, kMxfp4, /*says=*/expert == 0)) return nullptr;
   const int64_t groups = inputs / kMxfp4.group;
   const auto slice = [&](const char* ending, const std::vector<int64_t>& shape) {
-    return tensors_.WantSlice(module, ending, shape, expert, spec_.mlp.experts, Content::kBytes);
+    return tensors_.WantSlice(module, ending, shape, expert, experts, Content::kBytes);
   };
   const TensorInfo* blocks = slice("_blocks", {outputs, groups, kMxfp4.group / 2});
   const TensorInfo* scales = slice("_scales", {outputs, groups});
@@ -215,14 +215,13 @@ std::shared_ptr<const PackedTensors> LinearFinder::Mxfp4Slice(const std::string&
   return std::make_shared<const PackedTensors>(Mxfp4Tensors(*blocks, *scales));
 }
 
-LinearTensors LinearFinder::FindStacked(const std::string& module, int64_t outputs, int64_t inputs,
-                                        int64_t expert) {
-  const MlpSpec& mlp = spec_.mlp;
+LinearTensors LinearFinder::FindStacked(const std::string& module, const MlpSpec& mlp,
+                                        int64_t outputs, int64_t inputs, int64_t expert) {
   const ModuleNames& names = spec_.names;
   LinearTensors linear;
   linear.quantization = Quantization(module);
   if (linear.quantization && linear.quantization->packed == kMxfp4) {
-    linear.packed = {Mxfp4Slice(module, outputs, inputs, expert)};
+    linear.packed = {Mxfp4Slice(module, outputs, inputs, expert, mlp.experts)};
     linear.parts = {linear.packed[0] ? &linear.packed[0]->weight : nullptr};
   } else {
     if (linear.quantization && expert == 0) {

@@ -24,8 +24,8 @@ class LinearFinder {
   LinearTensors Find(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                      bool bias, bool transposed = false);
   // Finds the layer of one expert in a module whose tensors hold all experts.
-  LinearTensors FindStacked(const std::string& module, int64_t outputs, int64_t inputs,
-                            int64_t expert);
+  LinearTensors FindStacked(const std::string& module, const MlpSpec& mlp, int64_t outputs,
+                            int64_t inputs, int64_t expert);
 
   // Whether some layers are int8, whether some are packed.
   bool int8() const { return int8_; }
@@ -44,7 +44,7 @@ class LinearFinder {
   bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);
   void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
   std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
-                                                  int64_t inputs, int64_t expert);
+                                                  int64_t inputs, int64_t expert, int64_t experts);
 
   const DecoderSpec& spec_;
   TensorFinder& tensors_;

@@ -35,7 +35,7 @@ class Resolver {
     std::string gate, up, down;
   };
   MlpTensors Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert = 0);
-  MlpTensors StackedExpert(int64_t layer, int64_t expert);
+  MlpTensors StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert);
   std::vector<MlpTensors> Experts(int64_t layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
@@ -154,12 +154,11 @@ MlpTensors Resolver::Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t laye
                                 mlp.intermediate, mlp.bias, spec_.transposed)};
 }
 
-MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
-  const MlpSpec& mlp = spec_.mlp;
+MlpTensors Resolver::StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert) {
   assert(mlp.gated && mlp.fused);
-  MlpTensors tensors{.up = linears_.FindStacked(Numbered(spec_.names.up, layer),
+  MlpTensors tensors{.up = linears_.FindStacked(Numbered(spec_.names.up, layer), mlp,
                                                 2 * mlp.intermediate, spec_.hidden_size, expert),
-                     .down = linears_.FindStacked(Numbered(spec_.names.down, layer),
+                     .down = linears_.FindStacked(Numbered(spec_.names.down, layer), mlp,
                                                   spec_.hidden_size, mlp.intermediate, expert)};
   tensors.up.alternating = mlp.alternating;
   for (const std::string& name : {spec_.names.per_expert_gate, spec_.names.per_expert_up}) {
@@ -171,7 +170,8 @@ MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
 
 std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   const ModuleNames& names = spec_.names;
-  MlpSpec mlp = spec_.mlp;
+  const MlpSpec& stored = KindOf(spec_, layer).mlp;
+  MlpSpec mlp = stored;
   MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   bool stacked = false;
   if (mlp.stacked) {
@@ -185,7 +185,7 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   }
   std::vector<MlpTensors> experts;
   for (int64_t i = 0; i < mlp.experts; ++i) {
-    experts.push_back(stacked ? StackedExpert(layer, i) : Mlp(mlp, own, layer, i));
+    experts.push_back(stacked ? StackedExpert(stored, layer, i) : Mlp(mlp, own, layer, i));
   }
   return experts;
 }
@@ -196,6 +196,7 @@ LayerTensors Resolver::Layer(int64_t index) {
   const auto norm = [&](const std::string& pattern) {
     return Norm(Numbered(pattern, index), hidden, spec_.norm_bias);
   };
+  const LayerKind& kind = KindOf(spec_, index);
   LayerTensors layer;
   if (spec_.input_norms) {
     layer.attention_norm = norm(names.attention_norm);
@@ -211,7 +212,7 @@ LayerTensors Resolver::Layer(int64_t index) {
     layer.qkv = Qkv(index);
   }
   if (spec_.qk_norm == QkNorm::kRotatedHeads) {
-    if (RotationOf(spec_, index).rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
+    if (kind.rotary.rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
     layer.k_norm = layer.q_norm;
   } else if (spec_.qk_norm != QkNorm::kNone) {
     layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
@@ -224,11 +225,11 @@ LayerTensors Resolver::Layer(int64_t index) {
   layer.attention_out =
       linears_.Find({{Numbered(names.attention_out, index), hidden}}, spec_.heads * value_dim,
                     spec_.attention_out_bias, spec_.transposed);
-  const MlpSpec& mlp = MlpOf(spec_, index);
+  const MlpSpec& mlp = kind.mlp;
   const MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};
   if (mlp.experts == 0) {
-    layer.mlp = Mlp(mlp, &mlp == &spec_.dense_mlp ? dense : own, index);
+    layer.mlp = Mlp(mlp, spec_.mlp.experts > 0 ? dense : own, index);
     return layer;
   }
   layer.router =
@@ -236,9 +237,9 @@ LayerTensors Resolver::Layer(int64_t index) {
   if (mlp.choice_bias)
     layer.choice_bias = tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts});
   layer.experts = Experts(index);
-  if (spec_.shared_mlp.intermediate > 0) {
+  if (kind.shared_mlp.intermediate > 0) {
     layer.mlp =
-        Mlp(spec_.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);
+        Mlp(kind.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);
   }
   return layer;
 }
@@ -360,11 +361,7 @@ std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
 }
 
 TensorTotals CountTensors(const DecoderSpec& spec) {
-  const auto count = [&](int64_t layers, int64_t experts, bool dense = false) {
-    DecoderSpec part = spec;
-    part.layers = layers;
-    part.mlp.experts = experts;
-    part.dense_layers.assign(layers, dense);
+  const auto count = [](DecoderSpec part) {
     part.quantization = {};
     TensorTotals totals;
     for (const WantedTensor& tensor : WantedTensors(part)) {
@@ -375,16 +372,17 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
     }
     return totals;
   };
-  const TensorTotals none = count(0, 0);
-  const TensorTotals first = count(1, std::min<int64_t>(1, spec.mlp.experts));
-  const TensorTotals second = spec.mlp.experts > 1 ? count(1, 2) : first;
-  const auto dense_layers = std::ranges::count(spec.dense_layers, true);
-  const TensorTotals dense = dense_layers > 0 ? count(1, 0, /*dense=*/true) : none;
-  const auto total = [&](int64_t TensorTotals::*of) {
-    const int64_t layer = first.*of - none.*of + (spec.mlp.experts - 1) * (second.*of - first.*of);
-    return none.*of + (spec.layers - dense_layers) * layer + dense_layers * (dense.*of - none.*of);
-  };
-  return {.tensors = total(&TensorTotals::tensors), .elements = total(&TensorTotals::elements)};
+  const TensorTotals none = count(FirstLayers(spec, 0));
+  TensorTotals totals = none;
+  for (const LayersOfKind& layers : LayersByKind(spec)) {
+    const int64_t experts = KindOf(spec, layers.first).mlp.experts;
+    const TensorTotals one = count(OneLayer(spec, layers.first, 1));
+    const TensorTotals two = experts > 1 ? count(OneLayer(spec, layers.first, 2)) : one;
+    for (const auto of : {&TensorTotals::tensors, &TensorTotals::elements}) {
+      totals.*of += layers.count * (one.*of - none.*of + (experts - 1) * (two.*of - one.*of));
+    }
+  }
+  return totals;
 }
 
 std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {

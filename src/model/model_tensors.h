@@ -76,7 +76,7 @@ struct LayerTensors {
   LinearTensors qkv, attention_out;  // qkv: empty with `latent`
   LatentTensors latent;
   const TensorInfo* sinks = nullptr;  // AttentionSink::kLearned
-  MlpTensors mlp;                     // with experts: DecoderSpec::shared_mlp, or empty
+  MlpTensors mlp;                     // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
   std::vector<MlpTensors> experts;          // none in a dense layer

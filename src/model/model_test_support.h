@@ -39,6 +39,17 @@ inline DecoderSpec SmallLlama() {
   return SmallSpec(R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true)");
 }
 
+// The window of each layer, the dimensions of a head that rotate in it, and its experts.
+inline std::vector<int64_t> WindowsOf(const DecoderSpec& spec) {
+  return OfEachLayer(spec, &LayerKind::window);
+}
+inline std::vector<int64_t> RotaryDimsOf(const DecoderSpec& spec) {
+  return OfEachLayer(spec, [](const LayerKind& kind) { return kind.rotary.rotary_dim; });
+}
+inline std::vector<int64_t> ExpertsOf(const DecoderSpec& spec) {
+  return OfEachLayer(spec, [](const LayerKind& kind) { return kind.mlp.experts; });
+}
+
 class FakeWeights : public WeightSource {
  public:
   FakeWeights() = default;

@@ -1,27 +1,89 @@
 #include "model/spec.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
 namespace godwit {
 
-const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer) {
-  const bool dense = !spec.dense_layers.empty() && spec.dense_layers[layer];
-  return dense ? spec.dense_mlp : spec.mlp;
+namespace {
+
+int64_t KindIndex(const DecoderSpec& spec, int64_t layer) {
+  return spec.layer_kind.empty() ? 0 : spec.layer_kind[layer];
 }
 
-const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer) {
-  const bool other = !spec.uses_other_rotary.empty() && spec.uses_other_rotary[layer];
-  return other ? spec.other_rotary : spec.rotary;
+// The index of `one` in the list, at whose end it is added if it is new.
+template <typename T>
+int64_t IndexIn(std::vector<T>& list, const T& one) {
+  const auto found = std::ranges::find(list, one);
+  const int64_t index = found - list.begin();
+  if (found == list.end()) list.push_back(one);
+  return index;
+}
+
+}  // namespace
+
+const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer) {
+  const int64_t kind = KindIndex(spec, layer);
+  if (kind == 0) return spec;
+  return spec.other_kinds[kind - 1];
+}
+
+void ChangeLayers(DecoderSpec& spec, const std::function<void(int64_t, LayerKind&)>& change) {
+  const LayerKind& usual = spec;
+  std::vector<LayerKind> others;
+  std::vector<int8_t> layer_kind;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    LayerKind kind = KindOf(spec, layer);
+    change(layer, kind);
+    const int64_t index = kind == usual ? 0 : IndexIn(others, kind) + 1;
+    assert(index <= INT8_MAX);
+    layer_kind.push_back(static_cast<int8_t>(index));
+  }
+  if (others.empty()) layer_kind.clear();
+  spec.other_kinds = std::move(others);
+  spec.layer_kind = std::move(layer_kind);
+}
+
+void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
+                  const std::function<void(LayerKind&)>& change) {
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    if (layers[layer]) change(kind);
+  });
+}
+
+std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
+                                 const std::function<int64_t(const LayerKind&)>& number) {
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < spec.layers; ++i) numbers.push_back(number(KindOf(spec, i)));
+  return numbers;
+}
+
+std::vector<LayersOfKind> LayersByKind(const DecoderSpec& spec) {
+  std::vector<LayersOfKind> kinds(1 + spec.other_kinds.size());
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    LayersOfKind& kind = kinds[KindIndex(spec, layer)];
+    if (kind.count++ == 0) kind.first = layer;
+  }
+  std::erase_if(kinds, [](const LayersOfKind& kind) { return kind.count == 0; });
+  return kinds;
 }
 
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
-  spec.windows.resize(layers);
-  for (std::vector<bool>* list : {&spec.uses_other_rotary, &spec.dense_layers}) {
-    if (!list->empty()) list->resize(layers);
-  }
+  if (!spec.layer_kind.empty()) spec.layer_kind.resize(layers);
+  return spec;
+}
+
+DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts) {
+  const int64_t kind = KindIndex(spec, layer);
+  MlpSpec& mlp = kind == 0 ? spec.mlp : spec.other_kinds[kind - 1].mlp;
+  mlp.experts = std::min(mlp.experts, experts);
+  spec.layers = 1;
+  spec.layer_kind = {static_cast<int8_t>(kind)};
   return spec;
 }
 
@@ -32,6 +94,11 @@ bool BiasIsKeyMean(const DecoderSpec& spec) {
 AttentionGeometry Geometry(const DecoderSpec& spec) {
   std::optional<int64_t> values_from;
   if (spec.latent) values_from = spec.latent->values_from();
+  std::vector<RotarySpec> rotaries;
+  std::vector<int8_t> layer_rotary;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, KindOf(spec, layer).rotary)));
+  }
   return {.layers = spec.layers,
           .shape = {.heads = spec.heads,
                     .kv_heads = spec.kv_heads,
@@ -40,18 +107,19 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
                         1.0f / std::sqrt(static_cast<float>(spec.head_dim))),
                     .score_cap = spec.score_cap.value_or(0),
                     .values_from = values_from},
-          .rotary = spec.rotary,
-          .other_rotary = spec.other_rotary,
-          .uses_other_rotary = spec.uses_other_rotary,
+          .rotaries = std::move(rotaries),
+          .layer_rotary = std::move(layer_rotary),
           .alibi = spec.alibi,
           .key_means = BiasIsKeyMean(spec),
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
-          .windows = spec.windows,
+          .windows = OfEachLayer(spec, &LayerKind::window),
           .chunked = spec.chunked};
 }
 
 int64_t DefaultContext(const DecoderSpec& spec) {
-  return DependsOnContext(spec.rotary) ? spec.rotary.scaling.original_context : spec.max_context;
+  const AttentionGeometry geometry = Geometry(spec);
+  const auto rotary = std::ranges::find_if(geometry.rotaries, DependsOnContext);
+  return rotary == geometry.rotaries.end() ? spec.max_context : rotary->scaling.original_context;
 }
 
 void RequireTokenIds(const DecoderSpec& spec, std::span<const int32_t> ids) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +92,18 @@ struct MlpSpec {
   bool shares_among_chosen = true;
   ops::ExpertChoice choice;  // the other options of the router
   bool choice_bias = false;  // ops::MoeWeights
+
+  bool operator==(const MlpSpec&) const = default;
+};
+
+// The facts in which layers of one model differ.
+struct LayerKind {
+  RotarySpec rotary;   // see AttentionGeometry::rotaries
+  int64_t window = 0;  // see AttentionGeometry::windows
+  MlpSpec mlp;
+  MlpSpec shared_mlp;  // beside experts: of every token; width 0: none
+
+  bool operator==(const LayerKind&) const = default;
 };
 
 // Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" stands for the
@@ -122,10 +135,11 @@ struct ModuleNames {
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
-  std::string choice_bias;                          // the tensor, without an ending
-  std::string gate, up, down;                       // MlpSpec::fused: up is both
-  std::string dense_gate, dense_up, dense_down;     // DecoderSpec::dense_layers
-  std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
+  std::string choice_bias;     // the tensor, without an ending
+  std::string gate, up, down;  // MlpSpec::fused: up is both
+  // The MLP of a layer without experts, in a model whose usual layer has them.
+  std::string dense_gate, dense_up, dense_down;
+  std::string shared_gate, shared_up, shared_down;  // LayerKind::shared_mlp
   // Modules for MlpSpec::stacked in checkpoints where the matrices of each expert are tensors of
   // their own.
   std::string per_expert_gate, per_expert_up, per_expert_down;
@@ -139,7 +153,8 @@ struct ModuleNames {
   std::vector<std::string> others;
 };
 
-struct DecoderSpec {
+// A spec is also the usual kind of its layers. A model whose layers are alike has no other.
+struct DecoderSpec : LayerKind {
   std::string family;                        // model_type, for messages
   std::string described_by = "config.json";  // the file that describes the model, for messages
   int64_t vocab_size = 0;
@@ -186,21 +201,15 @@ struct DecoderSpec {
   // The token that the model was trained to find at the start of every text, if there is one.
   std::optional<int32_t> sink_token;
 
-  RotarySpec rotary;  // with other_rotary: see AttentionGeometry
-  RotarySpec other_rotary;
-  std::vector<bool> uses_other_rotary;
   // Whether the checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k
   // into the engine's order, (i, i + rotary_dim / 2), which changes no score.
   bool interleaved_rotary = false;
   ops::Alibi alibi;
-  std::vector<int64_t> windows;  // [layers], see AttentionGeometry
-  bool chunked = false;          // see AttentionGeometry
+  bool chunked = false;  // see AttentionGeometry
 
-  MlpSpec mlp;
-  MlpSpec dense_mlp;               // the MLP of dense_layers, in the place of experts
-  std::vector<bool> dense_layers;  // [layers], or empty: none
-  // The MLP that every token goes through beside the experts; width 0: none.
-  MlpSpec shared_mlp;
+  // Set by ChangeLayers.
+  std::vector<LayerKind> other_kinds;
+  std::vector<int8_t> layer_kind;  // [layers], 0: the usual, 1: other_kinds[0], ...; empty: all 0
 
   bool tied_head = false;  // the output head is the embedding
   float logit_scale = 1;
@@ -215,13 +224,39 @@ struct DecoderSpec {
 
   // Warnings for the user: keys of the config.json that this spec leaves out.
   std::vector<std::string> warnings;
+
+  bool operator==(const DecoderSpec&) const = delete;  // would compare usual kinds alone
 };
 
-const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer);
-const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer);
+const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer);
+
+// Calls change(layer, kind) for every layer with the kind that it has, and lets it have the changed
+// kind. Changes add up, and equal kinds become one. A family does this last: later changes of the
+// usual kind do not reach layers of others.
+void ChangeLayers(DecoderSpec& spec,
+                  const std::function<void(int64_t layer, LayerKind& kind)>& change);
+// The same for the flagged layers [layers] alone.
+void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
+                  const std::function<void(LayerKind& kind)>& change);
+
+// A number of each layer's kind [layers].
+std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
+                                 const std::function<int64_t(const LayerKind&)>& number);
+
+// The first layer of a kind, and the number of its layers.
+struct LayersOfKind {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+// All kinds that layers have.
+std::vector<LayersOfKind> LayersByKind(const DecoderSpec& spec);
 
 // The first `layers` layers of the model.
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);
+
+// The layer alone, with at most so many experts. It tells the tensors of its kind, however large the
+// model is.
+DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts);
 
 // Whether the bias of the key projection is the mean of all keys, as far as the model tells
 // (AttentionInput::key_means). Nothing may come between it and the keys' positions.

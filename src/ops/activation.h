@@ -24,6 +24,8 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
 struct ClampedSwiglu {
   float alpha = 1.702f;
   float limit = 7;
+
+  bool operator==(const ClampedSwiglu&) const = default;
 };
 void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
                    std::span<LinearRows> outs);

@@ -40,6 +40,8 @@ struct ExpertChoice {
   int64_t groups_chosen = 1;
   int64_t best_of_group = 1;  // or 2
   float share_scale = 1;      // a factor on all shares
+
+  bool operator==(const ExpertChoice&) const = default;
 };
 
 struct MoeOptions {

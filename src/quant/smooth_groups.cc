@@ -26,7 +26,7 @@ class Finder {
     for (size_t i = 0; i < tensors.layers.size(); ++i) {
       const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {
-        const MlpSpec& mlp = MlpOf(spec_, static_cast<int64_t>(i));
+        const LayerKind& kind = KindOf(spec_, static_cast<int64_t>(i));
         if (spec_.latent) {
           found_.left_out.push_back(
               {ModuleName(layer.attention_out), "values are computed from a latent vector"});
@@ -34,9 +34,9 @@ class Finder {
           ValueGroup(layer);
         }
         if (!layer.mlp.up.parts.empty()) {
-          MlpGroup(layer.experts.empty() ? mlp : spec_.shared_mlp, layer.mlp);
+          MlpGroup(layer.experts.empty() ? kind.mlp : kind.shared_mlp, layer.mlp);
         }
-        for (const MlpTensors& expert : layer.experts) MlpGroup(mlp, expert);
+        for (const MlpTensors& expert : layer.experts) MlpGroup(kind.mlp, expert);
       }
       NormGroups(layer);
     }

@@ -60,29 +60,33 @@ void ReadEveryKey(const HfConfig& config, int depth) {
   }
 }
 
+void DescribeKind(const DecoderSpec& spec, int64_t layer) {
+  const RotarySpec& rotary = KindOf(spec, layer).rotary;
+  const MlpSpec& mlp = KindOf(spec, layer).mlp;
+  Require(spec.head_dim > 0 && rotary.rotary_dim <= spec.head_dim, "a head holds its rotation");
+  Require(0 <= mlp.experts_per_token && mlp.experts_per_token <= mlp.experts,
+          "a token has no more experts than there are");
+  Require(mlp == spec.mlp || (mlp.experts == 0 && spec.mlp.experts > 0),
+          "MLPs differ where experts do");
+  const RotaryEncoding encoding(rotary, DefaultContext(spec));
+  Require(encoding.rotary_dim() == rotary.rotary_dim, "the encoding follows the spec");
+}
+
 // An accepted description has sizes that arithmetic can use.
 void Describe(const HfConfig& config) {
   const DecoderSpec spec = DescribeModel(config);
   Require(spec.hidden_size > 0 && spec.layers > 0 && spec.vocab_size > 0, "sizes are positive");
   Require(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "heads share KV heads evenly");
-  Require(spec.head_dim > 0 && spec.rotary.rotary_dim <= spec.head_dim,
-          "a head holds its rotation");
-  Require(spec.other_rotary.rotary_dim <= spec.head_dim, "a head holds its other rotation");
-  Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
-  for (const auto& list : {spec.uses_other_rotary, spec.dense_layers}) {
-    Require(list.empty() || std::ssize(list) == spec.layers, "a choice for every layer");
-  }
+  Require(spec.layer_kind.empty() || std::ssize(spec.layer_kind) == spec.layers,
+          "a kind for every layer");
   Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,
           "a slope for every head");
-  Require(0 <= spec.mlp.experts_per_token && spec.mlp.experts_per_token <= spec.mlp.experts,
-          "a token has no more experts than there are");
   Require(spec.embedding_size.value_or(1) > 0, "embeddings have a width");
   Require(DefaultContext(spec) > 0 && spec.max_context > 0, "there is a context");
   Require(spec.quantization.Find("model.layers.10.self_attn.q_proj") == nullptr ||
               !spec.quantization.Distinct().empty(),
           "what is quantized is so in some way");
-  const RotaryEncoding encoding(spec.rotary, DefaultContext(spec));
-  Require(encoding.rotary_dim() == spec.rotary.rotary_dim, "the encoding follows the spec");
+  for (const LayersOfKind& layers : LayersByKind(spec)) DescribeKind(spec, layers.first);
 }
 
 }  // namespace

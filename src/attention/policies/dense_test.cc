@@ -57,6 +57,12 @@ TEST(DensePolicyTest, QueriesHaveTheTemperatureOfTheirLayersAndPositions) {
       WithTemperatures(WithOtherRotary(TestGeometry(4, 2, 12, 8, kWindows), /*theta=*/0)));
 }
 
+TEST(DensePolicyTest, EveryLayerHasItsRotation) {
+  const AttentionGeometry two = WithOtherRotary(TestGeometry(4, 2, 12, 8, kWindows), /*theta=*/30);
+  ExpectEveryTokenSeesItsWindow(two);
+  ExpectEveryTokenSeesItsWindow(WithOtherRotary(two, /*theta=*/0));
+}
+
 TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {
   for (const bool in_bf16 : {false, true}) {
     ExpectEveryTokenSeesItsWindow(WithAlibi(TestGeometry(4, 2, 12, 8, kWindows), in_bf16));

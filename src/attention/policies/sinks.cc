@@ -96,12 +96,12 @@ void CheckPositions(const AttentionGeometry& geometry, const std::string& name) 
           "model's {} learned positions: use dense",
           name, geometry.learned_positions);
   }
-  if (!geometry.RotatesByContext()) return;
+  const auto rotary = std::ranges::find_if(geometry.rotaries, DependsOnContext);
+  if (rotary == geometry.rotaries.end()) return;
   Throw(ErrorKind::kUnsupported,
         "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is {}, "
         "whose frequencies change with the length of the text: use dense",
-        name,
-        geometry.rotary.scaling.kind == RotaryScaling::Kind::kLongRope ? "longrope" : "dynamic");
+        name, rotary->scaling.kind == RotaryScaling::Kind::kLongRope ? "longrope" : "dynamic");
 }
 
 // If all layers have their own windows, the sinks must lie within one.

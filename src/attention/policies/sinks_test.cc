@@ -44,12 +44,12 @@ void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& bud
     for (int64_t t = 0; t < kTokens; ++t) {
       const std::vector<SeenKey> cache = CacheAt(t, sinks, window);
       const int64_t place = cache.back().position;
-      for (const int64_t model_window : geometry.windows) {
+      for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+        const int64_t model_window = geometry.windows[layer];
         std::vector<SeenKey> keys;
         for (const SeenKey& key : cache) {
           if (model_window == 0 || place - key.position < model_window) keys.push_back(key);
         }
-        const int64_t layer = model_window == 0 ? 0 : 1;
         for (int64_t head = 0; head < 4; ++head) {
           for (const double expected : text.Attend(layer, head, t, place, keys)) {
             ASSERT_NEAR(out[index++], expected, 2e-6) << "token " << t << " layer " << layer;
@@ -69,6 +69,8 @@ TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
     ExpectPlacesInTheCache(WithOtherRotary(geometry, theta), GetParam());
     ExpectPlacesInTheCache(WithTemperatures(WithOtherRotary(geometry, theta)), GetParam());
   }
+  const AttentionGeometry three = TestGeometry(4, 2, 12, 8, {0, 9, 0});
+  ExpectPlacesInTheCache(WithOtherRotary(WithOtherRotary(three, 30), 0), GetParam());
 }
 
 // A chunk that holds a place and all before it shows them all, even where another chunk begins in
@@ -215,15 +217,15 @@ TEST(SinksPolicyMemory, UnfilledWindowTakesNoMemory) {
 
 TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  geometry.rotary.scaling = {
+  geometry.rotaries[0].scaling = {
       .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
   const Error error = ErrorOf([&] { Make(geometry, 4, 8); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("rope_scaling is dynamic"));
-  geometry.rotary.scaling = {.kind = RotaryScaling::Kind::kLongRope,
-                             .original_context = 64,
-                             .short_factors = {1, 1, 1, 1},
-                             .long_factors = {2, 2, 2, 2}};
+  geometry.rotaries[0].scaling = {.kind = RotaryScaling::Kind::kLongRope,
+                                  .original_context = 64,
+                                  .short_factors = {1, 1, 1, 1},
+                                  .long_factors = {2, 2, 2, 2}};
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, 4, 8); }),
               HasSubstr("rope_scaling is longrope"));
 }

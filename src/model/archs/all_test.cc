@@ -154,19 +154,19 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
 
   EXPECT_EQ(specs["llama-llama3"].rotary.scaling.original_context, 64);
   EXPECT_EQ(specs["qwen2-yarn"].rotary.scaling.factor, 4);
-  EXPECT_THAT(specs["mistral"].windows, Each(256));
-  EXPECT_THAT(specs["qwen2-windows"].windows, ElementsAre(0, 0, 0, 512));
+  EXPECT_THAT(WindowsOf(specs["mistral"]), Each(256));
+  EXPECT_THAT(WindowsOf(specs["qwen2-windows"]), ElementsAre(0, 0, 0, 512));
   EXPECT_EQ(specs["mixtral"].mlp.experts, 4);
   EXPECT_EQ(specs["falcon-rw"].topology, Topology::kSequential);
   EXPECT_EQ(specs["RefinedWebModel"].topology, Topology::kParallelSharedNorm);
   EXPECT_EQ(specs["RefinedWeb"].topology, Topology::kParallel);
-  EXPECT_THAT(specs["qwen3_moe"].dense_layers, ElementsAre(false, true, false));
-  EXPECT_THAT(specs["smollm3"].uses_other_rotary, ElementsAre(false, false, false, true));
-  EXPECT_THAT(specs["cohere2"].uses_other_rotary, ElementsAre(false, false, false, true));
-  EXPECT_THAT(specs["olmo3"].windows, ElementsAre(4096, 4096, 4096, 0));
-  EXPECT_THAT(specs["llama4"].windows, ElementsAre(8192, 8192, 8192, 0));
-  EXPECT_EQ(specs["llama4"].other_rotary.temperature.growth, 0.1);
-  EXPECT_THAT(specs["llama4_text"].dense_layers, ElementsAre(true, false, true, false));
+  EXPECT_THAT(ExpertsOf(specs["qwen3_moe"]), ElementsAre(8, 0, 8));
+  EXPECT_THAT(RotaryDimsOf(specs["smollm3"]), ElementsAre(16, 16, 16, 0));
+  EXPECT_THAT(RotaryDimsOf(specs["cohere2"]), ElementsAre(16, 16, 16, 0));
+  EXPECT_THAT(WindowsOf(specs["olmo3"]), ElementsAre(4096, 4096, 4096, 0));
+  EXPECT_THAT(WindowsOf(specs["llama4"]), ElementsAre(8192, 8192, 8192, 0));
+  EXPECT_EQ(KindOf(specs["llama4"], 3).rotary.temperature.growth, 0.1);
+  EXPECT_THAT(ExpertsOf(specs["llama4_text"]), ElementsAre(0, 8, 0, 8));
   EXPECT_TRUE(specs["glm"].qkv_bias);
   EXPECT_FALSE(specs["glm4"].qkv_bias);
 }
@@ -205,7 +205,7 @@ TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
                                            : ops::Activation::kSilu);
     EXPECT_EQ(spec.mlp.experts, mixtral ? 8 : qwen3_moe ? 128 : 0);
     EXPECT_EQ(spec.mlp.experts_per_token, mixtral ? 2 : qwen3_moe ? 8 : 0);
-    EXPECT_EQ(std::ranges::count(spec.dense_layers, true), 0);
+    EXPECT_THAT(ExpertsOf(spec), Each(spec.mlp.experts));
     EXPECT_EQ(spec.qkv_bias, biased || family == "qwen2");
     EXPECT_EQ(spec.attention_out_bias, biased);
     EXPECT_EQ(spec.qk_norm, family == "qwen3" || qwen3_moe ? QkNorm::kHeads : QkNorm::kNone);
@@ -219,8 +219,7 @@ TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
     EXPECT_EQ(spec.embedding_norm, bloom);
     EXPECT_FALSE(spec.clip_qkv || spec.score_scale);
     const bool windowed = spec.family == "mistral" && spec.vocab_size == 32000;
-    EXPECT_THAT(spec.windows, Each(windowed ? 4096 : 0));
-    EXPECT_EQ(std::ssize(spec.windows), model.layers);
+    EXPECT_THAT(WindowsOf(spec), Each(windowed ? 4096 : 0));
   }
 }
 
@@ -378,7 +377,6 @@ TEST_P(EveryArchitecture, TakesAMinimalConfig) {
   EXPECT_EQ(spec.head_dim, spec.latent ? 576 : 4);
   EXPECT_EQ(spec.kv_heads, spec.latent ? 1 : 4);
   EXPECT_EQ(spec.max_context, 64);
-  EXPECT_EQ(spec.windows.size(), 2u);
 }
 
 TEST_P(EveryArchitecture, RefusesAbsurdSizes) {

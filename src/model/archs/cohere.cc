@@ -31,7 +31,7 @@ DecoderSpec DescribeCohere(const HfConfig& config) {
 DecoderSpec DescribeCohere2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*default_theta=*/1e4);
   ReadAlternatingWindows(config, config.IntOr("sliding_window_pattern", 4, kLayerRange), spec);
-  for (const int64_t window : spec.windows) spec.uses_other_rotary.push_back(window == 0);
+  ChangeLayers(spec, LayersWithoutWindow(spec), [](LayerKind& kind) { kind.rotary = {}; });
   return spec;
 }
 

@@ -27,9 +27,8 @@ TEST(CohereTest, ASilentConfig) {
 TEST(CohereTest, TheSecondHasPositionsBehindWindowsAlone) {
   const DecoderSpec spec =
       SmallSpecOf("cohere2", R"("sliding_window":9,"sliding_window_pattern":2)");
-  EXPECT_THAT(spec.windows, ElementsAre(9, 0));
-  EXPECT_THAT(spec.uses_other_rotary, ElementsAre(false, true));
-  EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(9, 0));
+  EXPECT_THAT(RotaryDimsOf(spec), ElementsAre(4, 0));
   EXPECT_EQ(spec.rotary.theta, 1e4);
 }
 

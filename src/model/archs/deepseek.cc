@@ -35,9 +35,9 @@ double ScoreFactor(const HfConfig& config) {
   return magnitude * magnitude;
 }
 
-// Llama with latent attention, and experts after the first layers. Some experts serve all tokens.
+// Llama with latent attention and experts. Some experts serve all tokens.
 DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t intermediate,
-                          int64_t shared, int64_t dense_layers) {
+                          int64_t shared) {
   DecoderSpec spec = DescribeLlamaShape(config, kDeepSeekKeys);
   ReadLatent(config, spec);
   ReadRotary(config, spec.latent->rotary_dim, "rope_theta", spec);
@@ -46,13 +46,10 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
   spec.score_scale = static_cast<float>(ScoreFactor(config) /
                                         std::sqrt(static_cast<double>(spec.latent->query_dim())));
 
-  spec.dense_mlp = spec.mlp;
   spec.mlp.intermediate = config.IntOr("moe_intermediate_size", intermediate, kWidthRange);
   spec.shared_mlp = spec.mlp;
   spec.shared_mlp.intermediate *= config.IntOr("n_shared_experts", shared, {0, 64});
   spec.mlp.experts = config.IntOr("n_routed_experts", experts, kExpertRange);
-  const int64_t dense = config.IntOr("first_k_dense_replace", dense_layers, {0, kLayerRange.max});
-  for (int64_t i = 0; i < spec.layers; ++i) spec.dense_layers.push_back(i < dense);
   if (config.IntOr("moe_layer_freq", 1, kLayerRange) != 1) {
     config.Refuse("moe_layer_freq", "1", ErrorKind::kUnsupported);
   }
@@ -71,6 +68,16 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
   return spec;
 }
 
+// Reads the number of first layers that have one MLP, like the shared one but for its width.
+void ReadDenseLayers(const HfConfig& config, int64_t unless_told, DecoderSpec& spec) {
+  const int64_t dense = config.IntOr("first_k_dense_replace", unless_told, {0, kLayerRange.max});
+  MlpSpec mlp = spec.shared_mlp;
+  mlp.intermediate = config.Int("intermediate_size", kWidthRange);
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    if (layer < dense) kind.mlp = mlp;
+  });
+}
+
 // best: the number of experts whose sum is a group's score.
 void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
                 DecoderSpec& spec) {
@@ -86,8 +93,10 @@ void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t 
   }
 }
 
-void ReadChosen(const HfConfig& config, int64_t per_token, DecoderSpec& spec) {
-  const ops::ExpertChoice& choice = spec.mlp.choice;
+void ReadChosen(const HfConfig& config, int64_t per_token, double share_scale, DecoderSpec& spec) {
+  ops::ExpertChoice& choice = spec.mlp.choice;
+  choice.share_scale =
+      static_cast<float>(config.FloatOr("routed_scaling_factor", share_scale, {1e-6, 1e6}));
   ReadExpertsPerToken(config, per_token, spec.mlp.experts / choice.groups * choice.groups_chosen,
                       spec);
 }
@@ -96,38 +105,34 @@ void ReadChosen(const HfConfig& config, int64_t per_token, DecoderSpec& spec) {
 
 // Shares are a softmax over all experts.
 DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2,
-                                   /*dense_layers=*/0);
+  DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2);
   ExpectString(config, "scoring_func", "softmax", /*fallback=*/"softmax");
   const std::string method = config.StringOr("topk_method", "greedy");
   ExpectOneOf(config, "topk_method", method, {"greedy", "group_limited_greedy"});
   if (method != "greedy") ReadGroups(config, /*groups=*/1, /*chosen=*/1, /*best=*/1, spec);
-  ReadChosen(config, /*per_token=*/6, spec);
-  spec.dense_mlp.bias = spec.shared_mlp.bias = config.BoolOr("mlp_bias", false);
+  ReadChosen(config, /*per_token=*/6, /*share_scale=*/1, spec);
+  spec.shared_mlp.bias = config.BoolOr("mlp_bias", false);
   spec.mlp.shares_among_chosen = false;
   if (config.BoolOr("norm_topk_prob", false)) {
     // The model's own code divides here, and transformers does not.
     config.Refuse("norm_topk_prob", "false", ErrorKind::kUnsupported);
   }
-  spec.mlp.choice.share_scale =
-      static_cast<float>(config.FloatOr("routed_scaling_factor", 1, {1e-6, 1e6}));
+  ReadDenseLayers(config, /*unless_told=*/0, spec);
   return spec;
 }
 
 // Shares are sigmoids. A bias is added to choose experts.
 DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1,
-                                   /*dense_layers=*/3);
+  DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1);
   ExpectString(config, "scoring_func", "sigmoid", /*fallback=*/"sigmoid");
   ExpectString(config, "topk_method", "noaux_tc", /*fallback=*/"noaux_tc");
   spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
   ReadGroups(config, /*groups=*/8, /*chosen=*/4, /*best=*/2, spec);
-  ReadChosen(config, /*per_token=*/8, spec);
+  ReadChosen(config, /*per_token=*/8, /*share_scale=*/2.5, spec);
   spec.mlp.choice.sigmoid = true;
   spec.mlp.choice_bias = true;
   spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
-  spec.mlp.choice.share_scale =
-      static_cast<float>(config.FloatOr("routed_scaling_factor", 2.5, {1e-6, 1e6}));
+  ReadDenseLayers(config, /*unless_told=*/3, spec);
   spec.names.choice_bias = "model.layers.{}.mlp.gate.e_score_correction_bias";
   // A layer behind the last one predicts one more token.
   spec.names.others = {fmt::format("model.layers.{}.", spec.layers)};

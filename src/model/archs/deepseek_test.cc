@@ -35,7 +35,7 @@ TEST(DeepseekTest, ASilentV2) {
   EXPECT_EQ(spec.shared_mlp.intermediate, 2 * 1407);
   EXPECT_FALSE(spec.mlp.shares_among_chosen || spec.mlp.choice.sigmoid || spec.mlp.choice_bias);
   EXPECT_EQ(spec.mlp.choice.groups, 1);
-  EXPECT_THAT(spec.dense_layers, ElementsAre(false, false));
+  EXPECT_THAT(ExpertsOf(spec), ElementsAre(64, 64));
 }
 
 TEST(DeepseekTest, ASilentV3) {
@@ -47,7 +47,7 @@ TEST(DeepseekTest, ASilentV3) {
   EXPECT_EQ(spec.mlp.choice.groups_chosen, 4);
   EXPECT_EQ(spec.mlp.choice.best_of_group, 2);
   EXPECT_EQ(spec.mlp.choice.share_scale, 2.5f);
-  EXPECT_THAT(spec.dense_layers, ElementsAre(true, true)) << "the first three are";
+  EXPECT_THAT(ExpertsOf(spec), ElementsAre(0, 0)) << "the first three are";
   EXPECT_TRUE(spec.interleaved_rotary);
   EXPECT_FALSE(V3(R"("rope_interleave":false)").interleaved_rotary);
 }

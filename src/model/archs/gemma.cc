@@ -86,8 +86,8 @@ DecoderSpec DescribeGemma(const HfConfig& config) {
 DecoderSpec DescribeGemma2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, kGemmaKeys);
   AddOutputNorms(config, /*score_cap=*/50, /*logit_cap=*/30, spec);
-  ReadAlternatingWindows(config, /*period=*/2, spec);
   ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  ReadAlternatingWindows(config, /*period=*/2, spec);
   return spec;
 }
 

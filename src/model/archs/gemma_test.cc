@@ -55,7 +55,7 @@ TEST(Gemma2Test, WindowsAlternateAndScoresAndLogitsAreCapped) {
   const DecoderSpec spec = Gemma("", "gemma2");
   EXPECT_TRUE(spec.output_norms && spec.norm_gain_less_one);
   EXPECT_EQ(spec.qk_norm, QkNorm::kNone);
-  EXPECT_THAT(spec.windows, ElementsAre(4096, 0));
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(4096, 0));
   EXPECT_EQ(Geometry(spec).shape.score_cap, 50);
   EXPECT_EQ(spec.logit_cap, 30.0f);
   const DecoderSpec none =
@@ -73,11 +73,10 @@ TEST(Gemma3Test, ASilentConfig) {
   EXPECT_FALSE(spec.score_cap || spec.logit_cap);
   EXPECT_EQ(spec.qk_norm, QkNorm::kHeads);
   EXPECT_EQ(Geometry(spec).shape.scale, 0.0625f);
-  EXPECT_THAT(spec.windows, ElementsAre(4096, 4096));
-  EXPECT_THAT(spec.uses_other_rotary, ElementsAre(true, true));
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(4096, 4096));
   EXPECT_EQ(spec.rotary.theta, 1e6);
-  EXPECT_EQ(spec.other_rotary.theta, 1e4);
-  EXPECT_EQ(spec.other_rotary.rotary_dim, 256);
+  EXPECT_EQ(KindOf(spec, 0).rotary.theta, 1e4);
+  EXPECT_THAT(RotaryDimsOf(spec), ElementsAre(256, 256));
 }
 
 TEST(Gemma3Test, LayersWithAWindowRotateByABaseOfTheirOwn) {
@@ -85,13 +84,13 @@ TEST(Gemma3Test, LayersWithAWindowRotateByABaseOfTheirOwn) {
                              R"("rope_local_base_freq":70,"query_pre_attn_scalar":4,)"
                              R"("rope_scaling":{"rope_type":"linear","factor":8})";
   const DecoderSpec spec = Gemma3(fields);
-  EXPECT_THAT(spec.windows, ElementsAre(9, 0));
-  EXPECT_EQ(Geometry(spec).RotaryOf(0), 1u);
-  EXPECT_EQ(Geometry(spec).RotaryOf(1), 0u);
-  EXPECT_EQ(spec.rotary.theta, 500);
-  EXPECT_EQ(spec.rotary.scaling.factor, 8);
-  EXPECT_EQ(spec.other_rotary.theta, 70);
-  EXPECT_EQ(spec.other_rotary.scaling.kind, RotaryScaling::Kind::kNone);
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(9, 0));
+  EXPECT_THAT(Geometry(spec).layer_rotary, ElementsAre(0, 1));
+  const RotarySpec windowed = Geometry(spec).rotaries[0], full = Geometry(spec).rotaries[1];
+  EXPECT_EQ(full.theta, 500);
+  EXPECT_EQ(full.scaling.factor, 8);
+  EXPECT_EQ(windowed.theta, 70);
+  EXPECT_EQ(windowed.scaling.kind, RotaryScaling::Kind::kNone);
   EXPECT_EQ(spec.max_context, 64) << "max_position_embeddings counts the scaling";
   EXPECT_EQ(Geometry(spec).shape.scale, 0.5f);
 
@@ -99,10 +98,9 @@ TEST(Gemma3Test, LayersWithAWindowRotateByABaseOfTheirOwn) {
       Gemma3(R"("layer_types":["full_attention","sliding_attention"],"rope_parameters":{)"
              R"("full_attention":{"rope_type":"linear","factor":8,"rope_theta":500},)"
              R"("sliding_attention":{"rope_type":"default","rope_theta":70}})");
-  EXPECT_THAT(newer.windows, ElementsAre(0, 4096));
-  EXPECT_EQ(newer.rotary.theta, 500);
-  EXPECT_EQ(newer.rotary.scaling.factor, 8);
-  EXPECT_EQ(newer.other_rotary.theta, 70);
+  EXPECT_THAT(WindowsOf(newer), ElementsAre(0, 4096));
+  EXPECT_TRUE(KindOf(newer, 0).rotary == full);
+  EXPECT_TRUE(KindOf(newer, 1).rotary == windowed);
   EXPECT_TRUE(newer.warnings.empty());
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                       [] {

@@ -17,13 +17,11 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", true);
   spec.attention_sink = AttentionSink::kLearned;
-  ReadAlternatingWindows(config, /*period=*/2, spec, /*default_window=*/128);
 
   const bool stated = config.Has("rope_scaling") || config.Has("rope_parameters");
   const int64_t context = spec.max_context;  // includes the scaling
   ReadRotary(stated ? config : HfConfig::Parse(kGptOssRope, "gpt_oss"), spec.head_dim, "rope_theta",
-             spec,
-             /*default_theta=*/150000);
+             spec, /*default_theta=*/150000);
   if (!stated) spec.rotary.theta = config.FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
   spec.max_context = context;
 
@@ -34,6 +32,7 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
   spec.mlp.clamped = ops::ClampedSwiglu{
       .alpha = static_cast<float>(config.FloatOr("swiglu_alpha", 1.702, {1e-3, 1e3})),
       .limit = static_cast<float>(config.FloatOr("swiglu_limit", 7, {1e-3, 1e6}))};
+  ReadAlternatingWindows(config, /*period=*/2, spec, /*default_window=*/128);
 
   ModuleNames& names = spec.names;
   names.sinks = "model.layers.{}.self_attn.sinks";

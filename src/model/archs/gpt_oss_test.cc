@@ -15,7 +15,7 @@ DecoderSpec GptOss(const std::string& fields = "") { return SmallSpecOf("gpt_oss
 TEST(GptOssTest, ASilentConfig) {
   const DecoderSpec spec = GptOss();
   EXPECT_EQ(spec.head_dim, 64);
-  EXPECT_THAT(spec.windows, ElementsAre(128, 0));
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(128, 0));
   EXPECT_EQ(spec.attention_sink, AttentionSink::kLearned);
   EXPECT_TRUE(spec.qkv_bias && spec.attention_out_bias && spec.mlp.bias && spec.mlp.router_bias);
   EXPECT_EQ(spec.mlp.experts, 128);
@@ -39,7 +39,7 @@ TEST(GptOssTest, ReadsWhatItStates) {
              R"("original_max_position_embeddings":16})");
   EXPECT_EQ(spec.mlp.clamped->limit, 2.5f);
   EXPECT_EQ(spec.mlp.clamped->alpha, 1.5f);
-  EXPECT_THAT(spec.windows, ElementsAre(0, 9));
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(0, 9));
   EXPECT_FALSE(spec.qkv_bias || spec.attention_out_bias);
   EXPECT_TRUE(spec.mlp.bias);
   EXPECT_EQ(spec.rotary.theta, 70);

@@ -10,30 +10,32 @@
 namespace godwit {
 namespace {
 
-// Layers that rotate see their own chunk, unless layer_types says otherwise.
-void ReadChunks(const HfConfig& config, DecoderSpec& spec) {
-  constexpr std::string_view kKey = "attention_chunk_size";
-  if (config.IsNull(kKey)) config.Refuse(kKey, "a number of tokens");
-  const int64_t chunk = config.IntOr(kKey, 8192, kContextRange);
-  std::vector<bool> rotates = spec.uses_other_rotary;
-  rotates.flip();
-  const std::vector<bool> chunked = ReadLayersOfType(config, "chunked_attention", rotates);
-  for (size_t layer = 0; layer < chunked.size(); ++layer) {
-    if (chunked[layer]) spec.windows[layer] = chunk;
-  }
-  spec.chunked = true;
-}
-
 // The temperature of layers without positions. The first files say 4 for true.
-void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
+QueryTemperature ReadTemperature(const HfConfig& config) {
   constexpr std::string_view kSwitch = "attn_temperature_tuning";
   const bool on = !config.Has(kSwitch) || config.IsAmong(kSwitch, "[true, 4]");
   if (!on && !config.IsAmong(kSwitch, "[false, 0]")) config.Refuse(kSwitch, "true or false");
   config.MarkAsRead(kSwitch);
   const double growth = config.FloatOr("attn_scale", 0.1, {0, 100});
-  spec.other_rotary.temperature = {.growth = on ? growth : 0,
-                                   .tokens = config.IntOr("floor_scale", 8192, kContextRange),
-                                   .first = 1};
+  return {.growth = on ? growth : 0,
+          .tokens = config.IntOr("floor_scale", 8192, kContextRange),
+          .first = 1};
+}
+
+// Some layers have no positions. Those that rotate see their own chunk, unless layer_types says
+// otherwise.
+void ReadChunks(const HfConfig& config, DecoderSpec& spec) {
+  constexpr std::string_view kKey = "attention_chunk_size";
+  if (config.IsNull(kKey)) config.Refuse(kKey, "a number of tokens");
+  const int64_t chunk = config.IntOr(kKey, 8192, kContextRange);
+  spec.chunked = true;
+  const std::vector<bool> without = ReadLayersWithoutPositions(config, spec.layers);
+  std::vector<bool> rotates = without;
+  rotates.flip();
+  const std::vector<bool> chunked = ReadLayersOfType(config, "chunked_attention", rotates);
+  ChangeLayers(spec, chunked, [&](LayerKind& kind) { kind.window = chunk; });
+  const RotarySpec none = {.temperature = ReadTemperature(config)};
+  ChangeLayers(spec, without, [&](LayerKind& kind) { kind.rotary = none; });
 }
 
 // Rotations with an attention factor change lengths, which a later norm would undo.
@@ -47,19 +49,19 @@ void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
 }
 
 void ReadExperts(const HfConfig& config, DecoderSpec& spec) {
-  spec.shared_mlp = spec.dense_mlp = spec.mlp;
-  spec.dense_mlp.intermediate = config.IntOr("intermediate_size_mlp", 16384, kWidthRange);
+  MlpSpec dense = spec.shared_mlp = spec.mlp;
+  dense.intermediate = config.IntOr("intermediate_size_mlp", 16384, kWidthRange);
   ReadLocalExperts(config, /*experts=*/16, /*per_token=*/1, spec);
   spec.mlp.fused = spec.mlp.stacked = spec.mlp.transposed = true;
   spec.mlp.choice.scales_input = true;
 
   const int64_t period = config.IntOr("interleave_moe_layer_step", 1, kLayerRange);
   const std::vector<int64_t> listed = config.Ints("moe_layers", {0, kLayerRange.max});
-  for (int64_t i = 0; i < spec.layers; ++i) {
-    const bool experts =
-        config.Has("moe_layers") ? std::ranges::count(listed, i) > 0 : (i + 1) % period == 0;
-    spec.dense_layers.push_back(!experts);
-  }
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    const bool experts = config.Has("moe_layers") ? std::ranges::count(listed, layer) > 0
+                                                  : (layer + 1) % period == 0;
+    if (!experts) kind.mlp = dense;
+  });
 }
 
 }  // namespace
@@ -72,11 +74,9 @@ DecoderSpec DescribeLlama4Text(const HfConfig& config) {
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/500000);
   spec.interleaved_rotary = true;
-  spec.uses_other_rotary = ReadLayersWithoutPositions(config, spec.layers);
-  ReadChunks(config, spec);
-  ReadTemperature(config, spec);
   ReadQkNorm(config, spec);
   ReadExperts(config, spec);
+  ReadChunks(config, spec);
 
   ModuleNames& names = spec.names;
   names.dense_gate = "model.layers.{}.feed_forward.gate_proj";

@@ -14,35 +14,35 @@ using ::testing::HasSubstr;
 DecoderSpec Text(const std::string& fields = "") { return SmallSpecOf("llama4_text", fields); }
 
 TEST(Llama4Test, ASilentConfig) {
-  const DecoderSpec spec = Text();
+  const DecoderSpec spec = Text(R"("no_rope_layers":[1,0])");
   EXPECT_EQ(spec.rotary.theta, 5e5);
   EXPECT_TRUE(spec.interleaved_rotary);
   EXPECT_EQ(spec.qk_norm, QkNorm::kRotatedHeads);
   EXPECT_TRUE(spec.chunked);
-  EXPECT_THAT(spec.windows, Each(8192));
-  EXPECT_THAT(spec.uses_other_rotary, Each(false)) << "every fourth does";
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(8192, 0));
+  EXPECT_THAT(RotaryDimsOf(Text()), Each(128)) << "every fourth has none";
   EXPECT_EQ(spec.rotary.temperature.growth, 0);
-  EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
-  EXPECT_EQ(spec.other_rotary.temperature.growth, 0.1);
-  EXPECT_EQ(spec.other_rotary.temperature.tokens, 8192);
-  EXPECT_EQ(spec.other_rotary.temperature.first, 1);
+  const RotarySpec& none = KindOf(spec, 1).rotary;
+  EXPECT_EQ(none.rotary_dim, 0);
+  EXPECT_EQ(none.temperature.growth, 0.1);
+  EXPECT_EQ(none.temperature.tokens, 8192);
+  EXPECT_EQ(none.temperature.first, 1);
   EXPECT_EQ(spec.mlp.experts, 16);
   EXPECT_EQ(spec.mlp.experts_per_token, 1);
   EXPECT_EQ(spec.shared_mlp.intermediate, 10);
-  EXPECT_EQ(spec.dense_mlp.intermediate, 16384);
-  EXPECT_THAT(spec.dense_layers, Each(false));
+  EXPECT_THAT(ExpertsOf(spec), Each(16));
   EXPECT_THAT(spec.warnings, ElementsAre());
 }
 
 TEST(Llama4Test, LayersWithoutPositionsSeeAllUnlessTold) {
   const std::string two = R"("attention_chunk_size":9,"no_rope_layer_interval":2)";
-  EXPECT_THAT(Text(two).windows, ElementsAre(9, 0));
-  EXPECT_THAT(Text(two).uses_other_rotary, ElementsAre(false, true));
-  EXPECT_THAT(Text(two + R"(,"no_rope_layers":[])").windows, ElementsAre(9, 0));
-  EXPECT_THAT(Text(two + R"(,"no_rope_layers":[0,1])").windows, ElementsAre(0, 9));
+  EXPECT_THAT(WindowsOf(Text(two)), ElementsAre(9, 0));
+  EXPECT_THAT(RotaryDimsOf(Text(two)), ElementsAre(128, 0));
+  EXPECT_THAT(WindowsOf(Text(two + R"(,"no_rope_layers":[])")), ElementsAre(9, 0));
+  EXPECT_THAT(WindowsOf(Text(two + R"(,"no_rope_layers":[0,1])")), ElementsAre(0, 9));
   const DecoderSpec told = Text(two + R"(,"layer_types":["full_attention","chunked_attention"])");
-  EXPECT_THAT(told.windows, ElementsAre(0, 9));
-  EXPECT_THAT(told.uses_other_rotary, ElementsAre(false, true));
+  EXPECT_THAT(WindowsOf(told), ElementsAre(0, 9));
+  EXPECT_THAT(RotaryDimsOf(told), ElementsAre(128, 0));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Text(R"("attention_chunk_size":null)"); }),
               HasSubstr("attention_chunk_size: expected a number of tokens"));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
@@ -53,8 +53,8 @@ TEST(Llama4Test, LayersWithoutPositionsSeeAllUnlessTold) {
 // The first files write 4 for true.
 TEST(Llama4Test, TheTemperatureCanBeSwitchedOff) {
   const auto growth = [](const std::string& on) {
-    return Text(R"("attn_scale":0.2,"attn_temperature_tuning":)" + on)
-        .other_rotary.temperature.growth;
+    const std::string fields = R"("no_rope_layers":[0,1],"attn_scale":0.2,)";
+    return KindOf(Text(fields + R"("attn_temperature_tuning":)" + on), 0).rotary.temperature.growth;
   };
   EXPECT_EQ(growth("true"), 0.2);
   EXPECT_EQ(growth("4"), 0.2);
@@ -66,11 +66,12 @@ TEST(Llama4Test, TheTemperatureCanBeSwitchedOff) {
 }
 
 TEST(Llama4Test, SomeLayersAreDense) {
-  EXPECT_THAT(Text(R"("interleave_moe_layer_step":2)").dense_layers, ElementsAre(true, false));
-  EXPECT_THAT(Text(R"("moe_layers":[0],"interleave_moe_layer_step":2)").dense_layers,
-              ElementsAre(false, true));
-  EXPECT_THAT(Text(R"("moe_layers":[])").dense_layers, Each(true));
+  EXPECT_THAT(ExpertsOf(Text(R"("interleave_moe_layer_step":2)")), ElementsAre(0, 16));
+  EXPECT_THAT(ExpertsOf(Text(R"("moe_layers":[0],"interleave_moe_layer_step":2)")),
+              ElementsAre(16, 0));
+  EXPECT_THAT(ExpertsOf(Text(R"("moe_layers":[])")), Each(0));
   const DecoderSpec spec = Text(R"("interleave_moe_layer_step":2,"num_local_experts":3)");
+  EXPECT_EQ(KindOf(spec, 0).mlp.intermediate, 16384);
   EXPECT_EQ(CountTensors(spec).tensors, std::ssize(WantedTensors(spec)));
 }
 

@@ -26,7 +26,6 @@ DecoderSpec DescribeMistral(const HfConfig& config) {
 DecoderSpec DescribeMinistral3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
-  ReadStatedWindows(config, spec);
   const HfConfig stated =
       RotaryFields(config) ? config : HfConfig::Parse(kMinistralRope, "ministral3");
   const int64_t context = spec.max_context;  // includes the scaling
@@ -37,6 +36,7 @@ DecoderSpec DescribeMinistral3(const HfConfig& config) {
       .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
       .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
   fields.MarkAsRead("max_position_embeddings");  // stands there, too
+  ReadStatedWindows(config, spec);
   return spec;
 }
 

@@ -26,7 +26,7 @@ TEST(Mistral3Test, TheTextOfAModelThatSees) {
   EXPECT_EQ(spec.family, "mistral3");
   EXPECT_EQ(spec.names.q, "language_model.model.layers.{}.self_attn.q_proj");
   EXPECT_EQ(spec.names.head, "language_model.lm_head");
-  EXPECT_THAT(spec.windows, Each(0));
+  EXPECT_THAT(WindowsOf(spec), Each(0));
   EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("a mistral3 model reads text only")));
   EXPECT_FALSE(spec.tied_head);
   EXPECT_TRUE(Mistral3(R"(,"tie_word_embeddings":true)").tied_head);
@@ -50,7 +50,7 @@ TEST(Ministral3Test, ASilentConfig) {
   EXPECT_EQ(spec.rotary.temperature.tokens, 16384);
   EXPECT_EQ(spec.rotary.temperature.first, 0);
   EXPECT_EQ(spec.head_dim, 128);
-  EXPECT_THAT(spec.windows, Each(0));
+  EXPECT_THAT(WindowsOf(spec), Each(0));
   EXPECT_THAT(spec.warnings, ElementsAre());
 }
 
@@ -64,7 +64,7 @@ TEST(Ministral3Test, TheTemperatureIsPartOfTheRotation) {
   EXPECT_EQ(spec.rotary.temperature.growth, 0.3);
   EXPECT_EQ(spec.rotary.temperature.tokens, 64);
   EXPECT_EQ(spec.max_context, 64);
-  EXPECT_THAT(spec.windows, Each(9));
+  EXPECT_THAT(WindowsOf(spec), Each(9));
   EXPECT_THAT(spec.warnings, ElementsAre());
   EXPECT_EQ(Mistral3("," + rope, "", "ministral3").rotary.temperature.growth, 0.3);
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat,

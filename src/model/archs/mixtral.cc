@@ -7,9 +7,8 @@ namespace godwit {
 DecoderSpec DescribeMixtral(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config, /*default_theta=*/1e6);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
-  ReadStatedWindows(config, spec);
-
   ReadLocalExperts(config, /*experts=*/8, /*per_token=*/2, spec);
+  ReadStatedWindows(config, spec);
   spec.names.router = "model.layers.{}.block_sparse_moe.gate";
   spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
   spec.names.up = "model.layers.{}.block_sparse_moe.experts.{}.w3";

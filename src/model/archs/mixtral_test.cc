@@ -26,7 +26,7 @@ TEST(MixtralTest, ASilentConfig) {
   EXPECT_TRUE(spec.mlp.gated);
   EXPECT_EQ(spec.rotary.theta, 1e6);
   EXPECT_EQ(spec.norm_epsilon, 1e-5f);
-  EXPECT_THAT(spec.windows, Each(0));
+  EXPECT_THAT(WindowsOf(spec), Each(0));
   EXPECT_FALSE(spec.qkv_bias || spec.attention_out_bias || spec.mlp.bias || spec.tied_head);
 }
 
@@ -35,8 +35,8 @@ TEST(MixtralTest, ReadsItsExpertsAndItsWindow) {
       Mixtral(R"("num_local_experts":3,"num_experts_per_tok":3,"sliding_window":9)");
   EXPECT_EQ(spec.mlp.experts, 3);
   EXPECT_EQ(spec.mlp.experts_per_token, 3);
-  EXPECT_THAT(spec.windows, Each(9));
-  EXPECT_THAT(Mixtral(R"("sliding_window":null)").windows, Each(0));
+  EXPECT_THAT(WindowsOf(spec), Each(9));
+  EXPECT_THAT(WindowsOf(Mixtral(R"("sliding_window":null)")), Each(0));
   EXPECT_THAT(Refusal(R"("num_local_experts":2,"num_experts_per_tok":3)"),
               HasSubstr("num_experts_per_tok: expected a whole number from 1 to 2"));
   EXPECT_THAT(Refusal(R"("num_experts_per_tok":0)"), HasSubstr("num_experts_per_tok"));

@@ -32,11 +32,10 @@ TEST(OlmoTest, TheThirdStretchesLayersWithoutAWindow) {
       "olmo3", R"("sliding_window":9,"layer_types":["sliding_attention","full_attention"],)"
                R"("rope_scaling":{"rope_type":"yarn","factor":8,)"
                R"("original_max_position_embeddings":8})");
-  EXPECT_THAT(spec.windows, ElementsAre(9, 0));
-  EXPECT_THAT(spec.uses_other_rotary, ElementsAre(true, false));
-  EXPECT_EQ(spec.rotary.scaling.kind, RotaryScaling::Kind::kYarn);
-  EXPECT_EQ(spec.other_rotary.scaling.kind, RotaryScaling::Kind::kNone);
-  EXPECT_EQ(spec.other_rotary.theta, 5e5);
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(9, 0));
+  EXPECT_EQ(KindOf(spec, 0).rotary.scaling.kind, RotaryScaling::Kind::kNone);
+  EXPECT_EQ(KindOf(spec, 0).rotary.theta, 5e5);
+  EXPECT_EQ(KindOf(spec, 1).rotary.scaling.kind, RotaryScaling::Kind::kYarn);
   EXPECT_THAT(
       ErrorOf(ErrorKind::kFormat, [] { SmallSpecOf("olmo3", R"("sliding_window":"all")"); }),
       HasSubstr("sliding_window"));

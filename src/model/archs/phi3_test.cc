@@ -15,8 +15,8 @@ TEST(Phi3Test, OneTensorForQkvAndOneForGateAndUp) {
   EXPECT_EQ(spec.qkv_layout, QkvLayout::kFused);
   EXPECT_TRUE(spec.mlp.fused);
   EXPECT_EQ(spec.norm_epsilon, 1e-5f);
-  EXPECT_THAT(spec.windows, ElementsAre(0, 0));
-  EXPECT_THAT(SmallSpecOf("phi3", R"("sliding_window":9)").windows, ElementsAre(9, 9));
+  EXPECT_THAT(WindowsOf(spec), ElementsAre(0, 0));
+  EXPECT_THAT(WindowsOf(SmallSpecOf("phi3", R"("sliding_window":9)")), ElementsAre(9, 9));
 }
 
 TEST(Phi3Test, AFactorForEveryPairThatRotates) {

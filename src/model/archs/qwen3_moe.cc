@@ -20,14 +20,7 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   spec.qk_norm = QkNorm::kHeads;
-  // Windows are in all layers: transformers knows no max_window_layers here.
-  if (config.BoolOr("use_sliding_window", false)) {
-    ReadWindows(config, /*first_windowed=*/0, spec);
-  } else {
-    config.MarkAsRead("sliding_window");
-  }
-
-  spec.dense_mlp = spec.mlp;
+  const MlpSpec dense = spec.mlp;
   spec.mlp.intermediate = config.IntOr("moe_intermediate_size", 768, kWidthRange);
   // transformers 5 writes num_local_experts, the newer name.
   spec.mlp.experts = config.IntOr(
@@ -36,14 +29,16 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   spec.mlp.experts_per_token = config.IntOr("num_experts_per_tok", usual, {1, spec.mlp.experts});
   spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", false);
   const int64_t step = config.IntOr("decoder_sparse_step", 1, kLayerRange);
-  spec.dense_layers.assign(spec.layers, false);
-  for (int64_t i = 0; i < spec.layers; ++i) {
-    spec.dense_layers[i] = (i + 1) % step != 0;
+  const std::vector<int64_t> listed = config.Ints("mlp_only_layers", {0, kLayerRange.max});
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    if ((layer + 1) % step != 0 || std::ranges::count(listed, layer) > 0) kind.mlp = dense;
+  });
+  // Windows are in all layers: transformers knows no max_window_layers here.
+  if (config.BoolOr("use_sliding_window", false)) {
+    ReadWindows(config, /*first_windowed=*/0, spec);
+  } else {
+    config.MarkAsRead("sliding_window");
   }
-  for (const int64_t layer : config.Ints("mlp_only_layers", {0, kLayerRange.max})) {
-    if (layer < spec.layers) spec.dense_layers[layer] = true;
-  }
-
   NameExperts(spec.names);
   return spec;
 }

@@ -11,30 +11,29 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(SmolLm3Test, LayersWithoutPositions) {
-  const auto without = [](const std::string& fields) {
-    return SmallSpecOf("smollm3", fields).uses_other_rotary;
+  const auto dims = [](const std::string& fields) {
+    return RotaryDimsOf(SmallSpecOf("smollm3", fields));
   };
-  EXPECT_THAT(without(""), ElementsAre(false, false)) << "every fourth";
-  EXPECT_THAT(without(R"("no_rope_layer_interval":2)"), ElementsAre(false, true));
-  EXPECT_THAT(without(R"("no_rope_layers":[0,1])"), ElementsAre(true, false));
+  EXPECT_THAT(dims(""), ElementsAre(4, 4)) << "every fourth";
+  EXPECT_THAT(dims(R"("no_rope_layer_interval":2)"), ElementsAre(4, 0));
+  EXPECT_THAT(dims(R"("no_rope_layers":[0,1])"), ElementsAre(0, 4));
   const DecoderSpec spec = SmallSpecOf("smollm3");
   EXPECT_EQ(spec.rotary.theta, 2e6);
-  EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
   EXPECT_TRUE(spec.tied_head);
-  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { without(R"("no_rope_layers":[1])"); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { dims(R"("no_rope_layers":[1])"); }),
               HasSubstr("no_rope_layers: expected one entry for each of 2 layers"));
-  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { without(R"("no_rope_layers":[1,2])"); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { dims(R"("no_rope_layers":[1,2])"); }),
               HasSubstr("no_rope_layers[1]"));
 }
 
 TEST(SmolLm3Test, WindowsAreThoseOfLayersWithoutPositions) {
   const std::string fields = R"("sliding_window":7,"no_rope_layers":[0,1],"use_sliding_window":)";
-  EXPECT_THAT(SmallSpecOf("smollm3", fields + "true").windows, ElementsAre(7, 0));
-  EXPECT_THAT(SmallSpecOf("smollm3", fields + "false").windows, ElementsAre(0, 0));
-  EXPECT_THAT(SmallSpecOf("smollm3",
-                          fields + R"(true,"layer_types":["full_attention","sliding_attention"])")
-                  .windows,
-              ElementsAre(0, 7));
+  EXPECT_THAT(WindowsOf(SmallSpecOf("smollm3", fields + "true")), ElementsAre(7, 0));
+  EXPECT_THAT(WindowsOf(SmallSpecOf("smollm3", fields + "false")), ElementsAre(0, 0));
+  EXPECT_THAT(
+      WindowsOf(SmallSpecOf(
+          "smollm3", fields + R"(true,"layer_types":["full_attention","sliding_attention"])")),
+      ElementsAre(0, 7));
 }
 
 }  // namespace

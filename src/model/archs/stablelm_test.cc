@@ -26,7 +26,7 @@ TEST(StableLmTest, ReadsWhatItsVariationsState) {
   for (const WantedTensor& tensor : WantedTensors(normed)) names.push_back(tensor.name);
   EXPECT_THAT(names, IsSupersetOf({"model.layers.0.self_attn.q_layernorm.norms.3.weight",
                                    "model.layers.1.self_attn.k_layernorm.norms.0.weight"}));
-  EXPECT_THAT(SmallSpecOf("stablelm").windows, ElementsAre(0, 0));
+  EXPECT_THAT(WindowsOf(SmallSpecOf("stablelm")), ElementsAre(0, 0));
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
 }
 
 // The kinds of one layer.
-void CompareKinds(const LayerKind& a, const LayerKind& b, Comparison& c) {
+void CompareKinds(const LayerKind& a, const LayerKind& b, SpecComparer& c) {
   CompareRotary(a.rotary, b.rotary, c);
   CompareMlp(a.mlp, b.mlp, c);
   if (a.mlp.experts > 0) CompareMlp(a.shared_mlp, b.shared_mlp, c);
@@ -123,7 +123,7 @@ void CompareKinds(const LayerKind& a, const LayerKind& b, Comparison& c) {
 
 // Numbers of all layers' kinds.
 void CompareLayers(std::string_view what, const DecoderSpec& a, const DecoderSpec& b,
-                   const std::function<int64_t(const LayerKind&)>& number, Comparison& c) {
+                   const std::function<int64_t(const LayerKind&)>& number, SpecComparer& c) {
   c.List(what, OfEachLayer(a, number), OfEachLayer(b, number));
 }
 

@@ -57,7 +57,7 @@ TEST(ConversationFile, UnsupportedMessagesAreRefused) {
       {R"({"messages": [{"role": "assistant", "content": "a"}]})", "expected \"user\""},
       {R"({"messages": [{"role": "user", "content": "a"}]})", "no answer"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]})",
-       "message 2 is of \"system\""},
+       "message 2 has the role \"system\""},
       {R"({"messages": [{"role": "\u001b[31m", "content": "a"}]})", "\\x1b"},
   };
   for (const auto& [text, reason] : cases) {

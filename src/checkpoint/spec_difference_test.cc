@@ -41,9 +41,9 @@ TEST(SpecDifference, NamesTheFirst) {
   DecoderSpec turned = Spec();
   ChangeLayers(turned, {false, true}, [](LayerKind& kind) { kind.rotary.theta = 70; });
   EXPECT_THAT(SpecDifference(turned, Spec()),
-              Optional(HasSubstr("rope theta: 70, and would be read as 10000")));
+              Optional(HasSubstr("rope theta: 70 would be read back as 10000")));
   ChangeLayers(turned, {false, true}, [](LayerKind& kind) { kind.rotary.rotary_dim = 0; });
-  EXPECT_THAT(SpecDifference(turned, Spec()), Optional(HasSubstr("layers that turn otherwise")));
+  EXPECT_THAT(SpecDifference(turned, Spec()), Optional(HasSubstr("layers with other rotations")));
   DecoderSpec capped = Spec();
   capped.logit_cap = 30;
   EXPECT_THAT(SpecDifference(capped, Spec()),

@@ -58,7 +58,7 @@ TEST(Listing, InvalidListingIsRefused) {
   }
   for (const char* size : {"-1", "1e3", "\"1\"", "18446744073709551615"}) {
     EXPECT_THAT(refusal(Json(fmt::format(R"({{"rfilename":"a","size":{}}})", size))),
-                HasSubstr("expected a size"))
+                HasSubstr("expected a number of bytes"))
         << size;
   }
   EXPECT_THAT(refusal(Json(R"({"rfilename":"a","lfs":{"sha256":"../../x"}})")),

@@ -201,7 +201,7 @@ TEST(SafetensorsTest, RefusesOverlapsHolesAndRemainders) {
               HasSubstr("expected to begin at 0 as the first tensor, found 1"));
   EXPECT_THAT(Refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "xy"),
               HasSubstr("data: expected the 1 bytes of the tensors, found 2"));
-  EXPECT_THAT(Refusal("{}", "x"), HasSubstr("expected 0 bytes"));
+  EXPECT_THAT(Refusal("{}", "x"), HasSubstr("expected the 0 bytes of the tensors, found 1"));
 }
 
 TEST(SafetensorsTest, RefusesOddMetadata) {

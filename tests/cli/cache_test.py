@@ -159,7 +159,7 @@ class CacheTest(CliTest):
         self.saved("--kv-type", "bf16")
         result = self.godwit("run", "-m", TINY, "-f", self.prompt, "-n", "1",
                              "--cache-dir", self.cache, "--kv-type", "int8")
-        self.assertIn("are saved with other settings (kv type BF16, not I8)", result.stderr)
+        self.assertIn("are saved with other settings (kv type BF16, not I8 (rotated)", result.stderr)
 
     def test_bad_input(self):
         file = self.folder / "file"

@@ -173,7 +173,7 @@ class ScreenTest(ChatTest):
         self.assertLessEqual(max(map(len, lines)), 30, lines)
         # What has lines of its own keeps them.
         terminal.type("/help\r")
-        self.assertIn("/system TEXT\r\n      tell the", terminal.expect(READY))
+        self.assertIn("/system TEXT\r\n      set the", terminal.expect(READY))
 
     def test_a_signal_leaves_the_terminal_as_it_was(self):
         terminal = self.start_chat(*ENDLESS)

@@ -224,7 +224,7 @@ class OtherThingsTest(CliTest):
             self.assertIn('an adapter (LoRA) of "org/base", which is not supported',
                           self.refused(UNSUPPORTED, *verb, "-m", self.folder))
         (self.folder / "adapter_config.json").write_text("[")
-        self.assertIn("an adapter (LoRA): ", self.refused(UNSUPPORTED, *RUN, "-m", self.folder))
+        self.assertIn("is an adapter (LoRA), which is not supported", self.refused(UNSUPPORTED, *RUN, "-m", self.folder))
 
     def test_weights_of_pytorch(self):
         model = self.copy_of_tiny()

@@ -218,7 +218,7 @@ TEST_F(CommandLineTest, ThePageTellsOfEveryFlag) {
               "--json: json\n"
               "--first N: only some\n"
               "-q, --quiet: print only the result, errors, and notices of dropped text\n"
-              "-h, --help: show this\n");
+              "-h, --help: show this help\n");
   }
 }
 

@@ -9,7 +9,7 @@ TOKENS = 16384
 PATIENCE_S = 3600  # only where it hangs
 FACT = "The keeper of the lighthouse at Arnholm had a grey parrot by the name of Bartholomew."
 QUESTION = "What is the name of the parrot that the keeper of the lighthouse at Arnholm had?"
-LATER = "Which colour was the parrot of the keeper of the lighthouse at Arnholm?"
+LATER = "Which animal did the keeper of the lighthouse at Arnholm have?"
 
 
 class LongQuestionTest(RealTest):
@@ -42,7 +42,7 @@ class LongQuestionTest(RealTest):
         # The book is not read again for another question, nor for the same one.
         later = self.ask(LATER)
         self.assertLess(later["read_tokens"], 200)
-        self.assertIn("grey", later["text"])
+        self.assertIn("parrot", later["text"])
         again = self.ask(QUESTION)
         self.assertLess(again["read_tokens"], 200)
         self.assertEqual(again["tokens"], first["tokens"])

@@ -117,7 +117,7 @@ class Reader {
     return {(*found)[0].get<int64_t>(), (*found)[1].get<int64_t>()};
   }
   [[noreturn]] void Refuse(std::string_view name) const {
-    Throw(ErrorKind::kFormat, "{}: header: \"{}\" makes no sense", file_name_, name);
+    Throw(ErrorKind::kFormat, "{}: header: \"{}\" has an impossible value", file_name_, name);
   }
 
  private:

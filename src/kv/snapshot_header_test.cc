@@ -130,17 +130,20 @@ TEST(SnapshotHeaderTest, NonsenseWithARightChecksumIsRefused) {
     EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(file, "f"); }),
                 HasSubstr(what));
   };
-  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.begin = 100; });
-  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.begin = 0; });
-  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.parent = ""; });
-  refused("\"dropped\" makes no sense", [](SnapshotInfo& info) { info.dropped = {0, 64}; });
-  refused("\"dropped\" makes no sense", [](SnapshotInfo& info) {
+  refused("\"begin\" has an impossible value", [](SnapshotInfo& info) { info.begin = 100; });
+  refused("\"begin\" has an impossible value", [](SnapshotInfo& info) { info.begin = 0; });
+  refused("\"begin\" has an impossible value", [](SnapshotInfo& info) { info.parent = ""; });
+  refused("\"dropped\" has an impossible value", [](SnapshotInfo& info) {
+    info.dropped = {0, 64};
+  });
+  refused("\"dropped\" has an impossible value", [](SnapshotInfo& info) {
     info.parent = "";
     info.begin = 0;
     info.dropped = {10, 70};
   });
-  refused("\"head_dim\" makes no sense", [](SnapshotInfo& info) { info.layout.head_dim = 5000; });
-  refused("\"layers\" makes no sense", [](SnapshotInfo& info) { info.layout.layers = 0; });
+  refused("\"head_dim\" has an impossible value",
+          [](SnapshotInfo& info) { info.layout.head_dim = 5000; });
+  refused("\"layers\" has an impossible value", [](SnapshotInfo& info) { info.layout.layers = 0; });
   refused("do not take", [](SnapshotInfo& info) { info.tokens.resize(191); });
   refused("do not take", [](SnapshotInfo& info) { info.tokens.clear(); });
 }

@@ -38,7 +38,7 @@ constexpr std::string_view kProbe =
     "camelCaseWord HTTPServer snake_case_word\n\n\n   ";
 
 [[noreturn]] void RefuseKind(const std::string& what, std::string_view why) {
-  Throw(ErrorKind::kUnsupported, "{}: its tokenizer has no form in GGUF: {}", what, why);
+  Throw(ErrorKind::kUnsupported, "{}: its tokenizer cannot be written to GGUF: {}", what, why);
 }
 
 // The step without options that change no ids.
@@ -241,7 +241,7 @@ class Inverse {
         if (says_the_same(each) == likely && fits(each)) return;
       }
     }
-    RefuseKind(what_, "it cuts texts into words in a way that has no name there");
+    RefuseKind(what_, "GGUF has no name for the way in which it splits texts into words");
   }
 
   const Tokenizer& tokenizer_;

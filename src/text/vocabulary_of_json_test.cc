@@ -63,7 +63,7 @@ TEST(VocabularyOf, FillsIdsWithoutATokenUp) {
 
 TEST(VocabularyOf, RefusesWhatHasNoForm) {
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Of("unigram"); }),
-              HasSubstr("has no form in GGUF: it is Unigram, expected BPE"));
+              HasSubstr("cannot be written to GGUF: it is Unigram, expected BPE"));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Of("word_piece"); }),
               HasSubstr("it is WordPiece, expected BPE"));
 }
@@ -83,7 +83,7 @@ TEST(VocabularyOf, RefusesWaysToCutWordsWithoutAName) {
   const std::string text = json.dump();
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                       [&] { VocabularyOf(*ParseTokenizer(text, "x"), text, "x", 0); }),
-              HasSubstr("it cuts texts into words in a way that has no name there"));
+              HasSubstr("GGUF has no name for the way in which it splits texts into words"));
 }
 
 }  // namespace

@@ -75,21 +75,21 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
   const std::string path = QuoteUnlessPlain(file.native());
   if (said(kRunKey) != fmt::format("{:016x}", run)) {
     Throw(ErrorKind::kInput,
-          "{} is of a training with another model, text or settings: go on with those, or remove "
-          "it and begin anew",
+          "{} belongs to a training with another model, text or settings: continue with those, or "
+          "remove it and start over",
           path);
   }
   const std::string digits = said(kStepsKey);
   int64_t& steps = progress.optimizer.steps;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
   if (parsed.ec != std::errc() || steps < 0 || steps > max_steps) {
-    Throw(ErrorKind::kFormat, "{} is damaged: remove it and begin anew", path);
+    Throw(ErrorKind::kFormat, "{} is damaged: remove it and start over", path);
   }
   const auto read = [&](const char* name, std::span<float> to) {
     const TensorInfo* tensor = source->Find(name);
     if (tensor == nullptr || tensor->dtype != DType::kF32 ||
         tensor->bytes.size() != to.size_bytes()) {
-      Throw(ErrorKind::kFormat, "{} is damaged: remove it and begin anew", path);
+      Throw(ErrorKind::kFormat, "{} is damaged: remove it and start over", path);
     }
     std::ranges::copy(tensor->bytes, std::as_writable_bytes(to).begin());
   };

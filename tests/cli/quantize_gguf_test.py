@@ -108,7 +108,7 @@ class QuantizeGgufTest(CliTest):
         model = self.folder / "model"
         shutil.copytree(TINY, model)
         shutil.copy(TESTS / "data/tokenizers/unigram/tokenizer.json", model)
-        self.assertIn("its tokenizer has no form in GGUF: it is Unigram, expected BPE",
+        self.assertIn("its tokenizer cannot be written to GGUF: it is Unigram, expected BPE",
                       self.refuses(UNSUPPORTED, *self.command(model)))
 
 

@@ -10,8 +10,9 @@
 namespace godwit {
 
 // input: all but the messages. A "developer" is "system" where the template does not name it.
-// Throws Error(kInput) for a role that neither OpenAI's API nor the template has. Throws it, too, for
-// a message without which the template would write the same. Else throws as ChatTemplate::Render.
+// Throws Error(kInput) for a role that neither OpenAI's API nor the template has. Throws it, too,
+// for a message without which the template would write the same. Else throws as
+// ChatTemplate::Render.
 std::string RenderChat(const ChatTemplate& chat_template, std::span<const Message> messages,
                        ChatInput input);
 

@@ -254,8 +254,8 @@ std::vector<LayersOfKind> LayersByKind(const DecoderSpec& spec);
 // The first `layers` layers of the model.
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);
 
-// The layer alone, with at most so many experts. It tells the tensors of its kind, however large the
-// model is.
+// The layer alone, with at most so many experts. It tells the tensors of its kind, however large
+// the model is.
 DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts);
 
 // Whether the bias of the key projection is the mean of all keys, as far as the model tells

@@ -2,9 +2,9 @@
 // (VPMADDUBSW on the bytes would saturate: two products reach 255 * 127 * 2.) Include after one of
 // vec/*.h.
 //
-// The rows are widened once for every panel, the panel's bytes as they go by. A panel widened into a
-// buffer first gave 90 % of the peak instead of 88 % (AVX2, 96 x 64 x 2048). That is not enough to
-// have two ways.
+// The rows are widened once for every panel, the panel's bytes as they go by. A panel widened into
+// a buffer first gave 90 % of the peak instead of 88 % (AVX2, 96 x 64 x 2048). That is not enough
+// to have two ways.
 #pragma once
 
 #include "kernels/gemm/tile-inl.h"

@@ -69,7 +69,7 @@ class SeenKeys {
  public:
   SeenKeys(const DecoderSpec& spec, const std::string& prefill)
       : chunked_(spec.chunked), prefill_(prefill.empty() ? PrefillSpec() : ParsePrefill(prefill)) {
-    for (const int64_t window : Geometry(spec).windows) ++layers_[window];
+    for (const int64_t window : OfEachLayer(spec, &LayerKind::window)) ++layers_[window];
   }
 
   int64_t anchor() const { return prefill_.anchor; }

@@ -18,28 +18,20 @@
 #include "checkpoint/gguf_text_keys.h"
 #include "checkpoint/spec_difference.h"
 #include "model/archs/all.h"
-#include "weights/gguf_config.h"
-#include "weights/gguf_families.h"
-#include "weights/gguf_row_orders.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_config.h"
+#include "model/gguf_row_orders.h"
 
 namespace godwit {
 namespace {
 
-// Families that have another one's name in GGUF.
-constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"mistral", "llama"},     {"mixtral", "llama"},
-    {"olmo3", "olmo2"},       {"granitemoeshared", "granitemoe"},
-    {"RefinedWeb", "falcon"}, {"RefinedWebModel", "falcon"},
-};
-
 std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {
-  const auto found = std::ranges::find(kOtherNames, model_type,
-                                       &std::pair<std::string_view, std::string_view>::first);
-  const std::string_view name = found == std::end(kOtherNames) ? model_type : found->second;
   std::vector<const GgufFamily*> families;
   for (const GgufFamily* family : AllGgufFamilies()) {
     // InternLM2's own files have other tensors than the model that its name in GGUF stands for.
-    if (family->model_type == name && family->architecture != "internlm2") {
+    if (family->architecture == "internlm2") continue;
+    const auto& others = family->other_types;
+    if (family->model_type == model_type || std::ranges::find(others, model_type) != others.end()) {
       families.push_back(family);
     }
   }
@@ -161,8 +153,11 @@ GgufForm GgufFormOf(const ModelFolder& model) {
   const std::vector<const GgufFamily*> families = FamiliesOf(model.config().model_type());
   if (families.empty()) {
     std::set<std::string_view> known;
-    for (const GgufFamily* each : AllGgufFamilies()) known.insert(each->model_type);
-    for (const auto& [name, same] : kOtherNames) known.insert(name);
+    for (const GgufFamily* each : AllGgufFamilies()) {
+      known.insert(each->model_type);
+      known.insert(each->other_types.begin(), each->other_types.end());
+    }
+    known.erase(std::string_view());
     RefuseForm(model, fmt::format("expected one of the families {}, found {}",
                                   fmt::join(known, ", "), Quote(model.config().model_type())));
   }

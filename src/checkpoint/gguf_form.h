@@ -1,5 +1,5 @@
 // A model as a GGUF file has it: keys, and which numbers go into which tensor. The inverse of
-// weights/gguf_model.h, for all architectures that are read.
+// model/gguf_model.h, for all architectures that are read.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The keys of a GGUF file that say how a model computes: the inverse of weights/gguf_config.h.
+// The keys of a GGUF file that say how a model computes: the inverse of model/gguf_config.h.
 //
 // Internal to src/checkpoint.
 #pragma once

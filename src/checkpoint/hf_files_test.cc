@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_folder.h"
-#include "weights/gguf_model_test_support.h"
+#include "model/gguf_model_test_support.h"
 
 namespace godwit::hf_files_test {
 namespace {

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "godwit/sampler_options.h"
+#include "model/gguf_model.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
-#include "weights/gguf_model.h"
 #include "weights/hf_config.h"
 #include "weights/weight_source.h"
 

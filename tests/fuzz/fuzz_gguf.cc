@@ -4,11 +4,11 @@
 
 #include "checkpoint/gguf_tokenizer.h"
 #include "model/archs/all.h"
+#include "model/gguf_model.h"
 #include "model/model_tensors.h"
 #include "tests/fuzz/targets.h"
 #include "weights/gguf.h"
 #include "weights/gguf_metadata.h"
-#include "weights/gguf_model.h"
 #include "weights/gguf_types.h"
 
 namespace godwit::fuzz {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/test_support.h"
+#include "model/gguf_model.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 #include "tests/on_isas.h"
-#include "weights/gguf_model.h"
 
 namespace godwit::gguf_test {
 namespace {

@@ -9,10 +9,10 @@
 #include "base/new_file.h"
 #include "base/test_folder.h"
 #include "base/test_support.h"
+#include "model/gguf_model.h"
 #include "model/packed_file.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
-#include "weights/gguf_model.h"
 
 namespace godwit::packed_copy_test {
 namespace {

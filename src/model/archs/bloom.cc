@@ -1,8 +1,11 @@
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -73,5 +76,36 @@ DecoderSpec DescribeBloom(const HfConfig& config) {
   };
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kBloomWhole[] = {{"token_embd", "transformer.word_embeddings"},
+                                    {"token_embd_norm", "transformer.word_embeddings_layernorm"},
+                                    {"output_norm", "transformer.ln_f"},
+                                    {"output", "lm_head"}};
+constexpr GgufName kBloomLayers[] = {
+    {"attn_norm", "transformer.h.{}.input_layernorm"},
+    {"attn_qkv", "transformer.h.{}.self_attention.query_key_value", GgufRows::kUngrouped},
+    {"attn_output", "transformer.h.{}.self_attention.dense"},
+    {"ffn_norm", "transformer.h.{}.post_attention_layernorm"},
+    {"ffn_up", "transformer.h.{}.mlp.dense_h_to_4h"},
+    {"ffn_down", "transformer.h.{}.mlp.dense_4h_to_h"},
+};
+
+void CompleteBloom(const GgufMetadata& /*metadata*/, const GgufShape& shape,
+                   nlohmann::json& config) {
+  config["n_layer"] = config["num_hidden_layers"];
+  config["n_head"] = shape.heads;
+  config["seq_length"] = config["max_position_embeddings"];
+  config["n_inner"] = config["intermediate_size"];
+}
+
+}  // namespace
+
+const GgufFamily kBloomGguf = {.architecture = "bloom",
+                               .model_type = "bloom",
+                               .whole = kBloomWhole,
+                               .layers = kBloomLayers,
+                               .complete = CompleteBloom};
 
 }  // namespace godwit

@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -34,5 +38,43 @@ DecoderSpec DescribeCohere2(const HfConfig& config) {
   ChangeLayers(spec, LayersWithoutWindow(spec), [](LayerKind& kind) { kind.rotary = {}; });
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kCohereLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+
+void CompleteCohere2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["attention_bias"] = shape.qkv_bias;
+  if (config.value("logit_scale", nlohmann::json()).is_null()) config["logit_scale"] = 1;
+  ReadWindowPattern(metadata, config);
+}
+
+void CompleteCohere(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  CompleteCohere2(metadata, shape, config);
+  config["use_qk_norm"] = shape.qk_norm;
+}
+
+}  // namespace
+
+const GgufFamily kCohereGguf = {.architecture = "command-r",
+                                .model_type = "cohere",
+                                .layers = kCohereLayers,
+                                .complete = CompleteCohere};
+const GgufFamily kCohere2Gguf = {.architecture = "cohere2",
+                                 .model_type = "cohere2",
+                                 .layers = kCohereLayers,
+                                 .complete = CompleteCohere2};
 
 }  // namespace godwit

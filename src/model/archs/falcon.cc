@@ -1,6 +1,9 @@
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -94,5 +97,54 @@ DecoderSpec DescribeRefinedWeb(const HfConfig& config) {
   return Describe(config, kFirstKeys, /*new_architecture=*/true,
                   config.BoolOr("parallel_attn", false), /*multi_query=*/false);
 }
+
+namespace {
+
+constexpr GgufName kFalconWhole[] = {{"token_embd", "transformer.word_embeddings"},
+                                     {"output_norm", "transformer.ln_f"},
+                                     {"output", "lm_head"}};
+constexpr GgufName kFalconLayers[] = {
+    {"attn_norm", "transformer.h.{}.input_layernorm"},
+    {"attn_qkv", "transformer.h.{}.self_attention.query_key_value", GgufRows::kUngrouped},
+    {"attn_output", "transformer.h.{}.self_attention.dense"},
+    {"ffn_up", "transformer.h.{}.mlp.dense_h_to_4h"},
+    {"ffn_down", "transformer.h.{}.mlp.dense_4h_to_h"},
+};
+constexpr GgufName kFalcon40Layers[] = {
+    {"attn_norm", "transformer.h.{}.ln_mlp"},
+    {"attn_norm_2", "transformer.h.{}.ln_attn"},
+    {"attn_qkv", "transformer.h.{}.self_attention.query_key_value", GgufRows::kUngrouped},
+    {"attn_output", "transformer.h.{}.self_attention.dense"},
+    {"ffn_up", "transformer.h.{}.mlp.dense_h_to_4h"},
+    {"ffn_down", "transformer.h.{}.mlp.dense_4h_to_h"},
+};
+
+void CompleteFalcon(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  const bool new_architecture = shape.kv_heads > 1 || shape.second_attention_norm;
+  config["new_decoder_architecture"] = new_architecture;
+  config["multi_query"] = !new_architecture;
+  config["num_kv_heads"] = shape.kv_heads;
+  config["num_ln_in_parallel_attn"] = shape.second_attention_norm ? 2 : 1;
+  config["parallel_attn"] = true;
+  config["ffn_hidden_size"] = config["intermediate_size"];
+  config["bias"] = false;
+}
+
+}  // namespace
+
+const GgufFamily kFalcon40Gguf = {.architecture = "falcon",
+                                  .model_type = "falcon",
+                                  .other_types = {"RefinedWeb", "RefinedWebModel"},
+                                  .whole = kFalconWhole,
+                                  .layers = kFalcon40Layers,
+                                  .second_attention_norm = true,
+                                  .complete = CompleteFalcon};
+const GgufFamily kFalconGguf = {.architecture = "falcon",
+                                .model_type = "falcon",
+                                .other_types = {"RefinedWeb", "RefinedWebModel"},
+                                .whole = kFalconWhole,
+                                .layers = kFalconLayers,
+                                .complete = CompleteFalcon};
 
 }  // namespace godwit

@@ -1,9 +1,12 @@
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -99,5 +102,80 @@ DecoderSpec DescribeGemma3(const HfConfig& config) {
   spec.embedding_scale = EmbeddingScale(config, spec);
   return BesideVision(config, std::move(spec));
 }
+
+namespace {
+
+constexpr GgufName kGemmaLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+constexpr GgufName kGemma2Layers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_norm", "model.layers.{}.pre_feedforward_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+};
+
+// The file's norm weights include the 1 that Gemma adds to them. Published models are all in bf16,
+// as is the scale of their embeddings, whatever type the file has.
+void CompleteGemma(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["norm_gain_offset"] = 0;
+  config["dtype"] = "bfloat16";
+  config["attention_bias"] = shape.qkv_bias;
+  ReadWindowPattern(metadata, config);
+}
+
+// No key has the scale of the scores. In the model with layers_of_27b layers it is that of heads of
+// hidden / heads numbers. In all others of its generation it is that of the real heads.
+void ReadScoreScale(const GgufMetadata& metadata, const GgufShape& shape, int64_t layers_of_27b,
+                    nlohmann::json& config) {
+  const bool is_27b =
+      metadata.Int(metadata.ArchitectureKey("block_count"), kSizeRange) == layers_of_27b;
+  const int64_t hidden = metadata.Int(metadata.ArchitectureKey("embedding_length"), kSizeRange);
+  config["query_pre_attn_scalar"] = is_27b ? hidden / shape.heads : shape.head_dim;
+}
+
+void CompleteGemma2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  CompleteGemma(metadata, shape, config);
+  ReadScoreScale(metadata, shape, /*layers_of_27b=*/46, config);
+}
+
+void CompleteGemma3(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  CompleteGemma(metadata, shape, config);
+  ReadScoreScale(metadata, shape, /*layers_of_27b=*/62, config);
+  if (!config.contains("sliding_window")) config["sliding_window"] = nullptr;
+}
+
+}  // namespace
+
+const GgufFamily kGemmaGguf = {.architecture = "gemma",
+                               .model_type = "gemma",
+                               .layers = kGemmaLayers,
+                               .complete = CompleteGemma};
+const GgufFamily kGemma2Gguf = {.architecture = "gemma2",
+                                .model_type = "gemma2",
+                                .layers = kGemma2Layers,
+                                .complete = CompleteGemma2};
+const GgufFamily kGemma3Gguf = {.architecture = "gemma3",
+                                .model_type = "gemma3_text",
+                                .layers = kGemma2Layers,
+                                .complete = CompleteGemma3};
 
 }  // namespace godwit

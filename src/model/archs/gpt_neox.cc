@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -34,5 +38,34 @@ DecoderSpec DescribeGptNeox(const HfConfig& config) {
   };
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kNeoxWhole[] = {{"token_embd", "gpt_neox.embed_in"},
+                                   {"output_norm", "gpt_neox.final_layer_norm"},
+                                   {"output", "embed_out"}};
+constexpr GgufName kNeoxLayers[] = {
+    {"attn_norm", "gpt_neox.layers.{}.input_layernorm"},
+    {"attn_qkv", "gpt_neox.layers.{}.attention.query_key_value", GgufRows::kUngrouped},
+    {"attn_output", "gpt_neox.layers.{}.attention.dense"},
+    {"ffn_norm", "gpt_neox.layers.{}.post_attention_layernorm"},
+    {"ffn_up", "gpt_neox.layers.{}.mlp.dense_h_to_4h"},
+    {"ffn_down", "gpt_neox.layers.{}.mlp.dense_4h_to_h"},
+};
+
+void CompleteNeox(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  config["attention_bias"] = shape.qkv_bias;
+  config["rotary_pct"] = RotatedPart(metadata, shape);
+  config["use_parallel_residual"] =
+      metadata.BoolOr(metadata.ArchitectureKey("use_parallel_residual"), true);
+}
+
+}  // namespace
+
+const GgufFamily kGptNeoxGguf = {.architecture = "gptneox",
+                                 .model_type = "gpt_neox",
+                                 .whole = kNeoxWhole,
+                                 .layers = kNeoxLayers,
+                                 .complete = CompleteNeox};
 
 }  // namespace godwit

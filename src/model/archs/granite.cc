@@ -1,6 +1,9 @@
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -69,5 +72,66 @@ DecoderSpec DescribeGraniteMoeShared(const HfConfig& config) {
   }
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kGraniteLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj", GgufRows::kPairedQ},
+    {"attn_k", "model.layers.{}.self_attn.k_proj", GgufRows::kPairedK},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"ffn_gate_inp", "model.layers.{}.block_sparse_moe.router.layer"},
+    {"ffn_gate_exps", "model.layers.{}.block_sparse_moe.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.block_sparse_moe.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.block_sparse_moe.experts.{}.down_proj", GgufRows::kExperts},
+    {"ffn_gate_shexp", "model.layers.{}.shared_mlp.gate_proj"},
+    {"ffn_up_shexp", "model.layers.{}.shared_mlp.up_proj"},
+    {"ffn_down_shexp", "model.layers.{}.shared_mlp.down_proj"},
+};
+
+// The file's scale of the logits divides them.
+void CompleteGranite(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  const std::string rotates = metadata.ArchitectureKey("rope.scaling.finetuned");
+  if (!metadata.BoolOr(rotates, true)) {
+    metadata.Refuse(rotates, "true, because layers without positions are not supported", "false",
+                    ErrorKind::kUnsupported);
+  }
+  config["attention_bias"] = shape.qkv_bias;
+  config["mlp_bias"] = shape.mlp_bias;
+  if (config.contains("logit_scale")) config["logits_scaling"] = config["logit_scale"];
+  config.erase("logit_scale");
+}
+
+void CompleteGraniteMoe(const GgufMetadata& metadata, const GgufShape& shape,
+                        nlohmann::json& config) {
+  CompleteGranite(metadata, shape, config);
+  config["num_local_experts"] = metadata.Int(metadata.ArchitectureKey("expert_count"), kSizeRange);
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
+  config["gate_is_apart"] = true;
+  const int64_t shared = metadata.IntOr(
+      metadata.ArchitectureKey("expert_shared_feed_forward_length"), 0, {0, kSizeRange.max});
+  if (shared == 0) return;
+  config["model_type"] = "granitemoeshared";
+  config["shared_intermediate_size"] = shared;
+}
+
+}  // namespace
+
+const GgufFamily kGraniteGguf = {.architecture = "granite",
+                                 .model_type = "granite",
+                                 .layers = kGraniteLayers,
+                                 .complete = CompleteGranite};
+const GgufFamily kGraniteMoeGguf = {.architecture = "granitemoe",
+                                    .model_type = "granitemoe",
+                                    .other_types = {"granitemoeshared"},
+                                    .layers = kGraniteLayers,
+                                    .complete = CompleteGraniteMoe};
 
 }  // namespace godwit

@@ -1,4 +1,5 @@
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -24,5 +25,10 @@ DecoderSpec DescribeInternLm2(const HfConfig& config) {
   };
   return spec;
 }
+
+const GgufFamily kInternLm2Gguf = {.architecture = "internlm2",
+                                   .model_type = "llama",
+                                   .layers = kLlamaGgufLayers,
+                                   .complete = CompleteLlama};
 
 }  // namespace godwit

@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -40,5 +44,25 @@ DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys) {
   };
   return spec;
 }
+
+void CompleteLlama(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["attention_bias"] = shape.qkv_bias;
+  config["mlp_bias"] = shape.mlp_bias;
+  if (!config.value("sliding_window", nlohmann::json()).is_null()) config["model_type"] = "mistral";
+  const int64_t experts =
+      metadata.IntOr(metadata.ArchitectureKey("expert_count"), 0, {0, kSizeRange.max});
+  if (experts == 0) return;
+  config["model_type"] = "mixtral";
+  config["num_local_experts"] = experts;
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
+}
+
+const GgufFamily kLlamaGguf = {.architecture = "llama",
+                               .model_type = "llama",
+                               .other_types = {"mistral", "mixtral"},
+                               .layers = kLlamaGgufLayers,
+                               .complete = CompleteLlama};
 
 }  // namespace godwit

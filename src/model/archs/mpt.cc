@@ -1,7 +1,12 @@
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -84,5 +89,52 @@ DecoderSpec DescribeMpt(const HfConfig& config) {
   };
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kMptWhole[] = {{"token_embd", "transformer.wte"},
+                                  {"output_norm", "transformer.norm_f"},
+                                  {"output", "lm_head"}};
+constexpr GgufName kMptLayers[] = {
+    {"attn_norm", "transformer.blocks.{}.norm_1"},
+    {"attn_qkv", "transformer.blocks.{}.attn.Wqkv"},
+    {"attn_output", "transformer.blocks.{}.attn.out_proj"},
+    {"ffn_norm", "transformer.blocks.{}.norm_2"},
+    {"ffn_up", "transformer.blocks.{}.ffn.up_proj"},
+    {"ffn_down", "transformer.blocks.{}.ffn.down_proj"},
+};
+
+void CompleteMpt(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  if (shape.kv_heads != shape.heads) {
+    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"), "one for every head",
+                    fmt::format("{}", shape.kv_heads), ErrorKind::kUnsupported);
+  }
+  const auto hidden = config["hidden_size"].get<int64_t>();
+  const auto intermediate = config["intermediate_size"].get<int64_t>();
+  if (intermediate % hidden != 0) {
+    metadata.Refuse(metadata.ArchitectureKey("feed_forward_length"),
+                    fmt::format("a multiple of {}", hidden), fmt::format("{}", intermediate));
+  }
+  config["d_model"] = hidden;
+  config["n_layers"] = config["num_hidden_layers"];
+  config["n_heads"] = shape.heads;
+  config["max_seq_len"] = config["max_position_embeddings"];
+  config["expansion_ratio"] = intermediate / hidden;
+  config["no_bias"] = true;
+  const double bias =
+      metadata.FloatOr(metadata.ArchitectureKey("attention.max_alibi_bias"), 0, {0, 64});
+  config["attn_config"] = {{"alibi", bias > 0}, {"alibi_bias_max", bias}};
+  config.erase("alibi");
+  if (config.contains("clip_qkv")) config["attn_config"]["clip_qkv"] = config["clip_qkv"];
+  config.erase("clip_qkv");
+}
+
+}  // namespace
+
+const GgufFamily kMptGguf = {.architecture = "mpt",
+                             .model_type = "mpt",
+                             .whole = kMptWhole,
+                             .layers = kMptLayers,
+                             .complete = CompleteMpt};
 
 }  // namespace godwit

@@ -1,4 +1,10 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -45,5 +51,63 @@ DecoderSpec DescribeOlmo3(const HfConfig& config) {
   ReadRotaryByWindow(config, kTheta, config.FloatOr("rope_theta", kTheta, kThetaRange), spec);
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kOlmoLayers[] = {
+    {"attn_q", "model.layers.{}.self_attn.q_proj", GgufRows::kPairedQ},
+    {"attn_k", "model.layers.{}.self_attn.k_proj", GgufRows::kPairedK},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+constexpr GgufName kOlmo2Layers[] = {
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+};
+
+// No field of config.json has the epsilon of OLMo's norms.
+void CompleteOlmo(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  const std::string key = metadata.ArchitectureKey("attention.layer_norm_epsilon");
+  const double epsilon = metadata.FloatOr(key, 1e-5, {0, 1});
+  if (static_cast<float>(epsilon) != 1e-5f) {
+    metadata.Refuse(key, "1e-05", fmt::format("{}", epsilon), ErrorKind::kUnsupported);
+  }
+  config["attention_bias"] = shape.qkv_bias;
+}
+
+// OLMo 3 has OLMo 2's name in GGUF, and windows.
+void CompleteOlmo2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["attention_bias"] = shape.qkv_bias;
+  if (config.value("sliding_window", nlohmann::json()).is_null()) return;
+  config["model_type"] = "olmo3";
+  ReadWindowPattern(metadata, config);
+  if (config.value("rope_local_base_freq", nlohmann::json()) == config["rope_theta"]) {
+    config.erase("rope_local_base_freq");
+  }
+}
+
+}  // namespace
+
+const GgufFamily kOlmoGguf = {
+    .architecture = "olmo", .model_type = "olmo", .layers = kOlmoLayers, .complete = CompleteOlmo};
+const GgufFamily kOlmo2Gguf = {.architecture = "olmo2",
+                               .model_type = "olmo2",
+                               .other_types = {"olmo3"},
+                               .layers = kOlmo2Layers,
+                               .complete = CompleteOlmo2};
 
 }  // namespace godwit

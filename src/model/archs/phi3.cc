@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -15,5 +19,25 @@ DecoderSpec DescribePhi3(const HfConfig& config) {
   spec.names.up = "model.layers.{}.mlp.gate_up_proj";
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kPhi3Layers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_qkv", "model.layers.{}.self_attn.qkv_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_up", "model.layers.{}.mlp.gate_up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+
+void CompletePhi3(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  config["partial_rotary_factor"] = RotatedPart(metadata, shape);
+}
+
+}  // namespace
+
+const GgufFamily kPhi3Gguf = {
+    .architecture = "phi3", .model_type = "phi3", .layers = kPhi3Layers, .complete = CompletePhi3};
 
 }  // namespace godwit

@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -11,5 +15,15 @@ DecoderSpec DescribeQwen3(const HfConfig& config) {
   ReadSwitchedWindows(config, spec);
   return spec;
 }
+
+void CompleteQwen3(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["attention_bias"] = shape.qkv_bias;
+}
+
+const GgufFamily kQwen3Gguf = {.architecture = "qwen3",
+                               .model_type = "qwen3",
+                               .layers = kQwenGgufLayers,
+                               .complete = CompleteQwen3};
 
 }  // namespace godwit

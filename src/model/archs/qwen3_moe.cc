@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -42,5 +45,26 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   NameExperts(spec.names);
   return spec;
 }
+
+namespace {
+
+// Every published model takes shares among the chosen experts, and no key says otherwise.
+void CompleteQwen3Moe(const GgufMetadata& metadata, const GgufShape& shape,
+                      nlohmann::json& config) {
+  CompleteQwen3(metadata, shape, config);
+  config["num_experts"] = metadata.Int(metadata.ArchitectureKey("expert_count"), kSizeRange);
+  config["num_experts_per_tok"] =
+      metadata.Int(metadata.ArchitectureKey("expert_used_count"), kSizeRange);
+  config["moe_intermediate_size"] =
+      metadata.Int(metadata.ArchitectureKey("expert_feed_forward_length"), kSizeRange);
+  config["norm_topk_prob"] = true;
+}
+
+}  // namespace
+
+const GgufFamily kQwen3MoeGguf = {.architecture = "qwen3moe",
+                                  .model_type = "qwen3_moe",
+                                  .layers = kQwenGgufLayers,
+                                  .complete = CompleteQwen3Moe};
 
 }  // namespace godwit

@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -22,5 +26,37 @@ DecoderSpec DescribeStableLm(const HfConfig& config) {
   }
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kStableLmLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_layernorm.norms.{}", GgufRows::kHeads},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_layernorm.norms.{}", GgufRows::kHeads},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+
+// Files say use_parallel_residual even of models without it, whose config.json does not.
+void CompleteStableLm(const GgufMetadata& metadata, const GgufShape& shape,
+                      nlohmann::json& config) {
+  config["partial_rotary_factor"] = RotatedPart(metadata, shape);
+  config["use_qkv_bias"] = shape.qkv_bias;
+  config["use_parallel_residual"] = !shape.mlp_norm;
+  config["qk_layernorm"] = shape.qk_norm;
+}
+
+}  // namespace
+
+const GgufFamily kStableLmGguf = {.architecture = "stablelm",
+                                  .model_type = "stablelm",
+                                  .layers = kStableLmLayers,
+                                  .complete = CompleteStableLm};
 
 }  // namespace godwit

@@ -1,12 +1,13 @@
-// The architectures of GGUF that are translated. Each has Hugging Face's names of its tensors, and
-// the fields of its config.json beside those that all families share.
+// The form in which GGUF files hold a family: Hugging Face's names of its tensors, and the fields
+// of its config.json beside those that all families share. A family's file (archs/*.cc) has it
+// beside the spec.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "weights/gguf_metadata.h"
 
@@ -48,31 +49,21 @@ struct GgufShape {
   bool second_attention_norm = false;
 };
 
-struct GgufFamily {
-  std::string_view architecture;  // general.architecture
-  std::string_view model_type;    // of config.json, unless `describe` sets another
-  std::span<const GgufName> whole;
-  std::span<const GgufName> layers;
-  // Whether layers have attn_norm_2; among two families with one architecture, the one with it
-  // comes first.
-  bool second_attention_norm;
-  // Completes a config that has the common fields, by the names that Llama has for them.
-  void (*describe)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
-};
-
 inline constexpr GgufName kLlamaGgufWhole[] = {
     {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
 
-// A file for each of these.
-std::span<const GgufFamily> LlamaGgufFamilies();  // and what its converter writes, Qwen, GLM
-std::span<const GgufFamily> KinGgufFamilies();    // of Llama, with one thing of their own
-std::span<const GgufFamily> GemmaGgufFamilies();
-std::span<const GgufFamily> GptGgufFamilies();  // NeoX, Falcon, MPT, BLOOM
-
-// All of these, in this order.
-std::vector<const GgufFamily*> AllGgufFamilies();
-
-// Throws Error(kUnsupported) that names those there are.
-const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_attention_norm);
+struct GgufFamily {
+  std::string_view architecture;  // general.architecture
+  std::string_view model_type;    // of config.json, unless `complete` sets another
+  // Other model types of Hugging Face whose files have this architecture.
+  std::array<std::string_view, 2> other_types = {};
+  std::span<const GgufName> whole = kLlamaGgufWhole;
+  std::span<const GgufName> layers;
+  // Whether layers have attn_norm_2; among two families with one architecture, the one with it
+  // comes first.
+  bool second_attention_norm = false;
+  // Completes a config that has the common fields, by the names that Llama has for them.
+  void (*complete)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
+};
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-#include "weights/gguf_row_orders.h"
+#include "model/gguf_row_orders.h"
 
 namespace godwit {
 namespace {

@@ -1,8 +1,9 @@
-#include "weights/gguf_families.h"
+#include "model/archs/gguf_families.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -11,20 +12,24 @@
 
 namespace godwit {
 
-std::vector<const GgufFamily*> AllGgufFamilies() {
-  std::vector<const GgufFamily*> all;
-  for (const std::span<const GgufFamily> families :
-       {LlamaGgufFamilies(), KinGgufFamilies(), GemmaGgufFamilies(), GptGgufFamilies()}) {
-    for (const GgufFamily& family : families) all.push_back(&family);
-  }
-  return all;
-}
+namespace {
+
+constexpr std::array kGgufFamilies = {&kLlamaGguf,      &kQwen2Gguf,  &kQwen3Gguf,   &kQwen3MoeGguf,
+                                      &kInternLm2Gguf,  &kGlm4Gguf,   &kPhi3Gguf,    &kGraniteGguf,
+                                      &kGraniteMoeGguf, &kOlmoGguf,   &kOlmo2Gguf,   &kStableLmGguf,
+                                      &kStarcoder2Gguf, &kCohereGguf, &kCohere2Gguf, &kGemmaGguf,
+                                      &kGemma2Gguf,     &kGemma3Gguf, &kGptNeoxGguf, &kFalcon40Gguf,
+                                      &kFalconGguf,     &kMptGguf,    &kBloomGguf};
+
+}  // namespace
+
+std::span<const GgufFamily* const> AllGgufFamilies() { return kGgufFamilies; }
 
 const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_attention_norm) {
   constexpr std::string_view kKey = "general.architecture";
   const std::string architecture = metadata.String(kKey);
   std::vector<std::string> names;
-  for (const GgufFamily* family : AllGgufFamilies()) {
+  for (const GgufFamily* const family : AllGgufFamilies()) {
     if (family->architecture == architecture &&
         (second_attention_norm || !family->second_attention_norm)) {
       return *family;

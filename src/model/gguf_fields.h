@@ -1,11 +1,9 @@
 // Fields that several families of GGUF share, in the words of config.json.
-//
-// Internal to src/weights.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "weights/gguf_families.h"
+#include "model/gguf_family.h"
 
 namespace godwit {
 

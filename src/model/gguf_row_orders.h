@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weights/gguf_families.h"
+#include "model/gguf_family.h"
 
 namespace godwit {
 

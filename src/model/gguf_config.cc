@@ -1,4 +1,4 @@
-#include "weights/gguf_config.h"
+#include "model/gguf_config.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/quote.h"
-#include "weights/gguf_family_fields.h"
+#include "model/gguf_fields.h"
 #include "weights/tensor_rows.h"
 
 namespace godwit {
@@ -233,7 +233,7 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
     config["alibi"] = true;
   }
   if (metadata.Has(metadata.ArchitectureKey("rope.dimension_sections"))) config["use_mrope"] = true;
-  family.describe(metadata, shape, config);
+  family.complete(metadata, shape, config);
   return DumpJson(config);
 }
 

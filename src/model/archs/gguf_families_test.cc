@@ -1,14 +1,14 @@
 // Requirements of single families beside the names of their tensors, which goldens check
 // (tests/golden/gguf).
 
-#include "weights/gguf_families.h"
+#include "model/archs/gguf_families.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "weights/gguf_model_test_support.h"
+#include "model/gguf_model_test_support.h"
 
 namespace godwit::gguf_families_test {
 namespace {

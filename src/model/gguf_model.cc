@@ -1,4 +1,4 @@
-#include "weights/gguf_model.h"
+#include "model/gguf_model.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
-#include "weights/gguf_config.h"
-#include "weights/gguf_families.h"
-#include "weights/gguf_row_orders.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_config.h"
+#include "model/gguf_row_orders.h"
 #include "weights/mapped_source.h"
 #include "weights/tensor_rows.h"
 

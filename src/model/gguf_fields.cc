@@ -1,4 +1,4 @@
-#include "weights/gguf_family_fields.h"
+#include "model/gguf_fields.h"
 
 #include <fmt/format.h>
 

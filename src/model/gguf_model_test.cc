@@ -1,4 +1,4 @@
-#include "weights/gguf_model.h"
+#include "model/gguf_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "weights/gguf_model_test_support.h"
+#include "model/gguf_model_test_support.h"
 
 namespace godwit::gguf_model_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "weights/gguf_model.h"
+#include "model/gguf_model.h"
 #include "weights/gguf_test_support.h"
 #include "weights/tensor_rows.h"
 #include "weights/test_files.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "weights/gguf_families.h"
+#include "model/gguf_family.h"
 #include "weights/gguf_files.h"
 
 namespace godwit {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr IntRange kHeadRange{1, 1 << 20};
+constexpr IntRange kHeadCountRange{1, 1 << 20};
 constexpr FloatRange kNumberRange{-1e12, 1e12};
 
 const TensorInfo* FindTensor(const GgufFiles& model, std::string_view name) {
@@ -171,16 +171,16 @@ GgufShape ShapeOf(const GgufFiles& model) {
           metadata.file_name(), embedding ? embedding->Describe() : "none");
   }
   GgufShape shape{.vocab_size = embedding->shape[0]};
-  shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadRange);
+  shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadCountRange);
   const std::string kv_key = metadata.ArchitectureKey("attention.head_count_kv");
-  shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadRange);
+  shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadCountRange);
   if (shape.heads % shape.kv_heads != 0) {
     metadata.Refuse(kv_key, fmt::format("a divisor of {} heads", shape.heads),
                     fmt::format("{}", shape.kv_heads));
   }
   const int64_t hidden = metadata.Int(metadata.ArchitectureKey("embedding_length"), kSizeRange);
   const std::string key_length = metadata.ArchitectureKey("attention.key_length");
-  shape.head_dim = metadata.IntOr(key_length, hidden / shape.heads, kHeadRange);
+  shape.head_dim = metadata.IntOr(key_length, hidden / shape.heads, kHeadCountRange);
   metadata.IntOr(metadata.ArchitectureKey("attention.value_length"), shape.head_dim,
                  {shape.head_dim, shape.head_dim});
   shape.tied_head = FindTensor(model, "output.weight") == nullptr;

@@ -1,7 +1,6 @@
-// The form in which GGUF files hold a family: Hugging Face's names of its tensors, and the fields
-// of its config.json beside those that all families share. A family's file (archs/*.cc) has it
-// beside the spec.
-#pragma once
+// The form in which GGUF files hold a family: names of tensors, and fields of a config.json beside
+// those that all families share. Names are paired with those of Hugging Face. The file of a family
+// (archs/*.cc) has its form beside its spec.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // The form in which GGUF files hold a family: names of tensors, and fields of a config.json beside
 // those that all families share. Names are paired with those of Hugging Face. The file of a family
 // (archs/*.cc) has its form beside its spec.
+#pragma once
 
 #include <array>
 #include <cstdint>

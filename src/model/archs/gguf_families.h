@@ -33,7 +33,7 @@ extern const GgufFamily kQwen3MoeGguf;
 extern const GgufFamily kStableLmGguf;
 extern const GgufFamily kStarcoder2Gguf;
 
-// All of these. Of two with one architecture, the first that fits counts.
+// All of these. FindGgufFamily takes the first that fits of two with one architecture.
 std::span<const GgufFamily* const> AllGgufFamilies();
 
 // Throws Error(kUnsupported) that names those there are.

@@ -42,6 +42,7 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
                       &mine[i * packed]);
     }
     ranks.AllGather(std::as_bytes(mine), std::as_writable_bytes(all), exec.cancel);
+    const ProfilePart measured(exec.profile, StepPart::kAttention);
     exec.ParallelRows(count, ranks.size() * packed, [&](int64_t i, int worker) {
       float* const total = scratch.Row(worker);
       float* const state = total + stride;

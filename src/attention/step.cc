@@ -230,6 +230,7 @@ void AttentionStep::WriteCentre(const Run& run, int64_t layer, int64_t head, int
 
 // A core writes the rows of one KV head and tile, so no two cores write into one line of memory.
 void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
+  const ProfilePart measured(exec_.profile, StepPart::kRopeAndKv);
   const ops::AttentionShape& shape = geometry_.shape;
   Workspace::Scope scope(exec_.workspace);
   const auto rotated = exec_.workspace.Matrix<float>(exec_.pool.threads(), shape.head_dim);
@@ -281,7 +282,10 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const ops::RotaryTable positions =
       text.positions_[rotary].table().Rows(rows.position - text.length(), q.rows);
   const MatrixView<const float> in_text = encode(positions);
-  const Looks looks = text.policy_->Select(rows, layer, {exec_, in_text});
+  const Looks looks = [&] {
+    const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
+    return text.policy_->Select(rows, layer, {exec_, in_text});
+  }();
   AnnounceReading(rows, layer, looks);
   run.reads += ReadsOf(rows, looks);
   const auto sources =
@@ -380,6 +384,7 @@ void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
   const int64_t dim = geometry_.shape.value_dim();
   for (const Run& run : runs_.first(run_count_)) {
     if (!run.cache->layout().rotated_values()) continue;
+    const ProfilePart measured(exec_.profile, StepPart::kAttention);
     exec_.ParallelRows(run.rows.rows, out.cols, [&](int64_t i, int) {
       float* const row = out.Row(run.rows.RowAt(run.rows.position + i));
       for (int64_t at = 0; at < out.cols; at += dim) exec_.kernels.hadamard(dim, row + at);

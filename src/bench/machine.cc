@@ -90,6 +90,21 @@ ReadRate MachineProbe::ReadBandwidth(ThreadPool& pool) {
   return {rate, buffer.bytes()};
 }
 
+double MachineProbe::CacheReadBandwidth() {
+  // Half of the cache, or less: what else lies in it must not push the buffer out.
+  constexpr int64_t kLeast = int64_t{128} << 10, kMost = int64_t{1} << 20, kReads = 64;
+  const int64_t bytes = std::clamp<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE) / 2, kLeast, kMost);
+  Buffer buffer(bytes);
+  auto* floats = reinterpret_cast<float*>(buffer.data());
+  std::fill_n(floats, bytes / int64_t{sizeof(float)}, 1.0f);  // untouched pages are all one page
+  float sum = 0;
+  const double rate = BestRate([&] {
+    for (int64_t i = 0; i < kReads; ++i) sum += isa_.peak->read(floats, bytes);
+    return static_cast<double>(kReads * bytes);
+  });
+  return sum > 0 ? rate : 0;  // uses the sum, so that the reading stays
+}
+
 MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {
   const kernels::PeakTable& peak = *isa_.peak;
   if (weights == DType::kBF16 && peak.bf16 != nullptr) {

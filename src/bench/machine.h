@@ -54,6 +54,9 @@ class Probe {
   // The read bandwidth: the best of a few passes.
   virtual ReadRate ReadBandwidth(ThreadPool& pool) = 0;
 
+  // The rate at which one core reads what its second-level cache holds, in bytes a second.
+  virtual double CacheReadBandwidth() = 0;
+
   // The size up to which data that a step reads over and over does not come from memory.
   virtual int64_t CacheBytes() = 0;
 
@@ -71,6 +74,7 @@ class MachineProbe : public Probe {
   explicit MachineProbe(const kernels::Isa& isa) : isa_(isa) {}
 
   ReadRate ReadBandwidth(ThreadPool& pool) override;
+  double CacheReadBandwidth() override;
   int64_t CacheBytes() override { return LastCacheBytes(); }
   MultiplyPeak PeakOf(ThreadPool& pool, DType weights) override;
   double ForkJoinMicroseconds(ThreadPool& pool) override;

@@ -60,6 +60,8 @@ struct Measurement {
   int64_t kv_bytes = 0;
   int64_t file_bytes = 0;  // read in a round
   std::vector<RankUse> ranks;
+  std::optional<Profile> profile;
+  int64_t steps = 0;  // profiled
 };
 
 class Suite {
@@ -273,6 +275,7 @@ class Suite {
     const int64_t rows = texts == 1 ? std::ssize(segments.front().tokens) : texts;
     const auto hidden = exec.workspace.Matrix<float>(rows, model_.hidden_size());
     model_.Forward(exec, segments, hidden);
+    ++steps_;
     if (!wants_logits) return;
     logits_.resize(texts * spec_.vocab_size);
     model_.Logits(exec, hidden.Rows(rows - texts, rows),
@@ -298,7 +301,7 @@ class Suite {
 
   void RunOnce(const TestCase& test, Measurement& to) {
     Team& team = this->team(test.threads);
-    const Exec exec = ExecOf(team);
+    Exec exec = ExecOf(team);
     const Texts texts = TextsFor(test);
     const bool reads_prompt = test.prompt_tokens > 0;
     if (options_.probe != nullptr) {
@@ -312,11 +315,19 @@ class Suite {
     const int64_t file_bytes_before = FileReadBytes(texts);
     const RanksWatch watch(options_.policy.ranks.get());
     weight_bytes_ = 0;
+    steps_ = 0;
+    if (options_.profile) {
+      if (!to.profile) to.profile.emplace(test.threads);
+      exec.profile = &*to.profile;
+      exec.profile->Start();
+    }
     const double begin_ms = options_.now_ms();
     const Reads reads =
         reads_prompt ? ReadTogether(0, *texts.front(), exec, test.depth_tokens + test.prompt_tokens)
                      : Continue(texts, exec, tokens);
     to.seconds.push_back((options_.now_ms() - begin_ms) / 1000);
+    if (exec.profile != nullptr) exec.profile->Stop();
+    to.steps += steps_;
     to.ranks = watch.Read();
     to.file_bytes = FileReadBytes(texts) - file_bytes_before;
 
@@ -366,6 +377,7 @@ class Suite {
         .logits_hash = from.hashes.front(),
         .logits_agree = from.agree,
         .ranks = from.ranks};
+    if (from.profile) result.profile = {.times = from.profile->Times(), .steps = from.steps};
     if (pool_->file() != nullptr) {
       result.file_bytes_per_token = static_cast<double>(from.file_bytes) / tokens;
     }
@@ -415,6 +427,7 @@ class Suite {
   // Bytes of weights multiplied since the last reset. The texts of a step decide how many experts
   // it reads.
   int64_t weight_bytes_ = 0;
+  int64_t steps_ = 0;  // since the last reset
   const LinearObserver count_weights_ = [this](const Weight& w, const ops::LinearRows&) {
     weight_bytes_ += w.bytes();
   };

@@ -19,6 +19,7 @@
 #include "bench/ranks_watch.h"
 #include "kernels/dispatch.h"
 #include "model/decoder.h"
+#include "ops/profile.h"
 
 namespace godwit::bench {
 
@@ -45,6 +46,7 @@ struct SuiteOptions {
   int64_t rounds = 5;
   bool fill_kv = false;  // whether a depth is filled (kv_fill.h), not read
   bool warm_up = true;
+  bool profile = false;  // whether the time of each part is measured, too
   // The callback after every test, in tests done and to be done. After the first round it also gets
   // the time that the others should take.
   //
@@ -52,6 +54,12 @@ struct SuiteOptions {
   // a prompt at no depth as a context, except its last token, which asks about it. Tokens behind a
   // depth ask about the depth.
   std::function<void(int64_t done, int64_t total, std::optional<double> left_ms)> on_progress;
+};
+
+// The time by part of a test's steps, over all rounds.
+struct TestProfile {
+  ProfileTimes times;
+  int64_t steps = 0;
 };
 
 enum class LimitKind { kReadBandwidth, kMultiplyPeak };
@@ -79,7 +87,8 @@ struct TestResult {
   // Whether every round had the same logits, and each of several texts those that it has when read
   // alone. If not, the engine is wrong.
   bool logits_agree = true;
-  std::vector<RankUse> ranks = {};  // in the last round; empty: this process is alone
+  std::vector<RankUse> ranks = {};          // in the last round; empty: this process is alone
+  std::optional<TestProfile> profile = {};  // none: it was not asked for
 };
 
 // The limits at a number of threads: medians of what was measured along the way.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/machine_memory.h"
 #include "base/test_support.h"
 #include "bench/suite_texts.h"
@@ -28,6 +30,7 @@ class FakeMachine : public Probe {
   int64_t cache_bytes = 0;
 
   ReadRate ReadBandwidth(ThreadPool&) override { return {1e9, 1 << 20}; }
+  double CacheReadBandwidth() override { return 4e9; }
   int64_t CacheBytes() override { return cache_bytes; }
   MultiplyPeak PeakOf(ThreadPool&, DType weights) override {
     return {weights == DType::kI8 ? "int8_peak" : "f32_peak", 2e9};
@@ -221,6 +224,79 @@ TEST(Suite, LargerTimeLimitsSeveralTexts) {
     tests = RunSuite(*model, options).tests;
     EXPECT_TRUE(tests[0].fits_cache);
     EXPECT_EQ(tests[2].fits_cache, spare == 0);
+  }
+}
+
+std::unique_ptr<Decoder> ModelOf(const DecoderSpec& spec, DType storage) {
+  ThreadPool pool(1);
+  return LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {}, storage);
+}
+
+int64_t TimesOfAll(const ProfileTimes& times) {
+  return std::accumulate(times.busy_ns.begin(), times.busy_ns.end(),
+                         times.join_wait_ns + times.one_thread_wait_ns);
+}
+
+// Every operation of a step names its part, in every kind of model and under every policy. The
+// logits stay, and the parts add up to the whole.
+TEST(Suite, AProfileNamesThePartOfEveryOperation) {
+  constexpr const char* kMixture =
+      R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "num_local_experts": 16, "num_experts_per_tok": 2,
+          "vocab_size": 192, "max_position_embeddings": 4096})";
+  constexpr const char* kCapped =
+      R"({"model_type": "gemma2", "hidden_size": 64, "intermediate_size": 96, "head_dim": 16,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "query_pre_attn_scalar": 16, "sliding_window": 64, "attn_logit_softcapping": 50.0,
+          "final_logit_softcapping": 30.0, "hidden_activation": "gelu_pytorch_tanh",
+          "vocab_size": 192, "max_position_embeddings": 4096})";
+  constexpr const char* kLatent =
+      R"({"model_type": "deepseek_v2", "hidden_size": 64, "intermediate_size": 96,
+          "moe_intermediate_size": 32, "num_hidden_layers": 2, "first_k_dense_replace": 1,
+          "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2,
+          "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 32,
+          "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16, "vocab_size": 192,
+          "max_position_embeddings": 4096})";
+  const auto spec_of = [](const char* config) {
+    return DescribeModel(HfConfig::Parse(config, "profiled"));
+  };
+  struct Kind {
+    std::unique_ptr<Decoder> model;
+    const char* policy;
+    std::vector<StepPart> parts;
+  };
+  std::vector<Kind> kinds;
+  kinds.push_back({ModelOf(SmallShape(), DType::kI8), "dense", {StepPart::kQuantizing}});
+  kinds.push_back({SmallModel(DType::kF32), "sinks:4+20", {}});
+  kinds.push_back(
+      {SmallModel(DType::kBF16), "blocks", {StepPart::kQuantizing, StepPart::kChoosingKeys}});
+  kinds.push_back({ModelOf(spec_of(kMixture), DType::kI8),
+                   "dense",
+                   {StepPart::kExpertProducts, StepPart::kRouting}});
+  kinds.push_back({ModelOf(spec_of(kCapped), DType::kBF16), "dense", {}});
+  kinds.push_back({ModelOf(spec_of(kLatent), DType::kBF16), "dense", {StepPart::kExpertProducts}});
+  for (Kind& kind : kinds) {
+    SuiteOptions options = Options({{.prompt_tokens = 40, .depth_tokens = 200, .threads = 2},
+                                    {.predict_tokens = 3, .depth_tokens = 200, .threads = 2}});
+    options.policy.spec = kind.policy;
+    const auto plain = RunSuite(*kind.model, options);
+    EXPECT_FALSE(plain.tests[0].profile);
+    options.profile = true;
+    const auto result = RunSuite(*kind.model, options);
+    kind.parts.insert(kind.parts.end(),
+                      {StepPart::kProducts, StepPart::kAttention, StepPart::kRopeAndKv,
+                       StepPart::kNorms, StepPart::kActivation, StepPart::kAdds});
+    for (size_t test = 0; test < 2; ++test) {
+      EXPECT_EQ(result.tests[test].logits_hash, plain.tests[test].logits_hash);
+      ASSERT_TRUE(result.tests[test].profile);
+      const auto& [times, steps] = *result.tests[test].profile;
+      EXPECT_EQ(steps, 2 * 3) << "three chunks of 16 tokens, or three single tokens, twice";
+      EXPECT_EQ(times.busy_of(StepPart::kOthers), 0) << "an operation without a part";
+      EXPECT_EQ(times.threads, 2);
+      EXPECT_EQ(TimesOfAll(times), times.whole_ns());
+      for (const StepPart part : kind.parts) EXPECT_GT(times.busy_of(part), 0) << Name(part);
+    }
   }
 }
 

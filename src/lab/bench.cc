@@ -16,6 +16,7 @@
 #include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "bench/layer.h"
 #include "bench/rank_time.h"
 #include "bench/suite.h"
 #include "bench/suite_texts.h"
@@ -34,6 +35,7 @@
 #include "lab/commands.h"
 #include "lab/model_run.h"
 #include "lab/reports/bench_report.h"
+#include "lab/reports/layer_report.h"
 #include "model/loader.h"
 #include "model/shapes.h"
 #include "model/synthetic_weights.h"
@@ -55,6 +57,8 @@ struct BenchOptions {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
+  bool profile = false;
+  bool layer = false;
   std::string cache;  // folder of snapshots to continue from; empty: no such test
   std::vector<int64_t> ranks, contexts;  // of the time model for several hosts; no ranks: none
   float network_gbit = 10, network_us = 50;
@@ -127,6 +131,18 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
             .value = "",
             .help = "do not measure the limits of the machine, which takes less time"},
            options.no_limits);
+  line.Add({.names = "--profile",
+            .value = "",
+            .help = "also measure the share of the threads' time that each part of a step takes: "
+                    "products, attention, quantizing, norms, waiting and others"},
+           options.profile);
+  line.Add(
+      {.names = "--layer",
+       .value = "",
+       .help = "count the parts of one layer instead, for steps of -p rows at -d: their "
+               "multiplications and bytes, the time of each alone on one thread, and its limit"},
+      options.layer);
+  line.Exclusive({"--profile", "--cache", "--layer"});
 }
 
 void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
@@ -207,6 +223,9 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
       options.json);
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
   line.Exclusive({"--json", "--csv", "--ranks"});
+  for (const char* other : {"--csv", "--ranks", "--threads", "--n-gen", "--parallel"}) {
+    line.Exclusive({"--layer", other});
+  }
   line.RefusePlot();
   line.Parse(arguments);
   if (!(options.network_gbit > 0 && options.network_us >= 0)) {
@@ -319,7 +338,8 @@ bench::SuiteOptions Plan(const BenchOptions& options, const Subject& subject,
           .numa = ParseNuma(options.model.numa),
           .rounds = options.rounds,
           .fill_kv = options.fill_kv,
-          .warm_up = !options.no_warm_up};
+          .warm_up = !options.no_warm_up,
+          .profile = options.profile};
 }
 
 // Speeds of the ranks, each of which computes with the threads of the first test.
@@ -395,6 +415,33 @@ int BenchRestore(const BenchOptions& options, const bench::SuiteOptions& suite,
   return agree ? console::kExitOk : console::kExitInternalError;
 }
 
+// The parts of one layer, of any weights of the model's type and shape.
+int BenchLayer(const BenchOptions& options, const bench::SuiteOptions& suite,
+               const Subject& subject) {
+  std::vector<bench::LayerCount> counts;
+  bench::MachineProbe probe(*suite.isa);
+  for (const bench::TestCase& test : suite.cases) {
+    if (test.prompt_tokens == 0) continue;
+    counts.push_back(bench::CountLayer(subject.spec, {.rows = test.prompt_tokens,
+                                                      .depth = test.depth_tokens,
+                                                      .weights = subject.weights.layers,
+                                                      .kv_type = suite.policy.kv_type,
+                                                      .int8_products = suite.policy.int8_products,
+                                                      .isa = suite.isa,
+                                                      .probe = &probe,
+                                                      .runs = options.rounds}));
+  }
+  if (counts.empty()) {
+    Throw(ErrorKind::kInput, "--layer counts steps of -p rows: give a number of rows, as -p 512");
+  }
+  const LayerReport report{.model = subject.name,
+                           .weights = StorageName(subject.weights.layers),
+                           .kv_type = StorageName(suite.policy.kv_type),
+                           .isa = std::string(suite.isa->name)};
+  console::WriteOutput(options.json ? LayerJson(report, counts) : LayerText(report, counts));
+  return console::kExitOk;
+}
+
 }  // namespace
 
 int Bench(std::span<const std::string> arguments) {
@@ -403,6 +450,7 @@ int Bench(std::span<const std::string> arguments) {
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
+  if (options.layer) return BenchLayer(options, suite, subject);
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model));

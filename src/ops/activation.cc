@@ -28,6 +28,7 @@ Elementwise Select(const kernels::KernelTable& kernels, Activation activation) {
 void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out) {
   assert(x.cols == out.cols && x.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
   FillRows(exec, {&out, 1}, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
 }
 
@@ -36,6 +37,7 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
   const int64_t n = outs.front().cols;
   assert(gate_up.cols == 2 * n);
   const Elementwise apply = Select(exec.kernels, activation);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
   FillRows(exec, outs, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
     apply(gate, n, to);
@@ -48,6 +50,7 @@ void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const
   const int64_t n = outs.front().cols;
   assert(gate_up.cols == 2 * n);
   const float alpha = unit.alpha, limit = unit.limit;  // Clang 14 captures no bindings
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
   FillRows(exec, outs, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
     const float* up = gate + n;
@@ -59,12 +62,14 @@ void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const
 }
 
 void Clamp(const Exec& exec, float limit, MatrixView<float> x) {
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     exec.kernels.clamp(x.Row(row), limit, x.cols, x.Row(row));
   });
 }
 
 void Scale(const Exec& exec, float factor, MatrixView<float> x) {
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     for (float& number : x.RowSpan(row)) number *= factor;
   });
@@ -74,6 +79,7 @@ void Scale(const Exec& exec, float factor, MatrixView<float> x) {
 void SoftCap(const Exec& exec, float cap, MatrixView<float> x) {
   constexpr int64_t kPiece = 4096;
   const int64_t pieces = (x.cols + kPiece - 1) / kPiece;
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.Parallel(x.rows * pieces, [&](int64_t task, int /*worker*/) {
     const int64_t begin = task % pieces * kPiece, end = std::min(x.cols, begin + kPiece);
     float* const row = x.Row(task / pieces);
@@ -83,6 +89,7 @@ void SoftCap(const Exec& exec, float cap, MatrixView<float> x) {
 
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x) {
   assert(x.rows == y.rows && x.cols == y.cols);
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     exec.kernels.add(x.Row(row), y.Row(row), x.cols, x.Row(row));
   });

@@ -500,6 +500,7 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
   assert(out.cols == shape.heads * shape.value_dim() && shape.heads % shape.kv_heads == 0);
   assert(shape.values_from.value_or(0) % kernels::kQuad == 0);
   CheckTypes(texts);
+  const ProfilePart measured(exec.profile, StepPart::kAttention);
   Workspace::Scope scope(exec.workspace);
   SharedKeys shared(exec, shape, alibi, texts);
   AttendEach(exec, shape, alibi, shared.groups(), {}, {});

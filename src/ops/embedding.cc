@@ -11,6 +11,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
            MatrixView<float> out) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == table.cols);
   const auto row_bytes = table.cols * static_cast<int64_t>(SizeOf(table.dtype));
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
     const int32_t token = tokens[row];
     assert(0 <= token && token < table.rows);
@@ -31,6 +32,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
            MatrixView<float> out) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == w.inputs);
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
     const int32_t token = tokens[row];
     assert(0 <= token && token < w.outputs);

@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "ops/linear_observer.h"
+#include "ops/profile.h"
 #include "tensor/workspace.h"
 
 namespace godwit {
@@ -22,6 +23,7 @@ struct Exec {
   Workspace& workspace;
   const CancelToken* cancel = nullptr;       // null: cannot be stopped
   const LinearObserver* observer = nullptr;  // null: none
+  Profile* profile = nullptr;                // null: times are not measured
 
   // Runs body(task) or body(task, worker) for every task in [0, tasks), on all cores; `worker` is
   // in [0, pool.threads()). Throws Error(kCancelled) when the caller asked to stop; the output of
@@ -36,7 +38,11 @@ struct Exec {
         body(task);
       }
     };
-    pool.Run(tasks, guarded);
+    if (profile == nullptr) {
+      pool.Run(tasks, guarded);
+    } else {
+      profile->Run(pool, tasks, guarded);
+    }
     if (cancel != nullptr) cancel->ThrowIfCancelled();
   }
 

@@ -183,7 +183,8 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
   Linear(exec, {&product, 1});
 }
 
-void Linear(const Exec& exec, std::span<const Product> products) {
+void Linear(const Exec& exec, std::span<const Product> products, StepPart part) {
+  const ProfilePart measured(exec.profile, part);
   int64_t panels = 0;
   for (const Product& product : products) {
     const LinearRows& x = *product.x;

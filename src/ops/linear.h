@@ -19,13 +19,14 @@ namespace godwit::ops {
 void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<float> out);
 
 // Computes several products at once, whose outputs do not overlap. Small products, as those of a
-// token's experts, each alone have too little work for all cores.
+// token's experts, each alone have too little work for all cores. part: in a profile.
 struct Product {
   const LinearRows* x;
   const Weight* w;
   MatrixView<float> out;
 };
-void Linear(const Exec& exec, std::span<const Product> products);
+void Linear(const Exec& exec, std::span<const Product> products,
+            StepPart part = StepPart::kProducts);
 
 // Computes one product, for rows that are not in the weight's form yet.
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out);

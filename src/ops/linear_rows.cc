@@ -151,6 +151,7 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
 }
 
 void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out) {
+  const ProfilePart measured(exec.profile, StepPart::kQuantizing);
   LinearRows settled = out;
   if (out.quantization.kind == InputScale::kPerTensor) {
     settled.quantization = SettleScale(exec, out.quantization, x);

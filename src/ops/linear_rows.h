@@ -100,6 +100,7 @@ void FillRows(const Exec& exec, std::span<LinearRows> parts, const Compute& comp
       return compute(row, reinterpret_cast<float*>(part.Row(place.row)));
     }
     compute(row, scratch.Row(worker));
+    const ProfilePart measured(exec.profile, StepPart::kQuantizing);
     SetRow(exec.kernels, scratch.Row(worker), place.row, part);
   });
 }

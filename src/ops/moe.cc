@@ -157,13 +157,13 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
     const float* from = x.Row(reading.token);
     for (int64_t i = 0; i < x.cols; ++i) to[i] = reading.factor * from[i];
   });
-  Linear(exec, ups);
+  Linear(exec, ups, StepPart::kExpertProducts);
   if (options.clamped) {
     ActivateGated(exec, *options.clamped, up, inner);
   } else {
     ActivateGated(exec, options.activation, up, inner);
   }
-  Linear(exec, downs);
+  Linear(exec, downs, StepPart::kExpertProducts);
 }
 
 // Runs all experts, several together while they have no more rows than x, or few.
@@ -204,6 +204,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   assert(x.cols == out.cols && x.rows == out.rows);
   assert(options.choice.groups <= kMaxGroups && experts % options.choice.groups == 0);
   assert(options.choice.best_of_group <= kMaxOfGroup);
+  const ProfilePart measured(exec.profile, StepPart::kRouting);
   Workspace::Scope scope(exec.workspace);
   const auto scores = exec.workspace.Matrix<float>(x.rows, experts);
   const auto values = exec.workspace.Matrix<float>(exec.pool.threads(), experts);

@@ -28,6 +28,7 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
           MatrixView<float> out) {
   assert(x.cols == static_cast<int64_t>(norm.weight.size()));
   assert(x.cols == out.cols && x.rows == out.rows);
+  const ProfilePart measured(exec.profile, StepPart::kNorms);
   exec.ParallelRows(x.rows, x.cols,
                     [&](int64_t row) { NormRow(exec.kernels, x.Row(row), norm, out.Row(row)); });
 }
@@ -35,6 +36,7 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
 void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm, LinearRows& out) {
   assert(x.cols == static_cast<int64_t>(norm.weight.size()));
   assert(x.cols == out.cols && x.rows == out.rows);
+  const ProfilePart measured(exec.profile, StepPart::kNorms);
   FillRows(exec, {&out, 1},
            [&](int64_t row, float* to) { NormRow(exec.kernels, x.Row(row), norm, to); });
 }
@@ -43,6 +45,7 @@ void NormHeads(const Exec& exec, const NormWeights& norm, int64_t head_dim, Matr
   const auto weights = std::ssize(norm.weight);
   assert(x.cols % head_dim == 0 && (weights == head_dim || weights == x.cols));
   assert(norm.bias.empty());
+  const ProfilePart measured(exec.profile, StepPart::kNorms);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     for (int64_t col = 0; col < x.cols; col += head_dim) {
       float* head = x.Row(row) + col;

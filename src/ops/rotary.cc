@@ -9,6 +9,7 @@ void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<c
                      const RotaryTable& table, MatrixView<float> out) {
   assert(x.cols == shape.heads * shape.head_dim);
   assert(out.rows == x.rows * shape.heads && out.cols >= shape.head_dim);
+  const ProfilePart measured(exec.profile, StepPart::kRopeAndKv);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t token) {
     for (int64_t head = 0; head < shape.heads; ++head) {
       float* row = out.Row(HeadMajorRow(shape, x.rows, token, head));

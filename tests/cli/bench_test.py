@@ -129,6 +129,49 @@ class BenchTest(CliTest):
             limit = "f32" if f"{weights} as f32" in output else weights
             self.assertRegex(output, rf"\d Gop/s {limit} peak")
 
+    def test_a_profile(self):
+        flags = [*SHAPE, "-p", "40", "-n", "2", "-t", "1,2", "--weights", "int8"]
+        plain = self.bench(*flags)
+        rows = self.bench(*flags, "--profile")
+        for row, alone in zip(rows, plain, strict=True):
+            self.assertEqual(row["logits_hash"], alone["logits_hash"])
+            self.assertNotIn("shares", alone)
+            shares = row["shares"]
+            self.assertAlmostEqual(sum(shares.values()), 1)
+            for part in ("products", "attention", "quantizing", "norms", "activation", "rope_and_kv"):
+                self.assertGreater(shares[part], 0)
+            self.assertEqual(shares["others"], 0)
+            self.assertEqual(shares["expert_products"], 0)
+            self.assertEqual(shares["waiting_for_one_thread"] > 0, row["threads"] == 2)
+            self.assertGreater(row["step_ms"], 0)
+            self.assertGreater(row["step_fork_joins"], 10)
+        output = self.ok("bench", *flags, "--profile", "-r", "1", "--no-limits")
+        for part in ("% of the threads' time", "pp40, 2 threads", "| rope and kv ",
+                     "| waiting at joins ", "| a step, ms ", "| fork-joins of a step "):
+            self.assertIn(part, output)
+        self.assertNotIn("expert products", output)
+        output = self.ok("bench", *flags, "--profile", "-r", "1", "--no-limits", "--csv")
+        self.assertIn("shares_waiting_at_joins", output)
+
+    def test_the_parts_of_a_layer(self):
+        flags = ["bench", *SHAPE, "--layer", "-p", "20,40", "-d", "30", "-r", "1"]
+        counts = json.loads(self.ok(*flags, "--json"))
+        self.assertEqual([count["rows"] for count in counts], [20, 40])
+        for count in counts:
+            names = [part["part"] for part in count["parts"]]
+            for name in ("norm, twice", "quantizing", "qkv", "attention", "down", "activation"):
+                self.assertIn(name, names)
+            self.assertLessEqual(count["overlapped_s"], count["limit_s"])
+            self.assertAlmostEqual(count["alone_s"], sum(part["alone_s"] for part in count["parts"]
+                                                         if not part["inside"]))
+        output = self.ok(*flags)
+        for part in ("20 rows behind 30 tokens", "| gate and up ", "if all parts overlapped: "):
+            self.assertIn(part, output)
+        self.assertIn("-p 512", self.refused(INPUT, "bench", *SHAPE, "--layer", "-p", "0"))
+        self.refused(UNSUPPORTED, "bench", "--shape", "mla", "--layer")
+        for flag in (["--profile"], ["-t", "1"], ["-n", "4"], ["--csv"]):
+            self.refused(INPUT, *flags, *flag)
+
     def test_csv(self):
         output = self.ok("bench", *SHAPE, "-p", "8", "-n", "2", "-r", "2", "--no-limits", "--csv")
         rows = list(csv.DictReader(io.StringIO(output)))

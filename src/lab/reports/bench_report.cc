@@ -112,6 +112,30 @@ Json LimitJson(const TestResult& result) {
   return {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}};
 }
 
+// The shares of a test's time, of all threads together, by name. They add up to 1.
+std::vector<std::pair<std::string, double>> Shares(const ProfileTimes& times) {
+  const auto share = [&](int64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(1, times.whole_ns()));
+  };
+  std::vector<std::pair<std::string, double>> shares;
+  for (size_t part = 0; part < kStepParts; ++part) {
+    shares.emplace_back(Name(static_cast<StepPart>(part)), share(times.busy_ns[part]));
+  }
+  shares.emplace_back("waiting_at_joins", share(times.join_wait_ns));
+  shares.emplace_back("waiting_for_one_thread", share(times.one_thread_wait_ns));
+  return shares;
+}
+
+double PerStep(const bench::TestProfile& profile, int64_t count) {
+  return static_cast<double>(count) / static_cast<double>(std::max<int64_t>(1, profile.steps));
+}
+
+void AddProfile(const bench::TestProfile& profile, Json& json) {
+  json["step_ms"] = PerStep(profile, profile.times.wall_ns) / 1e6;
+  json["step_fork_joins"] = PerStep(profile, profile.times.fork_joins);
+  for (const auto& [name, share] : Shares(profile.times)) json["shares"][name] = share;
+}
+
 Json TestJson(const BenchReport& report, const TestResult& result) {
   const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
   const bool limited = !result.limits.empty();
@@ -146,8 +170,39 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
       json["rank_cpu_seconds"].push_back(rank.cpu_seconds);
     }
   }
+  if (result.profile) AddProfile(*result.profile, json);
   json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
+}
+
+// A column for each test, a line for each part that takes time in some test.
+std::string ProfileText(const BenchReport& report) {
+  const std::vector<TestResult>& tests = report.result.tests;
+  if (!tests.front().profile) return "";
+  std::vector<console::Column> head = {"<% of the threads' time"};
+  std::vector<std::string> steps = {"a step, ms"}, joins = {"fork-joins of a step"};
+  std::vector<std::vector<std::pair<std::string, double>>> shares;
+  const bool one_team = std::ranges::all_of(
+      tests, [&](const TestResult& of) { return of.test.threads == tests.front().test.threads; });
+  for (const TestResult& of : tests) {
+    head.push_back(
+        of.test.Label() +
+        (one_team ? "" : fmt::format(", {}", console::Plural(of.test.threads, "thread"))));
+    steps.push_back(fmt::format("{:.4g}", PerStep(*of.profile, of.profile->times.wall_ns) / 1e6));
+    joins.push_back(fmt::format("{:.0f}", PerStep(*of.profile, of.profile->times.fork_joins)));
+    shares.push_back(Shares(of.profile->times));
+  }
+  console::Table table(head);
+  for (size_t part = 0; part < shares.front().size(); ++part) {
+    if (std::ranges::none_of(shares, [&](const auto& of) { return of[part].second > 0; })) continue;
+    std::vector<std::string> line = {shares.front()[part].first};
+    std::ranges::replace(line.front(), '_', ' ');
+    for (const auto& of : shares) line.push_back(fmt::format("{:.1f}", 100 * of[part].second));
+    table.AddRow(line);
+  }
+  table.AddRow(steps);
+  table.AddRow(joins);
+  return fmt::format("\n{}", table.Markdown());
 }
 
 std::string PerSecond(double seconds_each) {
@@ -176,6 +231,7 @@ std::string BenchText(const BenchReport& report) {
               FractionText(result), LimitText(result), HashText(result));
   }
   text += fmt::format("\n{}", table.Markdown());
+  text += ProfileText(report);
   for (const TestResult& result : report.result.tests) {
     if (!result.file_bytes_per_token) continue;
     text += fmt::format("\n{}: {} a token from the file\n", result.test.Label(),

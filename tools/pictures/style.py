@@ -132,9 +132,9 @@ def appearance(i, count):
             "marker": MARKERS[i % len(MARKERS)], "zorder": 3 + i / count}
 
 
-def draw_curves(axes, curves, share=False, mark=None):
+def draw_curves(axes, curves, share=False, mark=None, fit=None):
     """Draws and labels curves. share: the values are from 0 to 1. mark(axes, curve, colour): draws
-    more of a curve."""
+    more of a curve. fit(axes): fits the axes to the values in another way."""
     together, ends = 1, []
     for i, curve in enumerate(curves):
         look = appearance(i, len(curves))
@@ -161,11 +161,14 @@ def draw_curves(axes, curves, share=False, mark=None):
     # A transform of its own keeps a line out of the limits.
     axes.update_datalim([(x, y + side) for x, y, error in everything
                           for side in (-error, 0, error)])
-    fit_x(axes, [x for x, _, _ in everything])
-    if share:
-        fit_share(axes.yaxis)
+    if fit:
+        fit(axes)
     else:
-        fit_y(axes, everything)
+        fit_x(axes, [x for x, _, _ in everything])
+        if share:
+            fit_share(axes.yaxis)
+        else:
+            fit_y(axes, everything)
     axes.autoscale_view()
     if together > 1:
         axes.set_xlabel(f"{axes.get_xlabel()}; means of {together:,} neighbouring values")

@@ -453,9 +453,10 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
   const auto memory =
       exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape, narrow));
 
-  // A job's block, in the order of tasks: the heads of a tile are neighbours.
+  // A job's block, in the order of tasks: the heads of a tile are neighbours. A head's last rows
+  // come first: they see the most keys, and short tasks at the end leave few cores idle.
   const auto block_of = [&](const Job& job, int64_t index) -> RowBlock {
-    const int64_t begin = index % job.blocks * kBlockRows;
+    const int64_t begin = (job.blocks - 1 - index % job.blocks) * kBlockRows;
     return {.kv_head = index / job.blocks % shape.kv_heads,
             .begin = begin,
             .end = std::min(attender.RowsPerHead(*job.text), begin + kBlockRows)};

@@ -122,8 +122,8 @@ bool SharesPanels(const Exec& exec, const Product& product) {
   return exec.kernels.product_bytes > 0 && product.w->dtype != DType::kGrouped;
 }
 
-// Rows multiplied together, which stay in the second-level cache. Blocks are even.
-int64_t BlockRows(const Exec& exec, const Product& product) {
+// The most rows multiplied together, which stay in the second-level cache. Blocks are even.
+int64_t MostBlockRows(const Exec& exec, const Product& product) {
   constexpr int64_t kSmallBlock = 96;
   if (!SharesPanels(exec, product)) return kSmallBlock;
   const Weight& w = *product.w;
@@ -135,10 +135,34 @@ int64_t BlockRows(const Exec& exec, const Product& product) {
   return CeilDiv(CeilDiv(rows, CeilDiv(rows, most)), 16) * 16;
 }
 
+// Rows multiplied together: `most`, or less where threads have few tasks each, and the last ones
+// would leave more than a twentieth of their time idle. Smaller blocks read panels more often.
+int64_t BlockRows(int64_t rows, int64_t most, int64_t panels, int64_t threads) {
+  constexpr int64_t kManyTasks = 8, kFewestRows = 32;  // a thread, in a block
+  const int64_t fewest = CeilDiv(rows, most);
+  if (panels * fewest >= kManyTasks * threads) return most;
+  const auto longest = [&](int64_t block) {  // rows of one panel that the busiest thread multiplies
+    return CeilDiv(panels * CeilDiv(rows, block), threads) * block;
+  };
+  int64_t best = most;
+  for (int64_t blocks = fewest; blocks <= 2 * fewest; ++blocks) {
+    const int64_t block = CeilDiv(CeilDiv(rows, blocks), 16) * 16;
+    if (block < kFewestRows) break;
+    if (20 * longest(block) <= 19 * longest(best)) best = block;
+  }
+  return best;
+}
+
 // Panels of a task, each of which is prefetched during the one before. Threads differ in speed, so
-// each should have several tasks.
+// each should have several tasks, and the last ones should leave few threads idle.
 int64_t PanelsPerTask(int64_t panels, int64_t blocks, int64_t threads) {
-  return std::clamp<int64_t>(panels * blocks / (4 * threads), 1, 8);
+  int64_t of_task = std::clamp<int64_t>(panels * blocks / (4 * threads), 1, 8);
+  const auto leaves_idle = [&] {
+    const int64_t turns = CeilDiv(CeilDiv(panels, of_task) * blocks, threads);
+    return 19 * turns * of_task * threads > 20 * panels * blocks;
+  };
+  while (of_task > 1 && leaves_idle()) --of_task;
+  return of_task;
 }
 
 // The tasks of a product: blocks of rows by ranges of panels, the rows of a range side by side. Few
@@ -146,13 +170,14 @@ int64_t PanelsPerTask(int64_t panels, int64_t blocks, int64_t threads) {
 // which is prefetched within a task.
 struct Cut {
   Cut(const Exec& exec, const Product& product, int64_t panels_of_few_rows)
-      : panels(kernels::PanelCount(product.out.cols)), block_rows(BlockRows(exec, product)) {
-    const int64_t rows = product.x->rows;
+      : panels(kernels::PanelCount(product.out.cols)), block_rows(MostBlockRows(exec, product)) {
+    const int64_t rows = product.x->rows, threads = exec.pool.threads();
+    if (rows >= kFewestProductRows) block_rows = BlockRows(rows, block_rows, panels, threads);
     blocks = CeilDiv(rows, block_rows);
     if (rows < kFewestProductRows) {
       panels_per_task = panels_of_few_rows;
     } else if (SharesPanels(exec, product)) {
-      panels_per_task = PanelsPerTask(panels, blocks, exec.pool.threads());
+      panels_per_task = PanelsPerTask(panels, blocks, threads);
     }
     tasks = CeilDiv(panels, panels_per_task) * blocks;
   }

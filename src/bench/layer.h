@@ -1,8 +1,8 @@
 // The parts of one layer, counted and timed: where a prompt's time goes, and where it must not.
 //
 // Every part runs alone, over and over, on one thread, and its best time is kept. Beside it stands
-// the least time that the machine's limits allow: its multiplications at the peak, its bytes at the
-// bandwidth of memory and of the second-level cache. The weights are synthetic.
+// the least time that the machine's limits allow. Multiplications run at the peak, and bytes come at
+// the bandwidth of memory and of the second-level cache. The weights are synthetic.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ struct LayerOptions {
 struct LayerPart {
   std::string name;
   double multiply_adds = 0;
-  // Bytes that memory must give or take once: weights, keys and values. Bytes that the cache gives:
-  // the rows of a product once for each panel of outputs, keys and values once for each block of
-  // query rows, and all rows that the part reads and writes.
+  // Bytes that memory must give or take once: weights, keys and values.
   double memory_bytes = 0;
+  // Bytes that the cache gives. A product reads its rows once for each panel of outputs. Attention
+  // reads keys and values once for each block of query rows. Rows are read and written besides.
   double cache_bytes = 0;
   double seconds = 0;  // measured alone
   // The seconds that its multiplications, memory_bytes and cache_bytes would take at the limits.

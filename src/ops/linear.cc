@@ -135,8 +135,8 @@ int64_t MostBlockRows(const Exec& exec, const Product& product) {
   return CeilDiv(CeilDiv(rows, CeilDiv(rows, most)), 16) * 16;
 }
 
-// Rows multiplied together: `most`, or less where threads have few tasks each, and the last ones
-// would leave more than a twentieth of their time idle. Smaller blocks read panels more often.
+// Rows multiplied together: `most`, or less where threads have few tasks each, of which the last
+// would leave many idle. Smaller blocks read panels more often.
 int64_t BlockRows(int64_t rows, int64_t most, int64_t panels, int64_t threads) {
   constexpr int64_t kManyTasks = 8, kFewestRows = 32;  // a thread, in a block
   const int64_t fewest = CeilDiv(rows, most);

@@ -36,8 +36,8 @@ class ProfileTest : public testing::Test {
   Workspace workspace_;
 };
 
-// Looks at the clock, in order. 1: the start; 2: the part begins; 3: the fork-join begins; 4 to 9:
-// three tasks; 10: the fork-join ends; 11: the part ends; 12: the end.
+// Looks at the clock: the start, 1; the part begins, 2; the fork-join begins, 3. Three tasks take 4
+// to 9. The fork-join ends, 10; the part ends, 11; the end, 12.
 TEST_F(ProfileTest, CountsTasksWaitingAndTheCallingThread) {
   ThreadPool pool(1);
   Profile profile = Ticking(1);
@@ -90,8 +90,7 @@ TEST_F(ProfileTest, TheInnermostPartCounts) {
   EXPECT_EQ(SumOf(times), times.wall_ns);
 }
 
-// Whatever runs where: tasks, tasks inside tasks, threads without a task, several stretches, and a
-// body that throws.
+// Tasks, tasks inside tasks, threads without a task, several stretches, and a body that throws.
 TEST_F(ProfileTest, PartsAddUpToTheWhole) {
   for (const int threads : {1, 2, 5}) {
     ThreadPool pool(threads);

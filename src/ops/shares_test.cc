@@ -1,6 +1,6 @@
-// The shares of 16, 32 and 64 cores in the operations of a prompt, counted, not timed: kernels that
-// compute nothing add up the work that they were given, and each fork-join's tasks are shared out
-// among the cores as the pool does it.
+// The shares of 16, 32 and 64 cores in the operations of a layer, counted, not timed. Kernels that
+// compute nothing add up the work that they were given. Each fork-join's tasks are shared out among
+// the cores as the pool does it.
 
 #include <gtest/gtest.h>
 
@@ -171,9 +171,9 @@ TEST_F(SharesTest, APromptKeepsAllCoresBusy) {
   }
 }
 
-// One token of an answer. A panel of 64 outputs is the least that a core multiplies, so the 32
-// panels of a product of the small layer leave half of 64 cores idle. They share the bandwidth of
-// memory, which fewer cores exhaust.
+// One token of an answer. A panel of 64 outputs is the least that a core multiplies. The 32 panels
+// of the small layer's products thus leave half of 64 cores idle. The bandwidth of memory, which
+// all share, is exhausted by fewer cores.
 TEST_F(SharesTest, ATokenKeepsAsManyCoresBusyAsProductsHavePanels) {
   for (const Layer& layer : kLayers) {
     for (const int cores : kCores) {

@@ -57,6 +57,7 @@ class Layer {
         pool_(1),
         exec_{.pool = pool_, .kernels = *options.isa->table, .workspace = workspace_},
         x_(options.rows, spec_.hidden_size),
+        normed_(options.rows, spec_.hidden_size),
         y_(options.rows, spec_.hidden_size),
         qkv_rows_(options.rows, q_ + 2 * kv_),
         attended_(options.rows, q_),
@@ -180,17 +181,18 @@ class Layer {
       count.parts.push_back(std::move(part));
     };
 
-    const Work norm = [&] { ops::Norm(exec_, x_, norm_, y_); };
+    const Work norm = [&] { ops::Norm(exec_, x_, norm_, normed_); };
     add({.name = "norm, twice", .cache_bytes = 2 * 2 * rows * hidden * kFloat}, StepPart::kNorms,
         [&] {
           norm();
           norm();
         });
 
-    const Product products[] = {{"qkv", &qkv_, x_, qkv_rows_},
-                                {"attention out", &out_, attended_, y_},
-                                {mlp_.gated ? "gate and up" : "up", &gate_up_weight_, x_, up_rows_},
-                                {"down", &down_, inner_, y_}};
+    const Product products[] = {
+        {"qkv", &qkv_, normed_, qkv_rows_},
+        {"attention out", &out_, attended_, y_},
+        {mlp_.gated ? "gate and up" : "up", &gate_up_weight_, normed_, up_rows_},
+        {"down", &down_, inner_, y_}};
     double inputs = 0, input_bytes = 0;
     const Work quantize = [&] {
       for (const Product& product : products) {
@@ -347,7 +349,7 @@ class Layer {
   ThreadPool pool_;
   Workspace workspace_;
   Exec exec_;
-  Rows x_, y_, qkv_rows_, attended_, up_rows_, inner_;
+  Rows x_, normed_, y_, qkv_rows_, attended_, up_rows_, inner_;
   const Weight qkv_, out_, gate_up_weight_, down_;
   ops::NormWeights norm_;
   const std::vector<int32_t> tokens_;

@@ -101,6 +101,31 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
   }
 }
 
+// Rows are cut into smaller blocks for many threads, with and without the blocks of product_bytes.
+TEST_P(LinearTest, FarMoreThreadsThanCoresGetTheSameBits) {
+  ThreadPool many(64);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kGrouped}) {
+    for (const Shape& shape : {Shape{32, 64, 200}, Shape{95, 64, 1100}, Shape{300, 64, 1100}}) {
+      SCOPED_TRACE(Text(dtype, shape));
+      const GappedMatrix x(shape.rows, shape.k, 7);
+      const bool quantized = dtype == DType::kI8 || dtype == DType::kGrouped;
+      const DType stored = quantized ? DType::kF32 : dtype;
+      const Weight weight = RawWeight(stored, shape.outputs, shape.k, 8).PackAs(one_, dtype);
+      GappedMatrix alone(shape.rows, shape.outputs);
+      Linear(On(one_), x.view(), weight, alone.view());
+      for (const int64_t product_bytes : {0, 1 << 15}) {
+        kernels::KernelTable kernels = On(one_).kernels;
+        kernels.product_bytes = product_bytes;
+        GappedMatrix out(shape.rows, shape.outputs);
+        Linear({.pool = many, .kernels = kernels, .workspace = workspace_}, x.view(), weight,
+               out.view());
+        ASSERT_EQ(out.Values(), alone.Values()) << product_bytes;
+        EXPECT_TRUE(out.GapsIntact());
+      }
+    }
+  }
+}
+
 // The product as kernel_table.h defines it, from the integers of weights and rows.
 std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedMatrix& x,
                                const Weight& w) {

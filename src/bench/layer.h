@@ -1,8 +1,8 @@
 // The parts of one layer, counted and timed: where a prompt's time goes, and where it must not.
 //
 // Every part runs alone, over and over, on one thread, and its best time is kept. Beside it stands
-// the least time that the machine's limits allow. Multiplications run at the peak, and bytes come at
-// the bandwidth of memory and of the second-level cache. The weights are synthetic.
+// the least time that the machine's limits allow. Multiplications run at the peak, and bytes come
+// at the bandwidth of memory and of the second-level cache. The weights are synthetic.
 #pragma once
 
 #include <cstdint>

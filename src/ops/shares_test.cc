@@ -148,7 +148,7 @@ class SharesTest : public testing::Test {
 // Chunks of a prompt. No operation of a layer leaves more than 15 % of the cores' time idle, and
 // all together leave a tenth at most. Before blocks were cut for many cores, a product left 27 %
 // idle on 64 of them, and attention 22 %.
-TEST_F(SharesTest, APromptKeepsAllCoresBusy) {
+TEST_F(SharesTest, RELEASE_APromptKeepsAllCoresBusy) {
   for (const Layer& layer : kLayers) {
     for (const int cores : kCores) {
       for (const int64_t rows : {512, 2048}) {
@@ -174,7 +174,7 @@ TEST_F(SharesTest, APromptKeepsAllCoresBusy) {
 // One token of an answer. A panel of 64 outputs is the least that a core multiplies. The 32 panels
 // of the small layer's products thus leave half of 64 cores idle. The bandwidth of memory, which
 // all share, is exhausted by fewer cores.
-TEST_F(SharesTest, ATokenKeepsAsManyCoresBusyAsProductsHavePanels) {
+TEST_F(SharesTest, RELEASE_ATokenKeepsAsManyCoresBusyAsProductsHavePanels) {
   for (const Layer& layer : kLayers) {
     for (const int cores : kCores) {
       Use all;

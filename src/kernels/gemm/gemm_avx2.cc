@@ -18,7 +18,7 @@ void avx2::GemmBF16(const GemmArgs& args) noexcept { Gemm<WidenedPairOperand>(ar
 void avx2::GemmI8(const GemmArgs& args) noexcept { kernels::GemmI8<WidenedQuadOperand>(args); }
 
 void avx2::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<WordQuads, WideQuads>(args);
+  GemmGroupsBy<WordQuads, WideQuads, CodesByWords>(args);
 }
 
 }  // namespace godwit::kernels

@@ -18,7 +18,7 @@ void avx512::GemmBF16(const GemmArgs& args) noexcept { Gemm<WidenedPairOperand>(
 void avx512::GemmI8(const GemmArgs& args) noexcept { kernels::GemmI8<WidenedQuadOperand>(args); }
 
 void avx512::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<WordQuads, WideQuads>(args);
+  GemmGroupsBy<WordQuads, WideQuads, CodesByWords>(args);
 }
 
 }  // namespace godwit::kernels

@@ -10,6 +10,12 @@
 #include "kernels/gemm/quads_native-inl.h"
 
 namespace godwit::kernels {
+namespace {
+
+template <Codes kCodes, bool kCentred>
+using NearCodesOf = FetchedNear<NativeCodesOf<kCodes, kCentred>>;
+
+}  // namespace
 
 void avx512_bf16::GemmBF16(const GemmArgs& args) noexcept {
   Gemm<FetchedNear<NativePairOperand>>(args);
@@ -21,7 +27,7 @@ void avx512_bf16::GemmI8(const GemmArgs& args) noexcept {
 }
 
 void avx512_bf16::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<FetchedNear<NativeQuads>, FetchedNear<NativeQuads>>(args);
+  GemmGroupsBy<FetchedNear<NativeQuads>, FetchedNear<NativeQuads>, NearCodesOf>(args);
 }
 
 }  // namespace godwit::kernels

@@ -13,7 +13,7 @@ void avx512_vnni::GemmI8(const GemmArgs& args) noexcept {
 }
 
 void avx512_vnni::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<NativeQuads, NativeQuads>(args);
+  GemmGroupsBy<NativeQuads, NativeQuads, NativeCodesOf>(args);
 }
 
 }  // namespace godwit::kernels

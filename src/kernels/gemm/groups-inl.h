@@ -3,13 +3,13 @@
 #pragma once
 
 #include "kernels/gemm/groups_tile-inl.h"
+#include "kernels/gemm/groups_widened-inl.h"
 #include "kernels/gemm/rows-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-// The bytes of a panel that all tiles go through before the next part. Unpacked, it stays in the
-// second-level cache meanwhile.
+// The bytes of a panel that all tiles of few rows go through before the next part.
 constexpr int64_t kPassBytes = 18 << 10;
 
 // Some rows through blocks of a panel.
@@ -47,47 +47,6 @@ GODWIT_INLINE void RunGroupPass(const GroupTiles& tiles, const GroupPass& pass) 
   }
 }
 
-// Unpacks kLanes columns, a quad of each after the other.
-template <class Packed, int kPhase = 0>
-GODWIT_INLINE void UnpackColumns(const uint8_t* from, Vec table, uint8_t* to) {
-  if constexpr (kPhase < Packed::kPhases) {
-    Store(reinterpret_cast<float*>(to), Packed::template Column<kPhase>(from, table));
-    UnpackColumns<Packed, kPhase + 1>(from, table, to + kLineBytes);
-  }
-}
-
-// Lines of codes to bytes, a quad of all columns after the other.
-template <class Packed>
-GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to) {
-  const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
-  for (int64_t run = 0; run < sizes.code_bytes; run += Packed::kLines * kLineBytes) {
-    for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
-      UnpackColumns<Packed>(codes + run + i, table, to + i);
-    }
-    to += Packed::kPhases * kLineBytes;
-  }
-}
-
-// Blocks, with bytes in the place of codes.
-template <class Packed>
-void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count, uint8_t* to) {
-  const uint8_t* from = blocks;
-  const auto copy = [&](int64_t bytes) {
-    __builtin_memcpy(to, from, static_cast<size_t>(bytes));
-    from += bytes;
-    to += bytes;
-  };
-  for (int64_t b = 0; b < count; ++b) {
-    for (int64_t group = 0; group < sizes.groups; ++group) {
-      UnpackCodes<Packed>(sizes, from, to);
-      from += sizes.code_bytes;
-      to += sizes.group * kPanelColumns;
-      copy(sizes.group_bytes - sizes.code_bytes);
-    }
-    copy(sizes.block_bytes - sizes.groups_bytes);
-  }
-}
-
 // Whether a tile takes codes as they lie. For five and six bits, it takes only those that most
 // files have: each other kind would cost the compiler as much again.
 template <class Packed, Scaling kScaling>
@@ -96,52 +55,44 @@ constexpr bool kTaken = Packed::kPhases <= 2 || IsNested(kScaling);
 // The functions that multiply with weights of a format.
 struct GroupKernel {
   const GroupTiles* packed = nullptr;  // for codes as they lie; nullptr: not taken
-  const GroupTiles* bytes;             // for unpacked codes
-  void (*unpack)(const GroupSizes&, const uint8_t* blocks, int64_t count, uint8_t* to);
-  bool unpacks;  // whether codes are no bytes
+  void (*many_rows)(const GroupSizes& sizes, const GroupRows& of, int64_t rows,
+                    const uint8_t* panel, int64_t blocks, float* x);
   bool fetches_near, by_turns;
 };
-template <class Packed, class Bytes, Scaling kScaling>
+template <class Packed, class Many, Scaling kScaling>
 constexpr GroupKernel MakeGroupKernel() {
-  GroupKernel kernel = {.bytes = &kGroupTiles<Bytes, kScaling>,
-                        .unpack = UnpackBlocks<Packed>,
-                        .unpacks = Packed::kPhases > 1,
+  GroupKernel kernel = {.many_rows = RunManyRows<Many, Packed, kScaling>,
                         .fetches_near = Packed::kFetchLevel == 1,
                         .by_turns = kByTurns<kScaling>};
   if constexpr (kTaken<Packed, kScaling>) kernel.packed = &kGroupTiles<Packed, kScaling>;
   return kernel;
 }
-template <class Packed, class Bytes, Scaling kScaling>
-constexpr GroupKernel kGroupKernel = MakeGroupKernel<Packed, Bytes, kScaling>();
+template <class Packed, class Many, Scaling kScaling>
+constexpr GroupKernel kGroupKernel = MakeGroupKernel<Packed, Many, kScaling>();
 
 // Multiplies at most kBlockRows rows with a panel: x [rows, kPanelColumns]. Where many rows meet
-// its codes, or a tile does not take them, they are unpacked once for all. A panel that is read in
+// its codes, or a tile does not take them, they are widened once for all. A panel that is read in
 // its order is left to the processor where operands are fetched near. On a Zen 4 that is 1.2 times
 // as fast.
 void RunGroupPanel(const GroupKernel& kernel, const GroupSizes& sizes, const GroupRows& of,
                    int64_t rows, const uint8_t* panel, int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  const bool unpacked = kernel.packed == nullptr || (kernel.unpacks && rows > 2 * kGroupTileRows);
-  const GroupSizes pass_sizes = unpacked ? sizes.Unpacked() : sizes;
-  GroupPass pass = {.sizes = pass_sizes, .of = of, .rows = rows, .x = x};
+  if (kernel.packed == nullptr || rows > 2 * kGroupTileRows) {
+    return kernel.many_rows(sizes, of, rows, panel, blocks, x);
+  }
+  GroupPass pass = {.sizes = sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
-  const bool in_order =
-      !unpacked && pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
+  const bool in_order = pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
   const int64_t ahead_bytes = rows == 1 && kernel.by_turns ? kTurnBytes : kAheadBytes;
   const int64_t fitting = kPassBytes / sizes.block_bytes;
   const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
-  alignas(64) uint8_t bytes[2 * kPassBytes];
   for (int64_t begin = 0; begin < blocks; begin += most) {
     pass.of = of.From(0, begin, sizes);
     pass.count = blocks - begin < most ? blocks - begin : most;
     pass.blocks = panel + begin * sizes.block_bytes;
     pass.ahead = pass.blocks + (in_order ? ahead_bytes : most * sizes.block_bytes);
     if (in_order && kernel.fetches_near) pass.ahead = nullptr;
-    if (unpacked) {
-      kernel.unpack(sizes, pass.blocks, pass.count, bytes);
-      pass.blocks = bytes;
-    }
-    RunGroupPass(unpacked ? *kernel.bytes : *kernel.packed, pass);
+    RunGroupPass(*kernel.packed, pass);
   }
 }
 
@@ -193,29 +144,31 @@ GODWIT_INLINE void WithScaling(const GroupGemmArgs& args, const Run& run) {
   }
 }
 
-template <Codes kCodes, class Packed, class Bytes>
+// ManyRows has the operand of many rows.
+template <Codes kCodes, class Packed, template <Codes, bool> class ManyRows>
 GODWIT_INLINE void GemmGroupsOf(const GroupGemmArgs& args) {
   WithScaling(args, [&]<Scaling kScaling>() {
     if constexpr (IsInUse(kCodes, kScaling)) {
-      RunGroupPanels(kGroupKernel<Packed, Bytes, kScaling>, args);
+      constexpr bool kCentred = kScaling == Scaling::kCentred || kScaling == Scaling::kNested;
+      RunGroupPanels(kGroupKernel<Packed, ManyRows<kCodes, kCentred>, kScaling>, args);
     }
   });
 }
 
-// SmallQuads multiplies codes of 4 bits, Quads any bytes.
-template <class SmallQuads, class Quads>
+// SmallQuads multiplies codes of 4 bits, Quads any bytes, of few rows.
+template <class SmallQuads, class Quads, template <Codes, bool> class ManyRows>
 void GemmGroupsBy(const GroupGemmArgs& args) {
   switch (args.format->codes) {
     case Codes::k4:
-      return GemmGroupsOf<Codes::k4, NibbleOperand<SmallQuads>, ByteOperand<SmallQuads>>(args);
+      return GemmGroupsOf<Codes::k4, NibbleOperand<SmallQuads>, ManyRows>(args);
     case Codes::k4Table:
-      return GemmGroupsOf<Codes::k4Table, TableOperand<Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k4Table, TableOperand<Quads>, ManyRows>(args);
     case Codes::k5:
-      return GemmGroupsOf<Codes::k5, PlaneOperand<Codes::k5, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k5, PlaneOperand<Codes::k5, Quads>, ManyRows>(args);
     case Codes::k6:
-      return GemmGroupsOf<Codes::k6, PlaneOperand<Codes::k6, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k6, PlaneOperand<Codes::k6, Quads>, ManyRows>(args);
     case Codes::k8:
-      return GemmGroupsOf<Codes::k8, ByteOperand<Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k8, ByteOperand<Quads>, ManyRows>(args);
   }
 }
 

@@ -289,6 +289,15 @@ struct GroupNumbers {
     if constexpr (kScaling == Scaling::kMins) second = Load(Halves(numbers, 1) + column);
   }
 
+  // From floats: those of a kind, and behind them, so many away, the others.
+  GODWIT_INLINE GroupNumbers(const float* numbers, int64_t others) {
+    scale = Load(numbers);
+    second = Zero();
+    if constexpr (kScaling == Scaling::kZeros || kScaling == Scaling::kMins) {
+      second = Load(numbers + others);
+    }
+  }
+
   // s with a group (kernel_table.h, GroupGemmArgs).
   GODWIT_INLINE Vec Fold(Vec ints, const int16_t* sum, Vec s) const {
     const Vec dot = IntsToFloats(ints);

@@ -8,8 +8,6 @@
 namespace godwit::kernels {
 namespace {
 
-constexpr int64_t kMaxBlock = 256, kMinGroup = 16;  // inputs
-
 // The operands to which codes are unpacked. Codes that have a centre become signed bytes less it. A
 // product then has the integers of the definition, and no row has a sum to take off.
 struct UnsignedNibbles : NibbleOperand<FetchedFar> {
@@ -37,6 +35,47 @@ struct Signed {
                     Set1Ints(static_cast<int32_t>(kLess)));
   }
 };
+
+// Unpacks kLanes columns, a quad of each after the other.
+template <class Packed, int kPhase = 0>
+GODWIT_INLINE void UnpackColumns(const uint8_t* from, Vec table, uint8_t* to) {
+  if constexpr (kPhase < Packed::kPhases) {
+    Store(reinterpret_cast<float*>(to), Packed::template Column<kPhase>(from, table));
+    UnpackColumns<Packed, kPhase + 1>(from, table, to + kLineBytes);
+  }
+}
+
+// Lines of codes to bytes, a quad of all columns after the other.
+template <class Packed>
+GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to) {
+  const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
+  for (int64_t run = 0; run < sizes.code_bytes; run += Packed::kLines * kLineBytes) {
+    for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
+      UnpackColumns<Packed>(codes + run + i, table, to + i);
+    }
+    to += Packed::kPhases * kLineBytes;
+  }
+}
+
+// Blocks, with bytes in the place of codes.
+template <class Packed>
+void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count, uint8_t* to) {
+  const uint8_t* from = blocks;
+  const auto copy = [&](int64_t bytes) {
+    __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+    from += bytes;
+    to += bytes;
+  };
+  for (int64_t b = 0; b < count; ++b) {
+    for (int64_t group = 0; group < sizes.groups; ++group) {
+      UnpackCodes<Packed>(sizes, from, to);
+      from += sizes.code_bytes;
+      to += sizes.group * kPanelColumns;
+      copy(sizes.group_bytes - sizes.code_bytes);
+    }
+    copy(sizes.block_bytes - sizes.groups_bytes);
+  }
+}
 
 // Some rows through a block whose codes are bytes.
 struct TiledBlock {

@@ -188,6 +188,10 @@ GODWIT_INLINE Vec EvenBytesSigned(Vec bytes) {
 GODWIT_INLINE Vec OddBytesSigned(Vec bytes) {
   return _mm256_castsi256_ps(_mm256_srai_epi16(_mm256_castps_si256(bytes), 8));
 }
+// The products of int16, neighbours added, as int32.
+GODWIT_INLINE Vec PairProducts(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
 // sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
 // adds the products of several calls to each other first and keeps them in memory until it does.
 GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
@@ -206,6 +210,12 @@ GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
 GODWIT_INLINE Vec ByteProducts(Vec unsigned_bytes, Vec signed_bytes) {
   return _mm256_castsi256_ps(
       _mm256_maddubs_epi16(_mm256_castps_si256(unsigned_bytes), _mm256_castps_si256(signed_bytes)));
+}
+// sum + those, as int16 that wrap around; see AddPairProducts.
+GODWIT_INLINE Vec AddByteProducts(Vec unsigned_bytes, Vec signed_bytes, Vec sum) {
+  const Vec products = ByteProducts(unsigned_bytes, signed_bytes);
+  __asm__("vpaddw %1, %0, %0" : "+x"(sum) : "x"(products));
+  return sum;
 }
 GODWIT_INLINE Vec Set1Words(int16_t x) { return _mm256_castsi256_ps(_mm256_set1_epi16(x)); }
 // Byte k of every quad: of signed bytes, or with kExcess of unsigned ones, less 128.
@@ -254,6 +264,9 @@ GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
 }
 GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
   return _mm256_castsi256_ps(_mm256_add_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE Vec SubWords(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_sub_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
 // The sums of even bytes, if below 2^16, from sums of words and of their odd bytes.
 GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {

@@ -57,11 +57,13 @@ struct GroupKernel {
   const GroupTiles* packed = nullptr;  // for codes as they lie; nullptr: not taken
   void (*many_rows)(const GroupSizes& sizes, const GroupRows& of, int64_t rows,
                     const uint8_t* panel, int64_t blocks, float* x);
+  int64_t fewest_rows;  // that are many
   bool fetches_near, by_turns;
 };
 template <class Packed, class Many, Scaling kScaling>
 constexpr GroupKernel MakeGroupKernel() {
   GroupKernel kernel = {.many_rows = RunManyRows<Many, Packed, kScaling>,
+                        .fewest_rows = Many::kFewestRows,
                         .fetches_near = Packed::kFetchLevel == 1,
                         .by_turns = kByTurns<kScaling>};
   if constexpr (kTaken<Packed, kScaling>) kernel.packed = &kGroupTiles<Packed, kScaling>;
@@ -77,7 +79,7 @@ constexpr GroupKernel kGroupKernel = MakeGroupKernel<Packed, Many, kScaling>();
 void RunGroupPanel(const GroupKernel& kernel, const GroupSizes& sizes, const GroupRows& of,
                    int64_t rows, const uint8_t* panel, int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  if (kernel.packed == nullptr || rows > 2 * kGroupTileRows) {
+  if (kernel.packed == nullptr || rows >= kernel.fewest_rows) {
     return kernel.many_rows(sizes, of, rows, panel, blocks, x);
   }
   GroupPass pass = {.sizes = sizes, .of = of, .rows = rows, .x = x};

@@ -18,6 +18,7 @@ struct NativeQuads : FetchedFar {
 template <bool kHasCentre>
 struct NativeCodes : FetchedFar {
   static constexpr int kQuadWords = 1;
+  static constexpr int64_t kFewestRows = 7;
   static constexpr int64_t kMost = kMaxGroup;
   using Prepared = GroupSums;
 
@@ -34,15 +35,15 @@ struct NativeCodes : FetchedFar {
     }
     return {.words = of.a, .stride = of.a_stride, .starts = to.values};
   }
-  static GODWIT_INLINE Vec Start(const int32_t* start) {
-    return kHasCentre ? BroadcastWord(start) : Zero();
+  static GODWIT_INLINE Vec First(Vec a, Vec w, const int32_t* start) {
+    return Add(a, w, kHasCentre ? BroadcastWord(start) : Zero());
   }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddQuadProducts(w, a, sum); }
   static GODWIT_INLINE Vec ToInts(Vec sum, const int32_t* /*start*/) { return sum; }
 };
 
 template <Codes kCodes, bool kCentred>
-struct NativeCodesOf : NativeCodes<kCentred || kCodes == Codes::k4Table> {};
+using NativeCodesOf = NativeCodes<kCentred || kCodes == Codes::k4Table>;
 
 }  // namespace
 }  // namespace godwit::kernels

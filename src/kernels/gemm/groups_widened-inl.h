@@ -20,8 +20,8 @@
 namespace godwit::kernels {
 namespace {
 
-// Inputs of a part: those of the largest block, or of two.
-constexpr int64_t kPartInputs = 256;
+// Inputs of a part, several blocks.
+constexpr int64_t kPartInputs = 512;
 constexpr int64_t kMinGroup = 16, kMaxBlock = 256;
 
 constexpr int64_t kSliceColumns = kTileVecs * kLanes, kSlices = kPanelColumns / kSliceColumns;
@@ -29,11 +29,12 @@ constexpr int64_t kSliceLine = kSliceColumns * 4;  // bytes: a word or a number 
 
 // The operand types below have
 //   kQuadWords   words of a quad of a column, and of a row
+//   kFewestRows  from so many on, it is faster than a tile that takes codes as they lie
 //   kMost        inputs of a chunk: sums hold the products of so many
 //   Columns      a quad of unsigned codes to words
 //   Prepare      what a product takes of the rows of a part
-//   Start        the sums that a chunk of a row begins with
-//   Add          a word of a column times one of a row, to a sum
+//   First        the sum that a chunk begins with: its first word of a column times that of a row
+//   Add          another word of a column times one of a row, to a sum
 //   ToInts       the integers of a chunk, from its sums and its start
 
 // The rows of a part as an operand takes them: their words, and a word for each chunk.
@@ -65,6 +66,7 @@ GODWIT_INLINE Vec SumsOfFours(Vec a, Vec b, Vec c, Vec d) {
 template <int kCentre, bool kCentred>
 struct SmallCodes : FetchedFar {
   static constexpr int kQuadWords = 1;
+  static constexpr int64_t kFewestRows = 4;
   static constexpr int64_t kMost = kCentre == 0 ? 32 : 512 / kCentre;
   using Prepared = GroupSums;
 
@@ -96,8 +98,9 @@ struct SmallCodes : FetchedFar {
     static_assert(kPartInputs % (4 * kLanes) == 0 && kSixteens > 0);
     return prepared;
   }
-  static GODWIT_INLINE Vec Start(const int32_t* start) {
-    return kCentre == 0 ? Zero() : BroadcastWord(start);
+  static GODWIT_INLINE Vec First(Vec a, Vec w, const int32_t* start) {
+    if constexpr (kCentre == 0) return ByteProducts(w, a);
+    return Add(a, w, BroadcastWord(start));
   }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddByteProducts(w, a, sum); }
   static GODWIT_INLINE Vec ToInts(Vec sum, const int32_t* start) {
@@ -127,6 +130,7 @@ struct SmallCodes : FetchedFar {
 // Without VPDPBUSD, any codes: as int16, whose pairs VPMADDWD multiplies and adds.
 struct WideCodes : FetchedFar {
   static constexpr int kQuadWords = 2;
+  static constexpr int64_t kFewestRows = 7;
   static constexpr int64_t kMost = kMaxGroup;
   struct Prepared {
     alignas(64) int16_t values[kBlockRows * kPartInputs];
@@ -148,18 +152,29 @@ struct WideCodes : FetchedFar {
             .stride = kPartInputs * 2,
             .starts = nullptr};
   }
-  static GODWIT_INLINE Vec Start(const int32_t* /*start*/) { return Zero(); }
+  static GODWIT_INLINE Vec First(Vec a, Vec w, const int32_t* /*start*/) {
+    return PairProducts(a, w);
+  }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddPairProducts(a, w, sum); }
   static GODWIT_INLINE Vec ToInts(Vec sum, const int32_t* /*start*/) { return sum; }
 };
 
+// The operand of codes without VPDPBUSD.
 template <Codes kCodes, bool kCentred>
-struct CodesByWords
-    : SmallCodes<kCodes == Codes::k4 && !kCentred ? 0 : 1 << (BitsOf(kCodes) - 1), kCentred> {};
+struct WordsOf {
+  using Type =
+      SmallCodes<kCodes == Codes::k4 && !kCentred ? 0 : 1 << (BitsOf(kCodes) - 1), kCentred>;
+};
 template <bool kCentred>
-struct CodesByWords<Codes::k4Table, kCentred> : WideCodes {};
+struct WordsOf<Codes::k4Table, kCentred> {
+  using Type = WideCodes;
+};
 template <bool kCentred>
-struct CodesByWords<Codes::k8, kCentred> : WideCodes {};
+struct WordsOf<Codes::k8, kCentred> {
+  using Type = WideCodes;
+};
+template <Codes kCodes, bool kCentred>
+using CodesByWords = typename WordsOf<kCodes, kCentred>::Type;
 
 // The sizes of a part and of a slice of it.
 struct SliceSizes {
@@ -187,7 +202,8 @@ struct SliceSizes {
 
 // The most bytes of a part: codes as int16, and numbers of the smallest groups.
 constexpr int64_t kPartBytes =
-    kPanelColumns * (kPartInputs * 2 + kPartInputs / kMinGroup * (8 + 2) + 8);
+    kPanelColumns *
+    (kPartInputs * 2 + kPartInputs / kMinGroup * (8 + 2) + kPartInputs / kMaxBlock * 8);
 
 // Widens a run of codes of kLanes columns.
 template <class Operand, class Packed, int kPhase = 0>
@@ -258,6 +274,63 @@ void WidenBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count, 
   }
 }
 
+// The most rows of a tile. Where registers are few, its floats lie in memory, and one more row has
+// its integers there.
+constexpr bool kFloatsInMemory = kLanes == 8;
+constexpr int64_t kManyTileRows = kFloatsInMemory ? 4 : 3;
+
+// Vectors of a tile in memory.
+template <int R>
+struct TileVecs {
+  alignas(64) float values[R * kSliceColumns];
+
+  GODWIT_INLINE float* At(int64_t r, int64_t i) { return values + r * kSliceColumns + i * kLanes; }
+};
+
+// The floats of a tile.
+template <int R, int N>
+struct TileFloats {
+  Stack<R, N> registers;
+  TileVecs<kFloatsInMemory ? R : 0> memory;
+
+  GODWIT_INLINE void Clear() {
+    ForAll(
+        [&](int64_t r, int64_t i, Vec& x) GODWIT_INLINE_LAMBDA {
+          x = Zero();
+          if constexpr (kFloatsInMemory) Store(memory.At(r, i), x);
+        },
+        registers);
+  }
+  GODWIT_INLINE Stack<R, N>& InRegisters() {
+    ForAll(
+        [&](int64_t r, int64_t i, Vec& x) GODWIT_INLINE_LAMBDA {
+          if constexpr (kFloatsInMemory) x = Load(memory.At(r, i));
+        },
+        registers);
+    return registers;
+  }
+  // f(row, shared, integers, vector), as ForColumns has them.
+  template <class Share, class F>
+  GODWIT_INLINE void Fold(const Share& share, const F& f, Stack<R, N>& ints) {
+    if constexpr (kFloatsInMemory) {
+      ForColumns(
+          share,
+          [&](int64_t r, int64_t i, const auto& shared, Vec& dots) GODWIT_INLINE_LAMBDA {
+            Vec x = Load(memory.At(r, i));
+            f(r, shared, dots, x);
+            Store(memory.At(r, i), x);
+          },
+          ints);
+    } else {
+      ForColumns(
+          share,
+          [&](int64_t r, int64_t, const auto& shared, Vec& dots, Vec& x)
+              GODWIT_INLINE_LAMBDA { f(r, shared, dots, x); },
+          ints, registers);
+    }
+  }
+};
+
 // The blocks of a part that a tile goes through.
 struct WidenedTile {
   const SliceSizes& sizes;
@@ -271,10 +344,10 @@ struct WidenedTile {
   Ahead ahead;
 };
 
-// Words of rows times those of columns, kWords of them.
-template <class Operand, int kWords, int R, int N>
-GODWIT_INLINE void AddWordProducts(const int8_t* a, int64_t stride, const uint8_t* w,
-                                   Stack<R, N>& sums) {
+// Words of rows times those of columns, kWords of them. With kFirst they begin the sums.
+template <class Operand, int kWords, bool kFirst, int R, int N>
+GODWIT_INLINE void AddWordProducts(const int8_t* a, int64_t stride, const int32_t* starts,
+                                   const uint8_t* w, Stack<R, N>& sums) {
   if constexpr (kWords > 0) {
     Tree<N> columns;
     ForEach(
@@ -284,15 +357,18 @@ GODWIT_INLINE void AddWordProducts(const int8_t* a, int64_t stride, const uint8_
     ForRows(
         [&](int64_t r, Tree<N>& row) GODWIT_INLINE_LAMBDA {
           const Vec word = BroadcastWord(a + r * stride);
-          ForEach([&](int64_t, Vec& sum, Vec& column)
-                      GODWIT_INLINE_LAMBDA { sum = Operand::Add(word, column, sum); },
-                  row, columns);
+          ForEach(
+              [&](int64_t, Vec& sum, Vec& column) GODWIT_INLINE_LAMBDA {
+                sum = kFirst ? Operand::First(word, column, starts + r)
+                             : Operand::Add(word, column, sum);
+              },
+              row, columns);
         },
         sums);
     // The next words are loaded when they are needed: before, they would push sums out of the
     // registers.
     __asm__ volatile("" ::: "memory");
-    AddWordProducts<Operand, kWords - 1>(a + 4, stride, w + kSliceLine, sums);
+    AddWordProducts<Operand, kWords - 1, false>(a + 4, stride, starts, w + kSliceLine, sums);
   }
 }
 
@@ -301,12 +377,11 @@ template <class Operand, int R, int N>
 GODWIT_INLINE void ChunkDots(int64_t inputs, const int8_t* a, int64_t stride, const int32_t* starts,
                              const uint8_t* w, Stack<R, N>& sums) {
   constexpr int kWords = kMinGroup / kQuad * Operand::kQuadWords;
-  ForAll([&](int64_t r, int64_t, Vec& x) GODWIT_INLINE_LAMBDA { x = Operand::Start(starts + r); },
-         sums);
-  for (int64_t left = inputs; left > 0; left -= kMinGroup) {
-    AddWordProducts<Operand, kWords>(a, stride, w, sums);
+  AddWordProducts<Operand, kWords, /*kFirst=*/true>(a, stride, starts, w, sums);
+  for (int64_t left = inputs - kMinGroup; left > 0; left -= kMinGroup) {
     a += kWords * 4;
     w += kWords * kSliceLine;
+    AddWordProducts<Operand, kWords, /*kFirst=*/false>(a, stride, starts, w, sums);
   }
   ForAll([&](int64_t r, int64_t, Vec& x)
              GODWIT_INLINE_LAMBDA { x = Operand::ToInts(x, starts + r); },
@@ -319,7 +394,7 @@ GODWIT_INLINE void GroupDots(const SliceSizes& sizes, const int8_t* a, int64_t s
                              const int32_t* starts, const uint8_t* w, Stack<R, N>& sums) {
   ChunkDots<Operand>(sizes.chunk, a, stride, starts, w, sums);
   if constexpr (Operand::kMost < MaxGroup(kScaling)) {
-    TileInts before;
+    TileVecs<R> before;
     for (int64_t chunk = 1; chunk < sizes.chunks; ++chunk) {
       a += sizes.chunk * Operand::kQuadWords;
       w += sizes.chunk / kQuad * Operand::kQuadWords * kSliceLine;
@@ -337,16 +412,17 @@ GODWIT_INLINE void GroupDots(const SliceSizes& sizes, const int8_t* a, int64_t s
 // Adds a block whose groups are in s to x, at the tile's place.
 template <Scaling kScaling, int R, int N>
 GODWIT_INLINE void FoldBlock(const WidenedTile& tile, const uint8_t* numbers, const int16_t* sums,
-                             const float* scales, Stack<R, N>& s) {
+                             const float* scales, TileFloats<R, N>& s) {
   const auto* d = reinterpret_cast<const float*>(numbers);
   Stack<R, N> mins;
   if constexpr (kScaling == Scaling::kNestedMins) {
-    ForAll([&](int64_t, int64_t, Vec& to) GODWIT_INLINE_LAMBDA { to = Zero(); }, mins);
+    const auto* words = reinterpret_cast<const int8_t*>(sums);
     const uint8_t* parts = numbers + 2 * kSliceLine;
-    for (int64_t g = 0; g < tile.sizes.groups; g += 2) {
-      AddWordProducts<WideCodes, 1>(reinterpret_cast<const int8_t*>(sums + g), tile.sums_stride * 2,
-                                    parts, mins);
-      parts += kSliceLine;
+    const int64_t stride = tile.sums_stride * 2;
+    AddWordProducts<WideCodes, 1, /*kFirst=*/true>(words, stride, nullptr, parts, mins);
+    for (int64_t pair = 1; pair < tile.sizes.groups / 2; ++pair) {
+      AddWordProducts<WideCodes, 1, /*kFirst=*/false>(words + pair * 4, stride, nullptr,
+                                                      parts + pair * kSliceLine, mins);
     }
   }
   ForAll(
@@ -360,7 +436,7 @@ GODWIT_INLINE void FoldBlock(const WidenedTile& tile, const uint8_t* numbers, co
         }
         Store(to, x);
       },
-      s, mins);
+      s.InRegisters(), mins);
 }
 
 template <class Operand, Scaling kScaling, int R>
@@ -375,20 +451,20 @@ __attribute__((noinline)) void RunWidenedTile(const WidenedTile& tile) {
   Ahead ahead = tile.ahead;
   for (int64_t b = 0; b < sizes.blocks; ++b) {
     const int16_t* block_sums = sums;
-    Stack<R, N> s;
-    ForAll([&](int64_t, int64_t, Vec& to) GODWIT_INLINE_LAMBDA { to = Zero(); }, s);
+    TileFloats<R, N> s;
+    s.Clear();
     for (int64_t g = 0; g < sizes.groups; ++g) {
       ahead.Fetch<Operand::kFetchLevel, /*kTurns=*/false>();
       Stack<R, N> ints;
       GroupDots<Operand, kScaling>(sizes, a, tile.rows.stride, starts, at, ints);
-      ForColumns(
+      s.Fold(
           [&](int64_t i) GODWIT_INLINE_LAMBDA {
             return GroupNumbers<kScaling>(
                 reinterpret_cast<const float*>(at + sizes.code_bytes) + i * kLanes, kSliceColumns);
           },
-          [&](int64_t r, int64_t, const auto& of, Vec& dots, Vec& chain)
+          [&](int64_t r, const auto& of, Vec dots, Vec& chain)
               GODWIT_INLINE_LAMBDA { chain = of.Fold(dots, sums + r * tile.sums_stride, chain); },
-          ints, s);
+          ints);
       a += sizes.row_bytes;
       starts += sizes.chunks * StartAt(1, 0);
       ++sums;
@@ -400,17 +476,27 @@ __attribute__((noinline)) void RunWidenedTile(const WidenedTile& tile) {
   }
 }
 
+// Tiles of 1, 2 and more rows.
+struct ManyRowTiles {
+  void (*run[kManyTileRows])(const WidenedTile&);
+};
+template <class Operand, Scaling kScaling>
+constexpr ManyRowTiles MakeManyRowTiles() {
+  ManyRowTiles tiles = {.run = {RunWidenedTile<Operand, kScaling, 1>,
+                                RunWidenedTile<Operand, kScaling, 2>,
+                                RunWidenedTile<Operand, kScaling, 3>}};
+  if constexpr (kManyTileRows > 3) tiles.run[3] = RunWidenedTile<Operand, kScaling, 4>;
+  return tiles;
+}
+
 // At most kBlockRows rows through a panel: x [rows, kPanelColumns].
 template <class Operand, class Packed, Scaling kScaling>
 void RunManyRows(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
                  int64_t blocks, float* x) {
-  constexpr void (*kRun[])(const WidenedTile&) = {RunWidenedTile<Operand, kScaling, 1>,
-                                                  RunWidenedTile<Operand, kScaling, 2>,
-                                                  RunWidenedTile<Operand, kScaling, 3>};
-  static_assert(sizeof(kRun) / sizeof(*kRun) == kGroupTileRows);
+  constexpr auto kTiles = MakeManyRowTiles<Operand, kScaling>();
   alignas(64) uint8_t part[kPartBytes];
   typename Operand::Prepared prepared;
-  const int64_t tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
+  const int64_t tiles = (rows + kManyTileRows - 1) / kManyTileRows;
   const int64_t most = kPartInputs / sizes.block;
   for (int64_t begin = 0; begin < blocks; begin += most) {
     const int64_t count = blocks - begin < most ? blocks - begin : most;
@@ -425,17 +511,18 @@ void RunManyRows(const GroupSizes& sizes, const GroupRows& of, int64_t rows, con
     for (int64_t s = 0; s < kSlices; ++s) {
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t row = rows * tile / tiles, next = rows * (tile + 1) / tiles;
-        kRun[next - row - 1]({.sizes = slice,
-                              .rows = {.words = words.words + row * words.stride,
-                                       .stride = words.stride,
-                                       .starts = words.starts + row},
-                              .sums = source.sums + row * source.sums_stride,
-                              .sums_stride = source.sums_stride,
-                              .scales = source.scales + row * source.scales_stride,
-                              .scales_stride = source.scales_stride,
-                              .slice = part + s * slice.slice_bytes,
-                              .x = x + row * kPanelColumns + s * kSliceColumns,
-                              .ahead = {.at = ahead, .lines = (share + 63) / 64, .step = share}});
+        kTiles.run[next - row - 1](
+            {.sizes = slice,
+             .rows = {.words = words.words + row * words.stride,
+                      .stride = words.stride,
+                      .starts = words.starts + row},
+             .sums = source.sums + row * source.sums_stride,
+             .sums_stride = source.sums_stride,
+             .scales = source.scales + row * source.scales_stride,
+             .scales_stride = source.scales_stride,
+             .slice = part + s * slice.slice_bytes,
+             .x = x + row * kPanelColumns + s * kSliceColumns,
+             .ahead = {.at = ahead, .lines = (share + 63) / 64, .step = share}});
         ahead += share * sizes.groups * count;
       }
     }

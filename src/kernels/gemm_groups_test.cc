@@ -28,6 +28,7 @@ constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k5, .scaling = Scaling::kNestedMins, .group = 32},
     {.codes = Codes::k6, .scaling = Scaling::kNested, .group = 16},
     {.codes = Codes::k6, .scaling = Scaling::kNestedMins, .group = 16},
+    {.codes = Codes::k6, .scaling = Scaling::kNestedMins, .group = 32},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 32},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 256},
     {.codes = Codes::k8, .scaling = Scaling::kZeros, .group = 128},

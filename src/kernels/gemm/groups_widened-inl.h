@@ -20,12 +20,13 @@
 namespace godwit::kernels {
 namespace {
 
-// Inputs of a part, several blocks.
-constexpr int64_t kPartInputs = 512;
-constexpr int64_t kMinGroup = 16, kMaxBlock = 256;
-
 constexpr int64_t kSliceColumns = kTileVecs * kLanes, kSlices = kPanelColumns / kSliceColumns;
 constexpr int64_t kSliceLine = kSliceColumns * 4;  // bytes: a word or a number of every column
+
+// Inputs of a part: those of the largest block or two, of a slice at most 20 KiB in bytes. With
+// more, tiles begin less often.
+constexpr int64_t kPartInputs = kSlices == 1 ? 256 : 512;
+constexpr int64_t kMinGroup = 16, kMaxBlock = 256;
 
 // The operand types below have
 //   kQuadWords   words of a quad of a column, and of a row

@@ -288,6 +288,9 @@ struct TileVecs {
   GODWIT_INLINE float* At(int64_t r, int64_t i) { return values + r * kSliceColumns + i * kLanes; }
 };
 
+template <>
+struct TileVecs<0> {};
+
 // The floats of a tile.
 template <int R, int N>
 struct TileFloats {

@@ -1,9 +1,9 @@
 // The product with grouped weights of many rows. A part of a panel is widened once for all of them:
 // codes to the operands of a product, numbers to floats. Include after one of vec/*.h.
 //
-// A widened part has one slice of columns after the other, of as many as a tile has. A slice lies
-// in the order in which a tile reads it, and stays in the first-level cache while all tiles of rows
-// go through it:
+// A widened part has one slice of columns after the other, of as many as a tile has. A slice stays
+// in the first-level cache while all tiles of rows go through it. It lies in the order in which
+// they read it:
 //   for every block
 //     for every group
 //       its codes         [words][slice columns], a word being four bytes of a column

@@ -38,7 +38,7 @@ struct Case {
   bool streamed;
 };
 
-// Tiles of 8 KV heads in pages, in the layout of kv/kv_layout.h.
+// Tiles of 8 KV heads in pages, in the layout of ops/kv_layout.h.
 class Tiles {
  public:
   explicit Tiles(const Case& c)

@@ -252,10 +252,10 @@ inline std::unique_ptr<TextCache> NewText(const AttentionGeometry& geometry,
                                           std::shared_ptr<KvPool> pool = nullptr) {
   if (pool == nullptr) pool = std::make_shared<KvPool>(LayoutOf(geometry, options.kv_type));
   std::vector<KvPool::PageId> ids(32);
-  std::vector<std::byte*> pages(ids.size());
+  std::vector<PageData> pages(ids.size());
   pool->Take(ids, pages);
-  for (std::byte* page : pages) {
-    std::fill_n(page, pool->layout().page_bytes(), std::byte{0xff});
+  for (const PageData page : pages) {
+    std::ranges::fill(HostBytes(page, pool->layout().page_bytes()), std::byte{0xff});
   }
   pool->Release(ids);
   return MakeTextCache(geometry, options, std::move(pool));

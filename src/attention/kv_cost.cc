@@ -11,13 +11,13 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
   const ops::KvRange forgotten =
       policy.Forgotten(std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens));
   const int64_t dropped =
-      std::max<int64_t>(0, forgotten.end / kernels::kTileTokens - PagesFor(forgotten.begin));
+      std::max<int64_t>(0, forgotten.end / kTileTokens - PagesFor(forgotten.begin));
   int64_t seen = 0;
   for (int64_t layer = 0; layer < geometry.layers; ++layer) {
     seen += policy.SeenKeys(layer, length - 1);
   }
   return {.cache_bytes = (PagesFor(length) - dropped) * layout.layers * layout.page_bytes(),
-          .seen_bytes = seen * layout.page_bytes() / kernels::kTileTokens,
+          .seen_bytes = seen * layout.page_bytes() / kTileTokens,
           .index = policy.IndexAt(layout, length - 1)};
 }
 
@@ -35,12 +35,12 @@ int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t
   int64_t pages = PagesFor(std::min(policy.kept_by_all_ranks(), tokens));
   int64_t counted = pages;  // tiles counted so far, from the text's beginning
   for (const auto& [begin, end] : RangesRead(policy, tokens)) {
-    const int64_t first = std::max(begin / kernels::kTileTokens, counted);
+    const int64_t first = std::max(begin / kTileTokens, counted);
     if (PagesFor(end) <= first) continue;
     counted = PagesFor(end);
     pages += counted - first;
   }
-  const int64_t keys = layout.BytesFor(pages * kernels::kTileTokens);
+  const int64_t keys = layout.BytesFor(pages * kTileTokens);
   return keys + policy.IndexAt(layout, tokens - 1).held_bytes;
 }
 

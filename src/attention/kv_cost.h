@@ -6,7 +6,7 @@
 
 #include "attention/geometry.h"
 #include "attention/policy.h"
-#include "kv/kv_layout.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 

@@ -115,7 +115,7 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
 }
 
 bool CanBeStored(const AttentionGeometry& geometry, DType kv_type) {
-  return !geometry.shape.values_from || !kernels::HasNarrowValues(kv_type);
+  return !geometry.shape.values_from || !HasNarrowValues(kv_type);
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {

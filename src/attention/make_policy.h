@@ -21,7 +21,7 @@ namespace godwit {
 
 struct PolicyOptions {
   std::string spec = "dense";    // one of AllPolicies(), with its arguments
-  DType kv_type = DType::kBF16;  // one of kKvTypes (kv/kv_layout.h)
+  DType kv_type = DType::kBF16;  // one of kKvTypes (ops/kv_layout.h)
   bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
   int64_t context = 0;           // tokens that a policy which keeps everything may hold
   // The way in which the context of a text is read (policies/prefill_spec.h), whatever `spec` shows

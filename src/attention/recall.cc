@@ -7,14 +7,12 @@
 #include <span>
 #include <utility>
 
-#include "kv/read_keys.h"
 #include "ops/alibi.h"
 #include "ops/attention_state.h"
+#include "ops/read_keys.h"
 
 namespace godwit {
 namespace {
-
-using kernels::kTileTokens;
 
 // The weights of a text's keys for one head, and their order. Earlier keys come first among equals.
 struct HeadWeights {
@@ -139,8 +137,8 @@ class RecallPolicy : public AttentionPolicy {
     HeadWeights result;
     std::vector<float> tile_keys(shape.head_dim * kTileTokens);
     for (int64_t tile = 0; tile * kTileTokens < keys; ++tile) {
-      ReadKeys(kv, shape.head_dim, head * shape.kv_heads / shape.heads, tile, tile_keys.data(),
-               kTileTokens);
+      ops::ReadKeys(kv, shape.head_dim, head * shape.kv_heads / shape.heads, tile, tile_keys.data(),
+                    kTileTokens);
       double scores[kTileTokens] = {};
       for (size_t i = 0; i < tile_keys.size(); ++i) {
         scores[i % kTileTokens] += double{q[i / kTileTokens]} * double{tile_keys[i]};
@@ -190,8 +188,9 @@ class RecallPolicy : public AttentionPolicy {
     for (int64_t p = 0; p <= run.position; ++p) {
       const int64_t slot = p % kTileTokens;
       if (slot == 0) {
-        (shape.values_from ? ReadKeys : ReadValues)(run.cache->View(layer), shape.head_dim, kv_head,
-                                                    p / kTileTokens, values.data(), kTileTokens);
+        (shape.values_from ? ops::ReadKeys : ops::ReadValues)(
+            run.cache->View(layer), shape.head_dim, kv_head, p / kTileTokens, values.data(),
+            kTileTokens);
       }
       const double weight = weights.weights[p];
       const bool sees = seen[p];

@@ -12,16 +12,14 @@
 namespace godwit {
 namespace {
 
-using kernels::kTileTokens;
-
 // The limit for one rank's frame. MPI copies what it sends and receives.
 constexpr int64_t kMaxFrame = int64_t{4} << 20;
 
 // Memory for the pages of a group of rounds.
 struct ReceiveBuffer {
-  std::span<std::byte> pages;         // of all ranks: frame after frame, in each rank after rank
-  std::span<const std::byte*> tiles;  // of the group, in order
-  std::span<std::byte> frame;         // to send
+  std::span<std::byte> pages;  // of all ranks: frame after frame, in each rank after rank
+  std::span<PageData> tiles;   // of the group, in order
+  std::span<std::byte> frame;  // to send
   int64_t first_tile = 0;
   int64_t count = 0;
 };
@@ -44,7 +42,7 @@ class Ring {
     const int64_t tiles = Tiles(FirstRound(0), LastRound(0)) + layout_.ranks;  // for the last chunk
     const int64_t pages = layout_.ranks * PagesOfRank(FirstRound(0), LastRound(0));
     return {.pages = exec_.workspace.Matrix<std::byte>(1, pages * page_bytes_).RowSpan(0),
-            .tiles = exec_.workspace.Matrix<const std::byte*>(1, tiles).RowSpan(0),
+            .tiles = exec_.workspace.Matrix<PageData>(1, tiles).RowSpan(0),
             .frame = exec_.workspace.Matrix<std::byte>(1, frame_pages_ * page_bytes_).RowSpan(0)};
   }
 
@@ -53,12 +51,13 @@ class Ring {
     const int64_t first = FirstRound(group), last = LastRound(group);
     buffer.first_tile = layout_.Begin(first) / kTileTokens;
     buffer.count = Tiles(first, last);
-    std::ranges::fill(buffer.tiles, nullptr);
+    std::ranges::fill(buffer.tiles, PageData());
     const int64_t pages = PagesOfRank(first, last);
     int64_t round = first, tile = 0;  // of the rank's next page
     for (int64_t begin = 0; begin < pages; begin += frame_pages_) {
       const int64_t count = std::min(frame_pages_, pages - begin);
-      std::byte* const frame = buffer.pages.data() + begin * layout_.ranks * page_bytes_;
+      const auto frame = buffer.pages.subspan(begin * layout_.ranks * page_bytes_,
+                                              layout_.ranks * count * page_bytes_);
       for (int64_t i = 0; i < count; ++i, ++tile) {
         if (tile == layout_.SharedBy(round) / kTileTokens) {
           ++round;
@@ -66,21 +65,21 @@ class Ring {
         }
         for (int64_t rank = 0; rank < layout_.ranks; ++rank) {
           const int64_t at = layout_.Chunk(round, rank).begin / kTileTokens + tile;
-          buffer.tiles[at - buffer.first_tile] = frame + (rank * count + i) * page_bytes_;
+          buffer.tiles[at - buffer.first_tile] =
+              PageData(frame.subspan((rank * count + i) * page_bytes_).data());
           if (rank == ranks_.rank()) {
-            std::copy_n(view_.Keys(0, at), page_bytes_, buffer.frame.data() + i * page_bytes_);
+            std::ranges::copy(HostBytes(view_.Page(at), page_bytes_),
+                              buffer.frame.subspan(i * page_bytes_).begin());
           }
         }
       }
-      ranks_.AllGather(buffer.frame.first(count * page_bytes_),
-                       {frame, static_cast<size_t>(layout_.ranks * count * page_bytes_)},
-                       exec_.cancel);
+      ranks_.AllGather(buffer.frame.first(count * page_bytes_), frame, exec_.cancel);
     }
     // No rank receives the end of the last rank's last chunk.
     const ops::KvRange mine = layout_.Chunk(last, ranks_.rank());
     for (int64_t at = (mine.begin + layout_.SharedBy(last)) / kTileTokens;
          at * kTileTokens < mine.end; ++at) {
-      buffer.tiles[at - buffer.first_tile] = view_.Keys(0, at);
+      buffer.tiles[at - buffer.first_tile] = view_.Page(at);
     }
   }
 
@@ -165,6 +164,7 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
   const int64_t round = layout.RoundOf(cache.length());
   const int64_t pages = layout.SharedBy(round) / kTileTokens;
   const int64_t page_bytes = cache.layout().tile_bytes();
+  const ops::KvView view = cache.View(layer);
   const int64_t frame_pages = std::clamp<int64_t>(kMaxFrame / page_bytes, 1, pages);
   Workspace::Scope scope(exec.workspace);
   const auto take = [&](int64_t frames) {
@@ -177,7 +177,9 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
     // Calls work(page of the cache, its place in a rank's frame) for each page.
     const auto for_pages_of = [&](int64_t rank, const auto& work) {
       const int64_t tile = layout.Chunk(round, rank).begin / kTileTokens + begin;
-      for (int64_t i = 0; i < count; ++i) work(cache.Page(layer, tile + i), i * page_bytes);
+      for (int64_t i = 0; i < count; ++i) {
+        work(HostBytes(view.Page(tile + i), page_bytes), i * page_bytes);
+      }
     };
     for_pages_of(ranks.rank(), [&](std::span<std::byte> page, int64_t at) {
       std::ranges::copy(page, mine.begin() + at);

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <numeric>
 
-#include "kernels/kernel_table.h"
 #include "ops/attention.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 
@@ -59,7 +59,7 @@ struct RingLayout {
   int64_t full_rounds() const { return context / (ranks * chunk); }
   int64_t last_chunk() const {
     const int64_t tokens = context % (ranks * chunk);
-    return tokens / (ranks * kernels::kTileTokens) * kernels::kTileTokens;
+    return tokens / (ranks * kTileTokens) * kTileTokens;
   }
 };
 

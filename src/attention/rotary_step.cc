@@ -16,7 +16,7 @@ MatrixView<float> RotaryStep::Resize(const RotaryEncoding& encoding, int64_t row
 void RotaryStep::FillMeans(const RotaryEncoding& encoding, int64_t first_tile, int64_t tiles) {
   const auto turns = Resize(encoding, tiles);
   scales_queries_ = false;
-  encoding.FillMeans(first_tile * kernels::kTileTokens, kernels::kTileTokens, turns.Rows(0, tiles),
+  encoding.FillMeans(first_tile * kTileTokens, kTileTokens, turns.Rows(0, tiles),
                      turns.Rows(tiles, 2 * tiles));
 }
 

@@ -8,11 +8,11 @@
 #include "attention/ring.h"
 #include "base/error.h"
 #include "ops/attention_state.h"
+#include "ops/hadamard_heads.h"
+#include "ops/store_keys.h"
 
 namespace godwit {
 namespace {
-
-using kernels::kTileTokens;
 
 // The rows of a run, behind their ancestors in the step.
 std::vector<int64_t> PathOf(const RowRun& run) {
@@ -20,9 +20,6 @@ std::vector<int64_t> PathOf(const RowRun& run) {
   for (int64_t row = 0; row < run.rows; ++row) path.push_back(run.first_row + row);
   return path;
 }
-
-// For fewer rows, waking the other cores costs more than the work.
-constexpr int64_t kFewRows = 8;
 
 bool EndsRun(const Segment& segment, size_t row) {
   return row + 1 == segment.tokens.size() ||
@@ -137,7 +134,6 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
                     .cache = nullptr,
                     .ancestors = ancestors,
                     .first_row = first_row + static_cast<int64_t>(begin)},
-           .first_write = 0,
            .chain = segment.parents.empty(),
            .reads = {}};
     longest = std::max(longest, run.rows.position + run.rows.rows - length);
@@ -173,8 +169,6 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
     Run& run = runs[i];
     run.cache = i == 0 ? &text.cache_ : &*text.branches_[i].cache;
     run.rows.cache = run.cache;
-    run.first_write = write_tasks_;
-    write_tasks_ += WriteTasks(run);
     text.policy_->Plan(run.rows);
   }
 }
@@ -201,63 +195,31 @@ const AttentionStep::Run& AttentionStep::RunWithRow(int64_t row) const {
   return *(std::ranges::upper_bound(runs_.first(run_count_), row, {}, first_row) - 1);
 }
 
-const AttentionStep::Run& AttentionStep::RunWithTask(int64_t task) const {
-  return *(std::ranges::upper_bound(runs_.first(run_count_), task, {}, &Run::first_write) - 1);
-}
-
 int64_t AttentionStep::PositionOf(int64_t row) const {
   const Run& run = RunWithRow(row);
   return run.rows.position + row - run.rows.first_row;
 }
 
-int64_t AttentionStep::WriteTasks(const Run& run) const {
-  const int64_t first = run.text->length();
-  const int64_t last = run.rows.position + run.rows.rows - 1;
-  return (last / kTileTokens - first / kTileTokens + 1) * geometry_.shape.kv_heads;
-}
-
-// Writes the mean of the keys, rotated by the mean rotation of the tile's positions.
-void AttentionStep::WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
-                                std::span<const float> key_means, float* centre) {
-  const int64_t head_dim = geometry_.shape.head_dim;
-  if (key_means.empty()) return run.cache->WriteCentre(exec_.kernels, layer, head, tile, {});
-  std::copy_n(key_means.data() + head * head_dim, head_dim, centre);
-  const ops::RotaryTable table = run.text->tiles_[geometry_.RotaryOf(layer)].table();
-  const int64_t row = tile - run.text->length() / kTileTokens;
-  exec_.kernels.rotate_half(table.cos.Row(row), table.sin.Row(row), table.cos.cols, centre);
-  run.cache->WriteCentre(exec_.kernels, layer, head, tile, {centre, static_cast<size_t>(head_dim)});
-}
-
-// A core writes the rows of one KV head and tile, so no two cores write into one line of memory.
 void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   const ProfilePart measured(exec_.profile, StepPart::kRopeAndKv);
-  const ops::AttentionShape& shape = geometry_.shape;
   Workspace::Scope scope(exec_.workspace);
-  const auto rotated = exec_.workspace.Matrix<float>(exec_.pool.threads(), shape.head_dim);
-  const auto write = [&](int64_t task, int worker) {
-    const Run& run = RunWithTask(task);
-    const int64_t length = run.text->length();
-    const int64_t head = (task - run.first_write) % shape.kv_heads;
-    const int64_t tile = length / kTileTokens + (task - run.first_write) / shape.kv_heads;
-    const int64_t begin = std::max(length, tile * kTileTokens);
-    const int64_t end = std::min(run.rows.position + run.rows.rows, (tile + 1) * kTileTokens);
-    const ops::RotaryTable table = run.text->positions_[geometry_.RotaryOf(layer)].table();
-    float* key = rotated.Row(worker);
-    if (run.cache->layout().centred) WriteCentre(run, layer, head, tile, input.key_means, key);
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t row = run.rows.RowAt(p);
-      std::copy_n(input.k.Row(row) + head * shape.head_dim, shape.head_dim, key);
-      exec_.kernels.rotate_half(table.cos.Row(p - length), table.sin.Row(p - length),
-                                table.cos.cols, key);
-      run.cache->Write(exec_.kernels, layer, head, p, key,
-                       shape.values_from ? nullptr : input.v.Row(row) + head * shape.head_dim);
-    }
-  };
-  if (rows_ < kFewRows) {
-    for (int64_t task = 0; task < write_tasks_; ++task) write(task, 0);
-  } else {
-    exec_.Parallel(write_tasks_, write);
+  const auto runs = runs_.first(run_count_);
+  const auto stored = exec_.workspace.Matrix<ops::StoredRows>(1, std::ssize(runs)).RowSpan(0);
+  const int64_t rotary = geometry_.RotaryOf(layer);
+  const KvLayout& layout = runs.front().cache->layout();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    std::construct_at(&stored[i], ops::StoredRows{.to = run.cache->View(layer),
+                                                  .position = run.text->length(),
+                                                  .before = run.rows.ancestors,
+                                                  .first_row = run.rows.first_row,
+                                                  .rows = run.rows.rows,
+                                                  .positions = run.text->positions_[rotary].table(),
+                                                  .tiles = {}});
+    if (layout.centred) stored[i].tiles = run.text->tiles_[rotary].table();
   }
+  ops::StoreKeys(exec_, layout, layer, stored,
+                 {.k = input.k, .v = input.v, .means = input.key_means});
 }
 
 // The number of first rows of the run that select together.
@@ -379,16 +341,13 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   RotateValuesBack(out);
 }
 
-// Turns sums of values H v back into sums of v. H is its own inverse.
+// Turns sums of values H v back into sums of v.
 void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
-  const int64_t dim = geometry_.shape.value_dim();
   for (const Run& run : runs_.first(run_count_)) {
     if (!run.cache->layout().rotated_values()) continue;
     const ProfilePart measured(exec_.profile, StepPart::kAttention);
-    exec_.ParallelRows(run.rows.rows, out.cols, [&](int64_t i, int) {
-      float* const row = out.Row(run.rows.RowAt(run.rows.position + i));
-      for (int64_t at = 0; at < out.cols; at += dim) exec_.kernels.hadamard(dim, row + at);
-    });
+    ops::HadamardHeads(exec_, geometry_.shape.value_dim(),
+                       out.Rows(run.rows.first_row, run.rows.first_row + run.rows.rows));
   }
 }
 

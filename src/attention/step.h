@@ -68,19 +68,13 @@ class AttentionStep {
     TextCache* text;
     const KvCache* cache;
     RowRun rows;
-    int64_t first_write;  // among all writing tasks, one for each tile and KV head
-    bool chain;           // the only run of its segment
+    bool chain;  // the only run of its segment
     KvReads reads;
   };
 
   void Plan(const Segment& segment, int64_t first_row);
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
-  // The run that has that row of the step, or that writing task.
   const Run& RunWithRow(int64_t row) const;
-  const Run& RunWithTask(int64_t task) const;
-  int64_t WriteTasks(const Run& run) const;
-  void WriteCentre(const Run& run, int64_t layer, int64_t head, int64_t tile,
-                   std::span<const float> key_means, float* centre);
   void WriteKeys(int64_t layer, const AttentionInput& input);
   void RotateValuesBack(MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
@@ -93,7 +87,6 @@ class AttentionStep {
   std::span<Run> runs_;
   size_t run_count_ = 0;
   int64_t rows_ = 0;
-  int64_t write_tasks_ = 0;
   bool ended_ = false;
 };
 

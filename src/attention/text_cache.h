@@ -50,7 +50,7 @@ class TextCache {
  public:
   // The number of tokens for which forgotten positions stay longer. An answer that does not stay in
   // the text can then be taken back, where reading an endless text again would take forever.
-  static constexpr int64_t kMaxRollbackTokens = kernels::kTileTokens;
+  static constexpr int64_t kMaxRollbackTokens = kTileTokens;
 
   // context: the longest that the text will be, on which dynamic rotary frequencies depend.
   // int8_products: as ops::AttentionSource has it. ranks: the ranks that share the text; null:

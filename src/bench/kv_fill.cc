@@ -10,8 +10,6 @@
 namespace godwit::bench {
 namespace {
 
-using kernels::kTileTokens;
-
 // Undoes the encoding of `positions` in the keys [positions, heads * head_dim].
 void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
                 MatrixView<float> keys) {

@@ -217,7 +217,7 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
                                   const HostTimes& times, const Network& network) {
   const SeenKeys seen(spec, prefill);
   const double layer_bytes =
-      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
+      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kTileTokens);
   ContextTime time{};
   double kv_bytes = 0;  // most that a host reads for a token of the answer
   double together_seconds = 0;

@@ -5,10 +5,10 @@
 
 #include "base/test_folder.h"
 #include "base/test_support.h"
-#include "kv/kv_layout.h"
 #include "model/loader.h"
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
+#include "ops/kv_layout.h"
 
 namespace godwit::bench::restore_test {
 namespace {

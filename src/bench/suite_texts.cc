@@ -52,7 +52,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
         CheckedAdd(policy->max_kept_tokens(),
-                   options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kernels::kTileTokens)
+                   options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
       const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;

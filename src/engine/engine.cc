@@ -199,7 +199,7 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
     const int64_t least = made->layout().BytesFor(1);
     if (least > kv_budget_->bytes()) {
       Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest KV cache, {} tokens in {}, takes {}",
-            kv_file_ ? "file" : "memory", FormatBytes(kv_budget_->bytes()), kernels::kTileTokens,
+            kv_file_ ? "file" : "memory", FormatBytes(kv_budget_->bytes()), kTileTokens,
             Name(kv_type), FormatBytes(least));
     }
     kv_pool = std::move(made);

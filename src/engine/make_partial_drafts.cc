@@ -12,7 +12,7 @@
 namespace godwit {
 namespace {
 
-constexpr int64_t kBlock = kernels::kTileTokens, kMinBudget = 4 * kBlock;
+constexpr int64_t kBlock = kTileTokens, kMinBudget = 4 * kBlock;
 
 int64_t BudgetOf(std::string_view arguments) {
   constexpr std::string_view kBudget = "budget=";

@@ -18,10 +18,10 @@ int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, in
   int64_t fit = 0, beyond = std::max<int64_t>(0, free_bytes) / layout.BytesFor(1) + 1;  // pages
   while (beyond - fit > 1) {
     const int64_t pages = fit + (beyond - fit) / 2;
-    const bool fits = KvBytes(layout, policy, pages * kernels::kTileTokens) <= free_bytes;
+    const bool fits = KvBytes(layout, policy, pages * kTileTokens) <= free_bytes;
     (fits ? fit : beyond) = pages;
   }
-  return fit * kernels::kTileTokens;
+  return fit * kTileTokens;
 }
 
 void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,

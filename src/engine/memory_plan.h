@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "attention/policy.h"
-#include "kv/kv_layout.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 

@@ -229,7 +229,7 @@ bool Request::IsToBeSaved(int64_t tokens, double ms) {
   const int64_t length = sequence_.cache->length();
   const bool at_end = !reads_prompt() && !read_prompt_;
   const bool enough = length - saved_tokens_ >= tokens || watch_.ms() - saved_ms_ >= ms;
-  if (length - saved_tokens_ < kernels::kTileTokens || !(enough || at_end)) return false;
+  if (length - saved_tokens_ < kTileTokens || !(enough || at_end)) return false;
   saved_tokens_ = length;
   saved_ms_ = watch_.ms();
   read_prompt_ = !reads_prompt();

@@ -26,7 +26,7 @@ std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
                                                int64_t question_begin, int64_t answer) {
   const int64_t most =
       std::min(std::ssize(tokens) - 1, plan.QuestionIndependentTokens(question_begin));
-  if (most < known + kernels::kTileTokens) return nullptr;
+  if (most < known + kTileTokens) return nullptr;
   return RestoreFirst(plan, tokens.first(most), known, question_begin, answer);
 }
 
@@ -70,7 +70,7 @@ void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int3
   if (!cache.policy().derived_from_keys_alone()) return;
   const int64_t length = std::min(
       {std::ssize(tokens), cache.length(), plan->QuestionIndependentTokens(question_begin)});
-  if (length < kernels::kTileTokens) return;
+  if (length < kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},
             .cache = cache.Fork(),

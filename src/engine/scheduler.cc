@@ -366,8 +366,7 @@ bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_
     const KvPool& pool = request->plan().pool();
     const RanksMemory memory = CompareMemory(ranks, pool.budget(), mine);
     // A draft token may be a branch, which takes a copy of the last page and another page.
-    draft_tokens_that_fit_ =
-        memory.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
+    draft_tokens_that_fit_ = memory.free_bytes / pool.layout().BytesFor(2 * kTileTokens) - 1;
     if (!memory.lack) return true;
     error = std::make_exception_ptr(*memory.lack);
     all_know = true;

@@ -88,7 +88,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
     // A beginning that another request is about to read is worth waiting for.
     const bool ready = read == alike || !reads_on;
     const int64_t shared = ready ? cache.RestartPoint(read, request.prompt_tokens()) : alike;
-    if (shared < kernels::kTileTokens || shared <= best.tokens) return;
+    if (shared < kTileTokens || shared <= best.tokens) return;
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {

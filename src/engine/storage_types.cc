@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
-#include "kv/kv_layout.h"
 #include "model/loader.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 namespace {

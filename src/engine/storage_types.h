@@ -1,5 +1,5 @@
 // The names by which users choose how weights, keys and values are stored. The lists are
-// model/loader.h, kWeightTypes, and kv/kv_layout.h, kKvTypes.
+// model/loader.h, kWeightTypes, and ops/kv_layout.h, kKvTypes.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/kv_layout.h"
 #include "model/decoder.h"
+#include "ops/kv_layout.h"
 #include "tensor/dtype.h"
 
 namespace godwit {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "kv/kv_layout.h"
 #include "model/loader.h"
+#include "ops/kv_layout.h"
 
 namespace godwit::storage_types_test {
 namespace {

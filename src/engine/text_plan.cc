@@ -10,7 +10,7 @@
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
-#include "kv/kv_layout.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 namespace {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "ops/copy_rows.h"
+
 namespace godwit {
 namespace {
 
@@ -60,9 +62,7 @@ double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
   std::swap(waiting_, computed_);
   Workspace::Scope scope(exec.workspace);
   const auto states = exec.workspace.Matrix<float>(n, hidden);
-  for (int64_t row = 0; row < n; ++row) {
-    std::ranges::copy_n(states_.begin() + row * hidden, hidden, states.Row(row));
-  }
+  ops::CopyRows(exec, {states_.data(), n, hidden, hidden}, states);
   states_.clear();
   const auto logits = exec.workspace.Matrix<float>(heads() * n, heads_->vocab());
   heads_->ComputeLogits(exec, model, states, logits);

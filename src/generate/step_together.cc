@@ -1,7 +1,8 @@
 #include "generate/step_together.h"
 
-#include <algorithm>
 #include <memory>
+
+#include "ops/copy_rows.h"
 
 namespace godwit {
 
@@ -34,9 +35,9 @@ void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Partic
   int64_t row = 0, at = 0;
   for (const Participant& one : participants) {
     row += one.rows;
-    for (int64_t i = row - one.logit_rows; i < row; ++i) {
-      std::ranges::copy(hidden.RowSpan(i), states.Row(at++));
-    }
+    ops::CopyRows(to_the_end, hidden.Rows(row - one.logit_rows, row),
+                  states.Rows(at, at + one.logit_rows));
+    at += one.logit_rows;
   }
   if (logit_rows > 0) model.Logits(to_the_end, states, logits);
   const double ms = now_ms() - since;

@@ -10,6 +10,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kv/kv_cache.h"
 #include "ops/attention.h"
+#include "ops/store_row.h"
 
 namespace godwit::kv_accuracy_test {
 namespace {
@@ -74,10 +75,11 @@ class KvAccuracyTest : public kernels::IsaTest {
         .layers = 1, .kv_heads = 1, .head_dim = n, .dtype = dtype, .centred = !centre.empty()}));
     cache.Reserve(kTokens);
     for (int64_t tile = 0; !centre.empty() && tile < PagesFor(kTokens); ++tile) {
-      cache.WriteCentre(table(), 0, 0, tile, centre);
+      ops::StoreCentre(table(), cache.layout(), cache.View(0), 0, tile, centre);
     }
     for (int64_t t = 0; t < kTokens; ++t) {
-      cache.Write(table(), 0, 0, t, &text.k[t * n], &text.v[t * n]);
+      ops::StoreRow(table(), cache.layout(), cache.View(0), 0, 0, t, &text.k[t * n],
+                    &text.v[t * n]);
     }
     ThreadPool pool(2);
     Workspace workspace;

@@ -1,148 +1,12 @@
 #include "kv/kv_cache.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cassert>
-#include <cstring>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "base/checked.h"
-#include "base/error.h"
-#include "kernels/kernel_table.h"
-#include "ops/attention_state.h"
-#include "ops/quantize.h"
-#include "ops/widen_tile.h"
 
 namespace godwit {
-namespace {
-
-using kernels::kTileTokens;
-
-// Writes a key into its slot of a tile, kDepth numbers side by side, as many as a product takes.
-template <int64_t kDepth, typename T>
-void PlaceKey(const T* k, int64_t head_dim, int64_t slot, T* keys) {
-  for (int64_t d = 0; d < head_dim; d += kDepth) {
-    std::memcpy(keys + kernels::KeyAt(kDepth, d, slot), k + d, kDepth * sizeof(T));
-  }
-}
-
-// Writes a value among those of kDepth tokens, as many as a product takes, a word at a time.
-template <int64_t kDepth, typename T>
-void PlaceValue(const T* v, int64_t head_dim, int64_t slot, T* values) {
-  T* const tokens = values + kernels::ValueAt(kDepth, head_dim, slot / kDepth * kDepth, 0);
-  if constexpr (kDepth == 1) {
-    std::copy_n(v, head_dim, tokens);
-  } else {
-    static_assert(kDepth * sizeof(T) == sizeof(uint32_t));
-    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>;
-    const auto shift = static_cast<uint32_t>(slot % kDepth * 8 * static_cast<int64_t>(sizeof(T)));
-    const uint32_t others = ~(uint32_t{std::numeric_limits<Bits>::max()} << shift);
-    auto* const words = reinterpret_cast<uint32_t*>(tokens);
-    const auto* const bits = reinterpret_cast<const Bits*>(v);
-    for (int64_t d = 0; d < head_dim; ++d) {
-      words[d] = (words[d] & others) | uint32_t{bits[d]} << shift;
-    }
-  }
-}
-
-template <int64_t kDepth, typename T>
-void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* k, const float* v,
-              int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values) {
-  std::array<T, kernels::kMaxHeadDim + kDepth> narrow;
-  convert(k, head_dim, narrow.data());
-  std::fill_n(narrow.begin() + head_dim, kDepth, T{});  // zeros behind the key
-  PlaceKey<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(keys));
-  if (v == nullptr) return;
-  convert(v, head_dim, narrow.data());
-  PlaceValue<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(values));
-}
-
-// Writes 4-bit codes into the places of numbers At(d) of `count`.
-template <typename At>
-void PlaceNibbles(const uint8_t* codes, int64_t head_dim, int64_t count, At at, std::byte* tile) {
-  for (int64_t d = 0; d < head_dim; ++d) {
-    const kernels::NibblePlace place = kernels::NibbleAt(count, at(d));
-    const int others = std::to_integer<int>(tile[place.byte]) & (0xf0 >> place.shift);
-    tile[place.byte] = static_cast<std::byte>(others | codes[d] << place.shift);
-  }
-}
-
-// Writes a key as int8 or 4-bit codes, and returns its scale.
-float PlaceIntegerKey(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
-                      int64_t slot, std::byte* keys) {
-  const int64_t head_dim = layout.head_dim;
-  if (kernels::HasNarrowKeys(layout.dtype)) {
-    std::array<uint8_t, kernels::kMaxHeadDim> codes;
-    const float scale = ops::QuantizeToNibbles(kernels, k, head_dim, codes.data());
-    PlaceNibbles(
-        codes.data(), head_dim, ops::WidenedKeyBytes(head_dim),
-        [&](int64_t d) { return kernels::KeyAt(kernels::kQuad, d, slot); }, keys);
-    return scale;
-  }
-  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
-  const float scale = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
-  std::fill_n(narrow.begin() + head_dim, kernels::kQuad, int8_t{0});
-  // Keys lie as k + 128, unsigned.
-  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[d] ^= -128;
-  PlaceKey<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(keys));
-  return scale;
-}
-
-// Writes a value in the same way. rotated: memory for one value.
-float PlaceIntegerValue(const kernels::KernelTable& kernels, const KvLayout& layout, const float* v,
-                        float* rotated, int64_t slot, std::byte* values) {
-  const int64_t head_dim = layout.head_dim;
-  if (layout.rotated_values()) {
-    std::array<uint8_t, kernels::kMaxHeadDim> codes;
-    std::copy_n(v, head_dim, rotated);
-    kernels.hadamard(head_dim, rotated);
-    const float scale = ops::QuantizeToNibbles(kernels, rotated, head_dim, codes.data());
-    PlaceNibbles(
-        codes.data(), head_dim, ops::WidenedValueBytes(head_dim),
-        [&](int64_t d) { return kernels::ValueAt(kernels::kQuad, head_dim, slot, d); }, values);
-    return scale;
-  }
-  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
-  const float scale = ops::QuantizeRow(kernels, v, head_dim, narrow.data()).scale;
-  PlaceValue<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(values));
-  return scale;
-}
-
-void StoreIntegers(const kernels::KernelTable& kernels, const KvLayout& layout, const float* k,
-                   const float* v, int64_t slot, std::byte* keys) {
-  const int64_t head_dim = layout.head_dim;
-  std::byte* const values = keys + layout.key_bytes();
-  auto* const scales = reinterpret_cast<float*>(values + layout.value_bytes());
-  std::array<float, kernels::kMaxHeadDim> rotated;
-  std::copy_n(k, head_dim, rotated.begin());
-  if (layout.centred) {
-    const auto* const centre = reinterpret_cast<const BF16*>(keys + layout.centre_offset());
-    for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) rotated[d] -= ToFloat(centre[d]);
-  }
-  if (layout.hadamard()) kernels.hadamard(head_dim, rotated.data());
-  scales[slot] = PlaceIntegerKey(kernels, layout, rotated.data(), slot, keys);
-  if (v == nullptr) return;
-  scales[kTileTokens + slot] = PlaceIntegerValue(kernels, layout, v, rotated.data(), slot, values);
-}
-
-// Refuses numbers that f16 would turn into infinity.
-void CheckRangeOfF16(const kernels::KernelTable& kernels, const char* what, int64_t layer,
-                     const float* x, int64_t n) {
-  constexpr float kFirstInfinite = 65520;
-  const float largest = kernels.largest_magnitude(x, n);
-  if (!(largest >= kFirstInfinite)) return;
-  Throw(ErrorKind::kUnsupported,
-        "a {} of layer {} has an element of magnitude {}, and an f16 KV cache holds up to 65504: "
-        "one of bf16 or f32 holds it",
-        what, layer, largest);
-}
-
-void CopyFloats(const float* x, int64_t n, float* out) noexcept { std::copy_n(x, n, out); }
-
-}  // namespace
 
 KvCache::KvCache(std::shared_ptr<KvPool> pool) : pool_(std::move(pool)) {}
 
@@ -275,10 +139,10 @@ void KvCache::CopySharedTail() {
     WillRead(layer, {length_ - 1, length_});  // a copy would make damage look sound
   }
   std::vector<KvPool::PageId> ids(layers);
-  std::vector<std::byte*> data(layers);
+  std::vector<PageData> data(layers);
   pool_->Take(ids, data);
   for (size_t layer = 0; layer < layers; ++layer) {
-    std::memcpy(data[layer], data_[first + layer], layout().page_bytes());
+    CopyPage(data_[first + layer], data[layer], layout().page_bytes());
     data_[first + layer] = data[layer];
     std::swap(ids_[first + layer], ids[layer]);
   }
@@ -301,7 +165,7 @@ void KvCache::Skip(int64_t position) {
   const auto entries = static_cast<size_t>(position / kTileTokens * layout().layers);
   if (entries <= ids_.size()) return;
   ids_.resize(entries, KvPool::kNoPage);
-  data_.resize(entries, nullptr);
+  data_.resize(entries);
   CountSkipped();
 }
 
@@ -337,16 +201,11 @@ void KvCache::ReserveSkipped(int64_t begin) {
   const auto last = static_cast<size_t>(length_ / kTileTokens * layout().layers);
   if (first == last || ids_[first] != KvPool::kNoPage) return;
   std::vector<KvPool::PageId> ids(last - first);
-  std::vector<std::byte*> data(ids.size());
+  std::vector<PageData> data(ids.size());
   pool_->Take(ids, data);
   std::ranges::copy(ids, ids_.begin() + static_cast<std::ptrdiff_t>(first));
   std::ranges::copy(data, data_.begin() + static_cast<std::ptrdiff_t>(first));
   CountSkipped();
-}
-
-std::span<std::byte> KvCache::Page(int64_t layer, int64_t tile) const {
-  const KvLayout& kv = layout();
-  return {data_[Slot(tile) * kv.layers + layer], static_cast<size_t>(kv.tile_bytes())};
 }
 
 void KvCache::CountSkipped() {
@@ -378,58 +237,12 @@ void KvCache::Drop(ops::KvRange range) {
   dropped_ = {begin * kTileTokens, end * kTileTokens};
 }
 
-void KvCache::WriteCentre(const kernels::KernelTable& kernels, int64_t layer, int64_t head,
-                          int64_t tile, std::span<const float> centre) const {
-  assert(layout().centred);
-  auto* const to = reinterpret_cast<BF16*>(Page(layer, tile).data() + head * layout().head_bytes() +
-                                           layout().centre_offset());
-  std::fill_n(to, layout().head_dim, BF16{});
-  kernels.f32_to_bf16(centre.data(), std::ssize(centre), to);
-}
-
-void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head,
-                    int64_t position, const float* k, const float* v) const {
-  const KvLayout& kv = layout();
-  assert(position >= length_ && Slot(position / kTileTokens) < tiles());
-  assert((v == nullptr) == kv.values_in_keys);
-  std::byte* keys =
-      data_[Slot(position / kTileTokens) * kv.layers + layer] + head * kv.head_bytes();
-  std::byte* values = keys + kv.key_bytes();
-  const int64_t slot = position % kTileTokens;
-  switch (kv.dtype) {
-    case DType::kF16:
-      CheckRangeOfF16(kernels, "key", layer, k, kv.head_dim);
-      if (v != nullptr) CheckRangeOfF16(kernels, "value", layer, v, kv.head_dim);
-      StoreRow<1>(kernels.f32_to_f16, k, v, kv.head_dim, slot, keys, values);
-      break;
-    case DType::kBF16:
-      StoreRow<2>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
-      break;
-    case DType::kI8:
-    case DType::kI8I4:
-    case DType::kI4:
-      StoreIntegers(kernels, kv, k, v, slot, keys);
-      break;
-    default:
-      StoreRow<1>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
-  }
-}
-
 ops::KvView KvCache::View(int64_t layer) const {
-  const KvLayout& kv = layout();
-  return {.dtype = kernels::WidenedType(kv.dtype),
-          .pages = data_.data() + layer,
-          .page_stride = kv.layers,
-          .slots = tiles(),
-          .dropped_begin = dropped_.begin / kTileTokens,
-          .dropped_end = dropped_.end / kTileTokens,
-          .head_bytes = kv.head_bytes(),
-          .value_offset = kv.key_bytes(),
-          .scale_offset = kv.key_bytes() + kv.value_bytes(),
-          .hadamard = kv.hadamard(),
-          .narrow_keys = kernels::HasNarrowKeys(kv.dtype),
-          .narrow_values = kernels::HasNarrowValues(kv.dtype),
-          .centre_offset = kv.centred ? kv.centre_offset() : 0};
+  return ops::ViewOf(layout(), {.pages = data_.data() + layer,
+                                .page_stride = layout().layers,
+                                .slots = tiles(),
+                                .dropped_begin = dropped_.begin / kTileTokens,
+                                .dropped_end = dropped_.end / kTileTokens});
 }
 
 ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {

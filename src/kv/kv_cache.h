@@ -56,23 +56,8 @@ class KvCache {
   void Reserve(int64_t tokens);
 
   // Reserves pages for the skipped positions from `begin` to the end, in whole tiles, which are to
-  // come from elsewhere (Page). Throws Error(kMemory) with everything as it was.
+  // come from elsewhere (View). Throws Error(kMemory) with everything as it was.
   void ReserveSkipped(int64_t begin);
-  // The memory of all KV heads of a tile in a reserved page.
-  std::span<std::byte> Page(int64_t layer, int64_t tile) const;
-
-  // Writes the centre of a tile's keys [head_dim], or empty for zeros, with KvLayout::centred. The
-  // page is reserved, and none of the keys is written yet. The centre is a function of the tile's
-  // place, so that it may be written again. It is rounded to bf16.
-  void WriteCentre(const kernels::KernelTable& kernels, int64_t layer, int64_t head, int64_t tile,
-                   std::span<const float> centre) const;
-
-  // Writes one row of one KV head at a reserved position: k (rotated) and v [head_dim]; v is null
-  // with KvLayout::values_in_keys. Several threads may write different rows, best of different
-  // tiles. Throws Error(kUnsupported) for a number beyond the range of f16, where that is the type.
-  // Numbers that are not finite stay as they are.
-  void Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head, int64_t position,
-             const float* k, const float* v) const;
 
   // Appends the rows written at length(), length() + 1, ... to the text.
   void Append(int64_t tokens) { length_ += tokens; }
@@ -89,7 +74,9 @@ class KvCache {
   // Gives back the whole tiles in `range`, which joins or continues dropped().
   void Drop(ops::KvRange range);
 
-  // The keys and values of a layer. Valid until the next call that is not const.
+  // The keys and values of a layer, for operations that read or write them (ops/store_keys.h).
+  // Several threads may write different rows, at positions that are reserved and lie behind the
+  // text's end. Valid until the next call that is not const.
   ops::KvView View(int64_t layer) const;
 
   // Announces which positions of a layer will be looked at, of all KV heads or of [first_head,
@@ -124,7 +111,7 @@ class KvCache {
   int64_t skipped_tiles_ = 0;
   // Pages [tiles, layers], in order, without dropped tiles; kNoPage for skipped ones.
   std::vector<KvPool::PageId> ids_;
-  std::vector<std::byte*> data_;
+  std::vector<PageData> data_;
   mutable int64_t file_read_bytes_ = 0;
   // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; verified_tiles_
   // counts, for each layer, the first tiles that are verified.

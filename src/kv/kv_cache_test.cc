@@ -98,7 +98,7 @@ TEST(KvCacheTest, NumberBeyondF16IsRefused) {
     KvCache cache = NewCache(Layout(4, 1, 2, dtype));
     cache.Reserve(1);
     const float k[] = {1, key}, v[] = {value, 1};
-    cache.Write(Kernels(), 3, 0, 0, k, v);
+    ops::StoreRow(Kernels(), cache.layout(), cache.View(3), 3, 0, 0, k, v);
     return Load(dtype, cache.View(3).Keys(0, 0), kernels::KeyAt(kernels::KvDepth(dtype), 1, 0));
   };
   EXPECT_EQ(write(DType::kF16, -65519, 65504), -65504);
@@ -496,11 +496,11 @@ TEST(KvCacheTest, SkippedPagesMayComeFromAnotherCache) {
   EXPECT_EQ(cache.bytes(), whole.bytes());
   for (const int64_t layer : {0, 1}) {
     for (const int64_t tile : {1, 2}) {
-      std::ranges::copy(whole.Page(layer, tile), cache.Page(layer, tile).begin());
+      CopyPage(whole.View(layer).Page(tile), cache.View(layer).Page(tile), layout.tile_bytes());
     }
     for (const int64_t tile : {0, 1, 2, 3}) {
-      EXPECT_TRUE(std::ranges::equal(cache.Page(layer, tile), whole.Page(layer, tile)));
-      EXPECT_EQ(cache.View(layer).Keys(0, tile), cache.Page(layer, tile).data());
+      EXPECT_TRUE(std::ranges::equal(HostBytes(cache.View(layer).Page(tile), layout.tile_bytes()),
+                                     HostBytes(whole.View(layer).Page(tile), layout.tile_bytes())));
     }
   }
   cache.Skip(64 * 20);

@@ -11,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
+#include "ops/store_row.h"
 
 namespace godwit {
 
@@ -59,8 +60,8 @@ inline void WriteRow(const KvCache& cache, int64_t text, int64_t position) {
         k[d] = KeyOf(text, layer, position, head, d);
         v[d] = ValueOf(text, layer, position, head, d);
       }
-      cache.Write(Kernels(), layer, head, position, k.data(),
-                  kv.values_in_keys ? nullptr : v.data());
+      ops::StoreRow(Kernels(), kv, cache.View(layer), layer, head, position, k.data(),
+                    kv.values_in_keys ? nullptr : v.data());
     }
   }
 }

@@ -19,6 +19,7 @@
 
 #include "base/open_file.h"
 #include "kv/kv_budget.h"
+#include "tensor/page_data.h"
 
 namespace godwit {
 
@@ -105,7 +106,7 @@ class FilePages {
   FilePages(const FilePages&) = delete;
   FilePages& operator=(const FilePages&) = delete;
 
-  std::byte* data() const { return data_; }
+  PageData data() const { return PageData(data_); }
   KvFile::Page& operator[](size_t i) { return pages_[i]; }
 
  private:

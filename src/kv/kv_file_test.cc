@@ -201,10 +201,10 @@ TEST(KvFileTest, AFullDiskIsAnError) {
   }
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { tier.file->RequireSpace(int64_t{1} << 60); }),
               HasSubstr("are free on its disk"));
-  std::memset(before.data(), 1, 2 * kPageBytes);
+  std::memset(HostPointer(before.data()), 1, 2 * kPageBytes);
   FilePages after(tier.file, 2, kPageBytes);
-  std::memset(after.data(), 2, 2 * kPageBytes);
-  EXPECT_EQ(before.data()[0], std::byte{1});
+  std::memset(HostPointer(after.data()), 2, 2 * kPageBytes);
+  EXPECT_EQ(HostPointer(before.data())[0], std::byte{1});
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
       budget_(budget ? std::move(budget) : std::make_shared<KvBudget>(INT64_MAX)),
       pages_per_slab_(
           static_cast<uint32_t>(std::max<int64_t>(1, kSlabBytes / layout.page_bytes()))) {
-  if (layout.head_dim > kernels::kMaxHeadDim) {
+  if (layout.head_dim > kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported, "head_dim {} is larger than the {} that the KV cache supports",
-          layout.head_dim, kernels::kMaxHeadDim);
+          layout.head_dim, kMaxHeadDim);
   }
 }
 
@@ -44,7 +44,7 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file)
   file_ = std::move(file);
 }
 
-void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
+void KvPool::Take(std::span<PageId> ids, std::span<PageData> data) {
   assert(ids.size() == data.size());
   const int64_t bytes = std::ssize(ids) * layout_.page_bytes();
   if (!budget_->Take(bytes)) RefuseBudget(*budget_, bytes);
@@ -60,13 +60,13 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
     throw;
   }
   for (size_t i = 0; i < ids.size(); ++i) {
-    data[i] = SlabOf(ids[i]).data() + ids[i] % pages_per_slab_ * layout_.page_bytes();
+    data[i] = SlabOf(ids[i]).data().Behind(ids[i] % pages_per_slab_ * layout_.page_bytes());
   }
   in_use_ += std::ssize(ids);
 }
 
 void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
-                     std::span<PageId> ids, std::span<std::byte*> data) {
+                     std::span<PageId> ids, std::span<PageData> data) {
   const int64_t layers = layout_.layers, pages = (end - begin) * layers;
   assert(std::ssize(ids) == pages && ids.size() == data.size());
   const int64_t bytes = pages * layout_.page_bytes();
@@ -91,9 +91,7 @@ void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t be
 
 // The index of a slab that has no memory yet, or no longer.
 size_t KvPool::SlabWithout() {
-  const auto none = [](const Slab& slab) {
-    return slab.data() == nullptr && slab.snapshot == nullptr;
-  };
+  const auto none = [](const Slab& slab) { return !slab.data() && slab.snapshot == nullptr; };
   const auto found = std::ranges::find_if(slabs_, none);
   if (found != slabs_.end()) return static_cast<size_t>(found - slabs_.begin());
   return AddSlab();
@@ -108,7 +106,7 @@ void KvPool::Require(int64_t pages) const {
 
 void KvPool::RequireSlabs(int64_t pages) const {
   int64_t held = 0;
-  for (const Slab& slab : slabs_) held += slab.data() == nullptr ? 0 : pages_per_slab_;
+  for (const Slab& slab : slabs_) held += slab.data() ? pages_per_slab_ : 0;
   const int64_t more = pages - (held - in_use_);
   if (more <= 0) return;
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
@@ -134,7 +132,7 @@ KvPool::PageId KvPool::TakeOne() {
   }
   if (first_with_free_page_ == slabs_.size()) AddSlab();
   Slab& slab = slabs_[first_with_free_page_];
-  if (slab.data() == nullptr) {
+  if (!slab.data()) {
     if (file_) {
       slab.file = std::make_unique<FilePages>(file_, pages_per_slab_, layout_.page_bytes());
     } else {

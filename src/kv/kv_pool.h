@@ -14,9 +14,10 @@
 
 #include "kv/kv_budget.h"
 #include "kv/kv_file.h"
-#include "kv/kv_layout.h"
 #include "kv/snapshot.h"
+#include "ops/kv_layout.h"
 #include "tensor/buffer.h"
+#include "tensor/page_data.h"
 
 namespace godwit {
 
@@ -25,13 +26,9 @@ class KvPool {
   using PageId = uint32_t;
   // The id of a place without a page in a list of pages.
   static constexpr PageId kNoPage = UINT32_MAX;
-  struct Page {
-    PageId id;
-    std::byte* data;  // 64-byte aligned, page_bytes() of old contents
-  };
 
   // budget: null for one that ends where the machine's memory does. Throws Error(kUnsupported) for
-  // heads larger than kernels::kMaxHeadDim.
+  // heads larger than kMaxHeadDim.
   explicit KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget = nullptr);
   // Makes a pool of pages in a file, within the file's budget.
   KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file);
@@ -46,14 +43,14 @@ class KvPool {
   // often that it must stay in memory.
   const std::shared_ptr<KvPool>& in_memory() const { return in_memory_; }
 
-  // Takes pages with one reference each. data: a pointer to each page, 64-byte aligned,
+  // Takes pages with one reference each. data: the place of each page, 64-byte aligned,
   // page_bytes() of old contents. Throws Error(kMemory) with the numbers, and takes none, if the
   // budget or the machine has no memory for all of them.
-  void Take(std::span<PageId> ids, std::span<std::byte*> data);
+  void Take(std::span<PageId> ids, std::span<PageData> data);
   // Takes pages that lie in a snapshot, and stay there: its tiles [begin, end), of all layers,
   // [tiles, layers]. They must not be written (IsShared). Throws as Take does.
   void Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
-               std::span<PageId> ids, std::span<std::byte*> data);
+               std::span<PageId> ids, std::span<PageData> data);
   // Throws what Take would throw now for so many pages.
   void Require(int64_t pages) const;
   // Adds a reference to each page.
@@ -85,7 +82,7 @@ class KvPool {
     std::vector<uint32_t> references;
     std::vector<uint32_t> free;  // slots, the next to be taken last
 
-    std::byte* data() const { return file ? file->data() : memory.data(); }
+    PageData data() const { return file ? file->data() : PageData(memory.data()); }
   };
 
   struct SnapshotPages {

@@ -28,7 +28,8 @@ static_assert(kLayout.page_bytes() == kPageBytes);
 struct Pages {
   explicit Pages(size_t n) : ids(n), data(n) {}
   std::vector<KvPool::PageId> ids;
-  std::vector<std::byte*> data;
+  std::vector<PageData> data;
+  std::byte* At(size_t i) const { return HostPointer(data[i]); }
 };
 
 Pages Take(KvPool& pool, size_t n) {
@@ -90,12 +91,12 @@ TEST(KvPoolTest, PagesAreApartAndAligned) {
   const Pages pages = Take(pool, 3 * kPerSlab);
   EXPECT_EQ(std::set(pages.ids.begin(), pages.ids.end()).size(), 3 * kPerSlab);
   for (size_t i = 0; i < pages.data.size(); ++i) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(pages.data[i]) % 64, 0u);
-    std::memset(pages.data[i], static_cast<int>(i), kPageBytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pages.At(i)) % 64, 0u);
+    std::memset(pages.At(i), static_cast<int>(i), kPageBytes);
   }
   for (size_t i = 0; i < pages.data.size(); ++i) {
-    EXPECT_EQ(pages.data[i][0], static_cast<std::byte>(i));
-    EXPECT_EQ(pages.data[i][kPageBytes - 1], static_cast<std::byte>(i));
+    EXPECT_EQ(pages.At(i)[0], static_cast<std::byte>(i));
+    EXPECT_EQ(pages.At(i)[kPageBytes - 1], static_cast<std::byte>(i));
   }
   EXPECT_EQ(pool.pages_in_use(), std::ssize(pages.ids));
   pool.Release(pages.ids);
@@ -165,14 +166,14 @@ TEST(KvPoolTest, ImpossibleSizeIsRefusedAtOnce) {
 }
 
 // A written page comes back as zeros only if its memory went to the system.
-bool WasGivenBack(const Pages& pages) { return pages.data[0][kPageBytes / 2] == std::byte{0}; }
+bool WasGivenBack(const Pages& pages) { return pages.At(0)[kPageBytes / 2] == std::byte{0}; }
 
 TEST(KvPoolTest, EmptySlabsGoBackToTheSystemButOne) {
   KvPool pool(kLayout);
   std::vector<Pages> slabs;
   for (int i = 0; i < 3; ++i) {
     slabs.push_back(Take(pool, kPerSlab));
-    for (std::byte* page : slabs.back().data) std::memset(page, 0xff, kPageBytes);
+    for (const PageData page : slabs.back().data) std::memset(HostPointer(page), 0xff, kPageBytes);
   }
   pool.Release(slabs[1].ids);  // stays
   pool.Release(slabs[2].ids);  // goes
@@ -197,8 +198,8 @@ TEST(KvPoolTest, APageLargerThanASlabIsOneOfItsOwn) {
   ASSERT_GT(large.page_bytes(), 16 << 20);
   KvPool pool(large);
   const Pages pages = Take(pool, 2);
-  pages.data[1][large.page_bytes() - 1] = std::byte{1};
-  EXPECT_GE(std::abs(pages.data[1] - pages.data[0]), large.page_bytes());
+  pages.At(1)[large.page_bytes() - 1] = std::byte{1};
+  EXPECT_GE(std::abs(pages.At(1) - pages.At(0)), large.page_bytes());
 }
 
 TEST(KvPoolTest, LimitsTheHeadDimension) {
@@ -215,12 +216,12 @@ TEST(KvPoolTest, FileSizeLimitsThePages) {
   KvPool pool(kLayout, file);
   const Pages pages = Take(pool, 20);
   for (size_t i = 0; i < pages.data.size(); ++i) {
-    std::memset(pages.data[i], static_cast<int>(i), kPageBytes);
+    std::memset(pages.At(i), static_cast<int>(i), kPageBytes);
   }
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 1); }),
               HasSubstr("40.0 MiB of its 40.0 MiB are taken"));
   for (size_t i = 0; i < pages.data.size(); ++i) {
-    EXPECT_EQ(pages.data[i][kPageBytes - 1], static_cast<std::byte>(i));
+    EXPECT_EQ(pages.At(i)[kPageBytes - 1], static_cast<std::byte>(i));
   }
   file->BeginTurn();
   EXPECT_LE(pool.BytesInMemory(pages.ids), 3 * kPageBytes);
@@ -242,8 +243,8 @@ TEST(KvPoolTest, PagesInAFileAreWholeOnesOfTheSystem) {
   EXPECT_EQ(pool.layout().page_bytes() % KvFile::kAlignment, 0);
   EXPECT_GE(pool.layout().page_bytes(), kOdd.page_bytes());
   EXPECT_EQ(pool.in_memory()->layout().page_bytes(), kOdd.page_bytes());
-  for (const std::byte* page : Take(pool, 3).data) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % KvFile::kAlignment, 0u);
+  for (const PageData page : Take(pool, 3).data) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(HostPointer(page)) % KvFile::kAlignment, 0u);
   }
 }
 
@@ -252,7 +253,7 @@ TEST(KvPoolTest, AFullDiskTakesNothing) {
   const auto memory = std::make_shared<KvBudget>(3 * kPageBytes);
   KvPool pool(kLayout, std::make_shared<KvFile>(folder.path(), 100 * kPageBytes, memory));
   const Pages before = Take(pool, kPerSlab - 1);
-  for (std::byte* page : before.data) std::memset(page, 1, kPageBytes);
+  for (const PageData page : before.data) std::memset(HostPointer(page), 1, kPageBytes);
   {
     const FullDisk full(static_cast<int64_t>(kPerSlab) * kPageBytes);
     EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 2); }), HasSubstr("File too large"));
@@ -261,8 +262,8 @@ TEST(KvPoolTest, AFullDiskTakesNothing) {
     Take(pool, 1);  // the file has space for it
   }
   const Pages after = Take(pool, 2);
-  for (std::byte* page : after.data) std::memset(page, 2, kPageBytes);
-  for (const std::byte* page : before.data) EXPECT_EQ(page[5], std::byte{1});
+  for (const PageData page : after.data) std::memset(HostPointer(page), 2, kPageBytes);
+  for (const PageData page : before.data) EXPECT_EQ(HostPointer(page)[5], std::byte{1});
 }
 
 // Every thread takes, shares and gives back pages, and writes into those that it holds.
@@ -278,14 +279,14 @@ void ServeManyThreads(KvPool& pool) {
         continue;
       }
       const auto mark = static_cast<std::byte>(16 * thread + round % 16);
-      for (std::byte* page : pages.data) page[5] = mark;
+      for (const PageData page : pages.data) HostPointer(page)[5] = mark;
       pool.Share(pages.ids);
       pool.Release(pages.ids);
       if (pool.file() != nullptr) {
         pool.BeginTurn();
         pool.WillRead(pages.ids, 0, 1);
       }
-      for (const std::byte* page : pages.data) damaged += page[5] == mark ? 0 : 1;
+      for (const PageData page : pages.data) damaged += HostPointer(page)[5] == mark ? 0 : 1;
       pool.Release(pages.ids);
     }
   };

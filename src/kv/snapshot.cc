@@ -18,20 +18,18 @@ constexpr size_t kBatchBytes = size_t{2} << 20;
 
 }  // namespace
 
-using kernels::kTileTokens;
-
 Snapshot::Snapshot(const std::filesystem::path& path)
     : file_(path),
       header_(ParseSnapshotHeader(file_.Span(), QuoteUnlessPlain(path.native()))),
       verified_(header_.checksums.size()) {}
 
-std::byte* Snapshot::Page(int64_t layer, int64_t tile) const {
-  return const_cast<std::byte*>(file_.Span().data()) + header_.OffsetOf(layer, tile);
+PageData Snapshot::Page(int64_t layer, int64_t tile) const {
+  return PageData(const_cast<std::byte*>(file_.Span().data()) + header_.OffsetOf(layer, tile));
 }
 
 std::span<const std::byte> Snapshot::BytesOf(int64_t page) const {
   const int64_t layers = info().layout.layers;
-  return {Page(page % layers, page / layers), static_cast<size_t>(info().page_bytes())};
+  return HostBytes(Page(page % layers, page / layers), info().page_bytes());
 }
 
 void Snapshot::Refuse(int64_t page, const char* what) const {
@@ -116,7 +114,8 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
   }
   const int64_t layers = info.layout.layers;
   const auto page_of = [&](int64_t layer, int64_t tile) {
-    return std::span<const std::byte>(cache.Page(layer, tile));
+    return std::span<const std::byte>(
+        HostBytes(cache.View(layer).Page(tile), info.layout.tile_bytes()));
   };
   // Checksums stand before the pages, so that a file's beginning describes all of it.
   const std::vector<std::byte> padding(info.page_bytes() - info.layout.tile_bytes());

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "kv/snapshot_header.h"
+#include "tensor/page_data.h"
 
 namespace godwit {
 
@@ -45,7 +46,7 @@ class Snapshot {
   const std::string& path() const { return file_.path(); }
 
   // The memory of a page, 64-byte aligned, never to be written. tile: among those that are held.
-  std::byte* Page(int64_t layer, int64_t tile) const;
+  PageData Page(int64_t layer, int64_t tile) const;
 
   // Reads those of pages [held_tiles, layers] that were not verified yet, best in the order of the
   // file. Throws DamagedSnapshot for a page that is not what was written.

@@ -14,7 +14,6 @@
 namespace godwit {
 namespace {
 
-using kernels::kTileTokens;
 using nlohmann::ordered_json;
 
 constexpr char kSnapshotMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
@@ -136,7 +135,7 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
                     .dropped = reader.Dropped()};
   info.layout = {.layers = reader.Int("layers", kMaxLayers),
                  .kv_heads = reader.Int("kv_heads", kMaxLayers),
-                 .head_dim = reader.Int("head_dim", kernels::kMaxHeadDim)};
+                 .head_dim = reader.Int("head_dim", kMaxHeadDim)};
   info.layout.values_in_keys = reader.Flag("values_in_keys");
   info.layout.centred = reader.Flag("centred");
   const auto dtype = TypeNamed(reader.Text("dtype"));

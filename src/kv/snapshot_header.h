@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "kv/kv_layout.h"
 #include "ops/attention.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 

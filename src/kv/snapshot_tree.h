@@ -37,9 +37,7 @@ struct SnapshotPiece {
 inline bool Forgets(const SnapshotInfo& info) { return info.dropped.end > info.dropped.begin; }
 
 // The tokens, of so many, that fill tiles.
-inline int64_t WholeTiles(int64_t tokens) {
-  return tokens / kernels::kTileTokens * kernels::kTileTokens;
-}
+inline int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
 
 class SnapshotTree {
  public:

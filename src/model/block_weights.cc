@@ -47,7 +47,7 @@ GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
 // Reads a block at input `first` of a row.
 class BlockReader {
  public:
-  BlockReader(const BlockFormat& blocks, const GroupFormat& format, kernels::GroupedRow& to)
+  BlockReader(const BlockFormat& blocks, const GroupFormat& format, ops::GroupedRow& to)
       : blocks_(blocks), format_(format), to_(to) {}
 
   // Returns whether the block's scale or minimum is NaN.
@@ -93,7 +93,7 @@ class BlockReader {
 
   const BlockFormat& blocks_;
   const GroupFormat& format_;
-  kernels::GroupedRow& to_;
+  ops::GroupedRow& to_;
   DecodedBlock block_;
 };
 
@@ -115,7 +115,7 @@ std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear) {
 }
 
 bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                kernels::GroupedRow& to, float& factor) {
+                ops::GroupedRow& to, float& factor) {
   const BlockFormat& blocks = *tensor.blocks;
   const std::byte* bytes = RowBytes(tensor, row);
   BlockReader reader(blocks, format, to);

@@ -16,6 +16,6 @@ std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
 // Reads row `row` of a part in that format (ops::PackGroups has the factor). Returns whether one of
 // its scales or minimums is no number.
 bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                kernels::GroupedRow& to, float& factor);
+                ops::GroupedRow& to, float& factor);
 
 }  // namespace godwit

@@ -6,6 +6,7 @@
 
 #include "base/fnv.h"
 #include "ops/activation.h"
+#include "ops/copy_rows.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
@@ -183,9 +184,7 @@ void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
     const auto to = queries.Cols(head * shape.cached_dim(), (head + 1) * shape.cached_dim());
     ops::Linear(exec, of_head.Cols(0, shape.plain_dim), w.keys[head],
                 to.Cols(shape.rotary_dim, to.cols));
-    for (int64_t row = 0; row < q.rows; ++row) {
-      std::copy_n(of_head.Row(row) + shape.plain_dim, shape.rotary_dim, to.Row(row));
-    }
+    ops::CopyRows(exec, of_head.Cols(shape.plain_dim, of_head.cols), to.Cols(0, shape.rotary_dim));
   }
 }
 
@@ -207,9 +206,7 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   LatentQueries(exec, w, normed, queries);
   ops::Linear(exec, normed, w.kv_down, down);
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
-  for (int64_t row = 0; row < x.rows; ++row) {
-    std::copy_n(down.Row(row) + shape.kv_rank, shape.rotary_dim, k.Row(row));
-  }
+  ops::CopyRows(exec, down.Cols(shape.kv_rank, cached), k.Cols(0, shape.rotary_dim));
   step.Attend(index, {.q = queries, .k = k, .v = {}}, attended);
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "ops/activation.h"
+#include "ops/copy_rows.h"
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
 #include "tensor/float_bytes.h"
@@ -146,7 +147,7 @@ void DraftHeads::ComputeLogits(const Exec& exec, const LanguageModel& model,
   const auto normed = exec.workspace.Matrix<float>(n, states.cols);
   const auto step = exec.workspace.Matrix<float>(n, states.cols);
   const auto outputs = exec.workspace.Matrix<float>(count() * n, states.cols);
-  for (int64_t row = 0; row < n; ++row) std::ranges::copy(states.RowSpan(row), x.Row(row));
+  ops::CopyRows(exec, states, x);
   for (int64_t i = 0; i < count(); ++i) {
     const Head& head = heads_[i];
     ops::Norm(exec, x, head.input_norm, normed);

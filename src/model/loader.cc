@@ -236,7 +236,7 @@ Weight Packer::PackGroups(const LinearTensors& tensors, const GroupFormat& forma
   const std::vector<int64_t> ends = Ends(tensors);
   const std::vector<PackedRows> packed = ReadPackedParts(tensors);
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
-  const auto fill = [&](int64_t output, kernels::GroupedRow& row, float& factor) {
+  const auto fill = [&](int64_t output, ops::GroupedRow& row, float& factor) {
     const auto [part, source] = PlaceOf(tensors, ends, output);
     if (!packed.empty()) {
       ReadPacked(*tensors.packed[part], packed[part], source, format, row, factor);

@@ -108,7 +108,7 @@ std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
 }
 
 void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
-                const GroupFormat& format, kernels::GroupedRow& to, float& factor) {
+                const GroupFormat& format, ops::GroupedRow& to, float& factor) {
   rows.ReadCodes(row, to.codes);
   const auto scales = rows.Scales(row);
   const auto zeros = rows.Zeros(row);

@@ -26,6 +26,6 @@ std::vector<std::string> RoundingsOf(const ModelTensors& tensors);
 // are rounded, by 1/2048 at most, and levels that are no integers to 8-bit ones. Throws
 // Error(kUnsupported) that names the scales where those of a row are too far apart for that.
 void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
-                const GroupFormat& format, kernels::GroupedRow& to, float& factor);
+                const GroupFormat& format, ops::GroupedRow& to, float& factor);
 
 }  // namespace godwit

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "ops/fill_rows.h"
+
 namespace godwit::ops {
 namespace {
 

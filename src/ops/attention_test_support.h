@@ -28,8 +28,8 @@ class Cache {
     for (int64_t page = 0; page * kTileTokens < capacity; ++page) {
       pages_.emplace_back(2 * layer_bytes());
       std::memset(pages_.back().data(), 0xff, pages_.back().bytes());
-      page_data_.push_back(pages_.back().data());
-      page_data_.push_back(pages_.back().data() + layer_bytes());
+      page_data_.emplace_back(pages_.back().data());
+      page_data_.emplace_back(pages_.back().data() + layer_bytes());
     }
   }
 
@@ -139,7 +139,7 @@ class Cache {
   DType dtype_;
   RandomFloats random_;
   std::vector<Buffer> pages_;
-  std::vector<const std::byte*> page_data_;  // [tiles that are there, layers]
+  std::vector<PageData> page_data_;  // [tiles that are there, layers]
   int64_t dropped_begin_ = 0, dropped_end_ = 0;
 };
 

@@ -2,7 +2,8 @@
 // are f32 for F32 and F16, rounded to bf16 for BF16, quantized for I8, and in blocks for a grouped
 // weight.
 //
-// An operation before a linear layer (a norm, an activation) writes its rows through FillRows.
+// An operation before a linear layer (a norm, an activation) writes its rows through FillRows
+// (fill_rows.h).
 // Rounding and quantizing thus need no pass of their own over the whole matrix. The code that
 // computes the rows need not know the storage of the weight. The bits are those of f32 rows given
 // to Linear.
@@ -58,51 +59,5 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
 
 // All rows: x [rows, cols].
 void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out);
-
-// The part and row of a row that is counted through several parts, one after the other.
-struct RowPlace {
-  LinearRows* part;
-  int64_t row;  // row of the part
-};
-inline RowPlace PlaceOfRow(std::span<LinearRows> parts, int64_t row) {
-  LinearRows* part = parts.data();
-  while (row >= part->rows) row -= part++->rows;
-  return {part, row};
-}
-
-// Fills rows: compute(row, out) writes every row in f32, out [cols]. Rows are counted through
-// several `parts`, of as many columns.
-template <typename Compute>
-void FillRows(const Exec& exec, std::span<LinearRows> parts, const Compute& compute) {
-  Workspace::Scope scope(exec.workspace);
-  const int64_t cols = parts.front().cols;
-  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), cols);
-  int64_t all = 0;
-  bool any = false;
-  for (LinearRows& part : parts) {
-    const int64_t first = all;
-    all += part.rows;
-    if (part.quantization.kind != InputScale::kPerTensor) {
-      any = true;
-      continue;
-    }
-    Workspace::Scope of_part(exec.workspace);  // of the finished rows
-    const auto rows = exec.workspace.Matrix<float>(part.rows, cols);
-    exec.ParallelRows(part.rows, cols, [&](int64_t row) { compute(first + row, rows.Row(row)); });
-    SetRows(exec, rows, part);
-  }
-  if (!any) return;
-  exec.ParallelRows(all, cols, [&](int64_t row, int worker) {
-    const RowPlace place = PlaceOfRow(parts, row);
-    LinearRows& part = *place.part;
-    if (part.quantization.kind == InputScale::kPerTensor) return;
-    if (part.dtype == DType::kF32) {
-      return compute(row, reinterpret_cast<float*>(part.Row(place.row)));
-    }
-    compute(row, scratch.Row(worker));
-    const ProfilePart measured(exec.profile, StepPart::kQuantizing);
-    SetRow(exec.kernels, scratch.Row(worker), place.row, part);
-  });
-}
 
 }  // namespace godwit::ops

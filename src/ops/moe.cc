@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "ops/fill_rows.h"
 #include "ops/linear.h"
 
 namespace godwit::ops {

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <iterator>
 
+#include "ops/fill_rows.h"
+
 namespace godwit::ops {
 namespace {
 

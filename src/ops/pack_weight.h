@@ -12,6 +12,9 @@
 
 namespace godwit::ops {
 
+// An output of grouped weights: its codes and scales, group by group.
+using kernels::GroupedRow;
+
 // Makes a weight of the given shape stored as `storage`; its bias is left empty. row(i) points at
 // the `inputs` elements of output i in `dtype`, at any alignment, and is called from several
 // threads.
@@ -29,10 +32,9 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
 // Makes a weight of groups from any source. fill(output, row, factor) sets the numbers of an
 // output, and is called from several threads. The output's scales stand for `factor` times as much
 // (1 unless it is set: a power of two, or NaN).
-Weight PackGroups(
-    ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
-    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill,
-    Arena* arena = nullptr);
+Weight PackGroups(ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
+                  const std::function<void(int64_t output, GroupedRow& row, float& factor)>& fill,
+                  Arena* arena = nullptr);
 
 // The bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);

@@ -5,6 +5,8 @@
 
 namespace godwit::ops {
 
+using kernels::GroupedRow;
+
 // The format that QuantizeGroups makes: 4.5 bits for a weight.
 inline constexpr GroupFormat kQuantizedGroups = {
     .codes = Codes::k4, .scaling = Scaling::kCentred, .group = 32};
@@ -13,6 +15,6 @@ inline constexpr GroupFormat kQuantizedGroups = {
 // several scales, each group gets that of the least squared error, rounded to F16. `factor` is the
 // power of two that brings the largest scale of the row between 2^14 and 2^15 before that. If x is
 // not finite, factor is NaN. The same bits on every machine.
-void QuantizeGroups(const float* x, kernels::GroupedRow& row, float& factor);
+void QuantizeGroups(const float* x, GroupedRow& row, float& factor);
 
 }  // namespace godwit::ops

@@ -27,8 +27,8 @@ int64_t SameTiles(const KvView& a, const KvView& b) {
   int64_t same = 0, other = std::min(a.slots, b.slots);
   while (same < other) {
     const int64_t tile = (same + other) / 2;
-    const std::byte* const page = a.pages[tile * a.page_stride];
-    if (page != nullptr && page == b.pages[tile * b.page_stride]) {
+    const PageData page = a.pages[tile * a.page_stride];
+    if (page && page == b.pages[tile * b.page_stride]) {
       same = tile + 1;
     } else {
       other = tile;

@@ -16,7 +16,7 @@ constexpr AttentionShape kShape = {.heads = 4, .kv_heads = 2, .head_dim = 8, .sc
 
 // A text of more than five stretches, whose pages are never read.
 struct Text {
-  std::vector<const std::byte*> pages;
+  std::vector<PageData> pages;
   std::vector<float> q;
   AttentionSource source;
   AttentionRows rows;
@@ -24,10 +24,10 @@ struct Text {
   // The text's own pages begin at the tile `own`.
   Text(int id, int64_t own, int64_t tokens)
       : pages(5 * kStretchTiles + 3), q(static_cast<size_t>(tokens * 32)) {
-    static const std::vector<std::byte> memory(4 * 128);
+    static std::vector<std::byte> memory(4 * 128);
     for (size_t tile = 0; tile < pages.size(); ++tile) {
       const bool shared = static_cast<int64_t>(tile) < own;
-      pages[tile] = &memory[static_cast<size_t>(shared ? 0 : id) * 128 + tile];
+      pages[tile] = PageData(&memory[static_cast<size_t>(shared ? 0 : id) * 128 + tile]);
     }
     std::iota(q.begin(), q.end(), 1000.0f * static_cast<float>(id));
     source = {.kv = {.dtype = DType::kBF16,
@@ -132,8 +132,8 @@ TEST_F(SharedKeysTest, RowsThatMaySeeOtherKeysReadAlone) {
 // Tiles that other ranks hold have no page in either text.
 TEST_F(SharedKeysTest, TilesWithoutPagesAreNotShared) {
   Text a(1, 16, 1), b(2, 16, 1);
-  std::fill_n(a.pages.begin() + 20, 30, nullptr);
-  std::fill_n(b.pages.begin() + 20, 30, nullptr);
+  std::fill_n(a.pages.begin() + 20, 30, PageData());
+  std::fill_n(b.pages.begin() + 20, 30, PageData());
   EXPECT_EQ(Groups({&a, &b}), Found());
 }
 

@@ -11,7 +11,7 @@ namespace godwit {
 // kGrouped: codes of a few bits in groups that share a scale (tensor/group_format.h). Only packed
 // weights are; there is no element of it.
 // kI4, kI8I4: codes of 4 bits, two to a byte; int8 keys beside values of 4 bits. Only KV caches are
-// (kv/kv_layout.h); there is no element of them either.
+// (ops/kv_layout.h); there is no element of them either.
 enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64, kGrouped, kI4, kI8I4 };
 
 constexpr size_t SizeOf(DType dtype) {

@@ -1,23 +1,18 @@
 #include "attention/blocks/block_index.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 
-#include "attention/blocks/represent_group.h"
-#include "kv/read_keys.h"
-
 namespace godwit {
 
-using kernels::kTileTokens;
-
-BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
+BlockIndex::BlockIndex(const ops::BlockShape& shape, std::shared_ptr<KvPool> pool,
                        std::span<const int64_t> layers)
     : shape_(shape),
       pool_(std::move(pool)),
-      width_(VectorsOf(shape.type) * pool_->layout().head_dim),
-      tile_bytes_(tile_bytes()),
+      width_(ops::VectorsOf(shape.type) * pool_->layout().head_dim),
+      tile_bytes_(shape.signs() ? ops::SignTileBytes(pool_->layout().head_dim)
+                                : ops::VectorTileBytes(width_)),
       tiles_per_page_(pool_->layout().head_bytes() / tile_bytes_),
       rank_(static_cast<size_t>(pool_->layout().layers), -1),
       filled_(layers.size(), 0) {
@@ -25,23 +20,13 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
   if (shape_.signs()) {
     levels_.resize(layers.size() *
                    static_cast<size_t>(pool_->layout().kv_heads * 3 * pool_->layout().head_dim));
-    const BlockShape of_tiles{.type = RepresentativeType::kMean, .tokens = kTileTokens, .parts = 1};
+    const ops::BlockShape of_tiles{
+        .type = ops::RepresentativeType::kMean, .tokens = kTileTokens, .parts = 1};
     means_ = std::make_unique<BlockIndex>(of_tiles, pool_, layers);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     rank_[layers[i]] = static_cast<int64_t>(i);
   }
-}
-
-int64_t BlockIndex::tile_bytes() const {
-  if (shape_.signs()) {
-    return SignGroups(pool_->layout().head_dim) * kTileTokens / 2;
-  }
-  return VectorTileBytes(width_);
-}
-
-int64_t BlockIndex::VectorTileBytes(int64_t width) {
-  return kernels::KeyElements(kernels::kQuad, width) + kTileTokens * int64_t{sizeof(float)};
 }
 
 BlockIndex::BlockIndex(const BlockIndex& other)
@@ -61,15 +46,9 @@ BlockIndex::BlockIndex(const BlockIndex& other)
 
 BlockIndex::~BlockIndex() { pool_->Release(ids_); }
 
-int64_t BlockIndex::ReadBytes(int64_t blocks) const {
-  const int64_t read = (blocks * shape_.parts + kTileTokens - 1) / kTileTokens;
-  return read * tile_bytes_ * pool_->layout().kv_heads +
-         (means_ ? means_->ReadBytes(blocks * tiles()) : 0);
-}
-
 int64_t BlockIndex::BytesFor(int64_t blocks) const {
   return static_cast<int64_t>(EntriesFor(blocks)) * pool_->layout().page_bytes() +
-         (means_ ? means_->BytesFor(blocks * tiles()) : 0);
+         (means_ ? means_->BytesFor(blocks * shape_.tiles()) : 0);
 }
 
 size_t BlockIndex::EntriesFor(int64_t blocks) const {
@@ -85,7 +64,7 @@ int64_t BlockIndex::page_of(int64_t block) const {
 
 void BlockIndex::Truncate(int64_t blocks) {
   if (blocks < shape_.learnt_blocks) blocks = 0;
-  if (means_) means_->Truncate(blocks * tiles());
+  if (means_) means_->Truncate(blocks * shape_.tiles());
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
   const size_t entries = EntriesFor(blocks);
   if (entries >= ids_.size()) return;
@@ -96,7 +75,7 @@ void BlockIndex::Truncate(int64_t blocks) {
 
 void BlockIndex::Reserve(int64_t blocks) {
   const Growth own = GrowthTo(blocks);
-  const Growth of_means = means_ ? means_->GrowthTo(blocks * tiles()) : Growth{};
+  const Growth of_means = means_ ? means_->GrowthTo(blocks * shape_.tiles()) : Growth{};
   if (own.pages() + of_means.pages() == 0) return;
   const auto reserve_entries = [](BlockIndex& index, const Growth& growth) {
     index.ids_.reserve(index.ids_.size() + growth.added);
@@ -105,7 +84,7 @@ void BlockIndex::Reserve(int64_t blocks) {
   reserve_entries(*this, own);
   if (means_) reserve_entries(*means_, of_means);
   std::vector<KvPool::PageId> ids(own.pages() + of_means.pages());
-  std::vector<std::byte*> data(ids.size());
+  std::vector<PageData> data(ids.size());
   pool_->Take(ids, data);
   Grow(own, std::span(ids).first(own.pages()), std::span(data).first(own.pages()));
   if (!means_) return;
@@ -123,10 +102,10 @@ BlockIndex::Growth BlockIndex::GrowthTo(int64_t blocks) const {
 }
 
 void BlockIndex::Grow(const Growth& growth, std::span<KvPool::PageId> ids,
-                      std::span<std::byte*> data) {
+                      std::span<PageData> data) {
   for (size_t i = 0; i < growth.copied; ++i) {
-    std::byte*& page = data_[growth.first + i];
-    std::memcpy(data[i], page, pool_->layout().page_bytes());
+    PageData& page = data_[growth.first + i];
+    CopyPage(page, data[i], pool_->layout().page_bytes());
     page = data[i];
     std::swap(ids_[growth.first + i], ids[i]);
   }
@@ -143,9 +122,8 @@ int64_t BlockIndex::lasting() const {
 
 std::vector<std::span<const std::byte>> BlockIndex::parts() const {
   std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(levels_))};
-  const auto page_bytes = static_cast<size_t>(pool_->layout().page_bytes());
-  for (const std::byte* const page : std::span(data_).first(EntriesFor(lasting()))) {
-    parts.emplace_back(page, page_bytes);
+  for (const PageData page : std::span(data_).first(EntriesFor(lasting()))) {
+    parts.emplace_back(HostBytes(page, pool_->layout().page_bytes()));
   }
   if (!means_) return parts;
   const auto of_means = means_->parts();
@@ -178,14 +156,14 @@ bool BlockIndex::CanRestore(Parts parts, int64_t blocks) const {
   }
   const auto is_page = [&](auto page) { return page.size() == page_bytes; };
   return std::ranges::all_of(own.subspan(1, entries), is_page) &&
-         (!means_ || means_->CanRestore(of_means, blocks * tiles()));
+         (!means_ || means_->CanRestore(of_means, blocks * shape_.tiles()));
 }
 
 void BlockIndex::CopyParts(Parts parts, int64_t blocks) {
-  if (means_) means_->CopyParts(MeansOf(parts), blocks * tiles());
+  if (means_) means_->CopyParts(MeansOf(parts), blocks * shape_.tiles());
   if (!levels_.empty()) std::memcpy(levels_.data(), parts.front().data(), parts.front().size());
   for (size_t i = 0; i < EntriesFor(blocks); ++i) {
-    std::memcpy(data_[i], parts[1 + i].data(), parts[1 + i].size());
+    std::ranges::copy(parts[1 + i], HostBytes(data_[i], std::ssize(parts[1 + i])).begin());
   }
   std::ranges::fill(filled_, blocks);
 }
@@ -196,142 +174,50 @@ size_t BlockIndex::RankOf(int64_t layer) const {
   return static_cast<size_t>(rank);
 }
 
-std::byte* BlockIndex::TileData(int64_t layer, int64_t head, int64_t i) const {
-  const auto page = static_cast<size_t>(i / tiles_per_page_);
-  return data_[page * filled_.size() + RankOf(layer)] + head * pool_->layout().head_bytes() +
-         i % tiles_per_page_ * tile_bytes_;
+ops::IndexPages BlockIndex::PagesAt(size_t rank) const {
+  return {.pages = data_.data() + rank,
+          .page_stride = std::ssize(filled_),
+          .head_bytes = pool_->layout().head_bytes(),
+          .tile_bytes = tile_bytes_,
+          .tiles_per_page = tiles_per_page_,
+          .width = width_};
 }
 
-RepresentativeTile BlockIndex::Tile(int64_t layer, int64_t head, int64_t i) const {
-  const std::byte* const tile = TileData(layer, head, i);
-  return {.vectors = reinterpret_cast<const uint8_t*>(tile),
-          .scales =
-              reinterpret_cast<const float*>(tile + kernels::KeyElements(kernels::kQuad, width_))};
-}
-
-SignTiles BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
-  return {.signs = reinterpret_cast<const uint8_t*>(TileData(layer, head, i)),
-          .count = tiles_per_page_ - i % tiles_per_page_};
+ops::IndexView BlockIndex::ViewAt(size_t rank) const {
+  const KvLayout& layout = pool_->layout();
+  ops::IndexView view{.shape = shape_,
+                      .kv_heads = layout.kv_heads,
+                      .head_dim = layout.head_dim,
+                      .parts = PagesAt(rank)};
+  if (means_) {
+    view.means = means_->PagesAt(rank);
+    view.levels =
+        levels_.data() + static_cast<int64_t>(rank) * layout.kv_heads * 3 * layout.head_dim;
+  }
+  return view;
 }
 
 void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
-                      int64_t lasting, const ImportantTokens& important) {
+                      int64_t lasting, const ops::ImportantTokens& important) {
   int64_t& filled = filled_[RankOf(layer)];
   if (blocks <= filled) return;
-  const KvLayout& layout = pool_->layout();
-  Workspace::Scope scope(exec.workspace);
-  // Scratch memory of a worker: the keys of a block, and a representative in floats.
-  const auto scratch = exec.workspace.Matrix<float>(
-      exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
+  const ops::IndexView view = View(layer);
   if (shape_.signs() && filled == 0) {
     assert(blocks >= shape_.learnt_blocks);
-    exec.Parallel(layout.kv_heads, [&](int64_t head, int worker) {
-      float* const keys = scratch.Row(worker);
-      const auto read = [&](int64_t tile) {
-        ReadKeys(kv, layout.head_dim, head, tile, keys, kTileTokens);
-        return keys;
-      };
-      LearnLevels(shape_.learnt_blocks * tiles(), read, layout.head_dim,
-                  &levels_[LevelsAt(layer, head)]);
-    });
+    ops::LearnLevels(exec, kv, view);
   }
-  // A core fills all representatives of one tile. No two cores write into one line of memory,
-  // except for the means of signs.
-  const int64_t first_tile = filled * shape_.parts / kTileTokens;
-  const int64_t missing = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
-  exec.Parallel(missing * layout.kv_heads, [&](int64_t task, int worker) {
-    FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
-             important, scratch.Row(worker));
-  });
+  ops::RepresentBlocks(exec, kv, view, {filled, blocks}, important);
   // Representatives of keys that may still change do not last. The next call makes them again.
   const int64_t lasts = std::min(blocks, lasting);
   if (lasts >= shape_.learnt_blocks) filled = std::max(filled, lasts);
-  if (means_) means_->filled_[RankOf(layer)] = filled * tiles();
-}
-
-size_t BlockIndex::LevelsAt(int64_t layer, int64_t head) const {
-  const KvLayout& layout = pool_->layout();
-  return (RankOf(layer) * static_cast<size_t>(layout.kv_heads) + static_cast<size_t>(head)) * 3 *
-         static_cast<size_t>(layout.head_dim);
-}
-
-SignLevels BlockIndex::Levels(int64_t layer, int64_t head) const {
-  return LevelsIn(&levels_[LevelsAt(layer, head)], pool_->layout().head_dim);
-}
-
-void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
-                          int64_t i, int64_t blocks, const ImportantTokens& important,
-                          float* scratch) const {
-  if (shape_.signs()) {
-    std::byte* const tile = TileData(layer, head, i);
-    const int64_t head_dim = pool_->layout().head_dim;
-    std::array<int8_t, kernels::kMaxHeadDim> offset;
-    ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
-    const float scale = RepresentSigns(exec.kernels, scratch, Levels(layer, head), head_dim,
-                                       offset.data(), reinterpret_cast<uint8_t*>(tile));
-    means_->Put(layer, head, i, offset.data(), scale);
-    return;
-  }
-  const int64_t per_tile = kTileTokens / shape_.parts;
-  const int64_t filled = filled_[RankOf(layer)];
-  const int64_t end = std::min(blocks, (i + 1) * per_tile);
-  for (int64_t block = std::max(filled, i * per_tile); block < end; ++block) {
-    Represent(exec, layer, kv, head, block, important, scratch);
-  }
-}
-
-void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
-                           int64_t block, const ImportantTokens& important, float* scratch) const {
-  const int64_t head_dim = pool_->layout().head_dim;
-  float* const keys = scratch;
-  float* const floats = keys + head_dim * shape_.tokens;
-  std::array<int8_t, 2 * kernels::kMaxHeadDim + kernels::kQuad> row;
-  for (int64_t t = 0; t < tiles(); ++t) {
-    ReadKeys(kv, head_dim, head, block * tiles() + t, keys + t * kTileTokens, shape_.tokens);
-  }
-  const bool dynamic = shape_.type == RepresentativeType::kDynamic;
-  const auto places = dynamic && important ? important(head, block) : std::span<const uint16_t>{};
-  for (int64_t p = 0; p < shape_.parts; ++p) {
-    const int64_t first = places.empty() ? p * shape_.part_tokens() : places[p];
-    const float scale =
-        godwit::Represent(shape_.type, exec.kernels, keys + first, shape_.tokens,
-                          dynamic ? 1 : shape_.part_tokens(), head_dim, floats, row.data());
-    Put(layer, head, block * shape_.parts + p, row.data(), scale);
-  }
-}
-
-void BlockIndex::Put(int64_t layer, int64_t head, int64_t part, const int8_t* row,
-                     float scale) const {
-  const int64_t slot = part % kTileTokens;
-  std::byte* const tile = TileData(layer, head, part / kTileTokens);
-  for (int64_t d = 0; d < width_; d += kernels::kQuad) {
-    std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
-    for (int64_t i = 0; i < kernels::kQuad; ++i) {
-      quad[i] = static_cast<std::byte>(static_cast<uint8_t>(row[d + i]) ^ 0x80);
-    }
-  }
-  std::memcpy(tile + kernels::KeyElements(kernels::kQuad, width_) + slot * int64_t{sizeof(float)},
-              &scale, sizeof(scale));
+  if (means_) means_->filled_[RankOf(layer)] = filled * shape_.tiles();
 }
 
 void BlockIndex::FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer,
                             int64_t groups, int64_t lasting) {
-  assert(shape_.parts == 1 && shape_.tokens % finer.shape_.tokens == 0);
   int64_t& filled = filled_[RankOf(layer)];
   if (groups <= filled) return;
-  const int64_t kv_heads = pool_->layout().kv_heads, blocks = shape_.tokens / finer.shape_.tokens;
-  const int64_t first_tile = filled / kTileTokens;
-  const int64_t tiles = (groups - 1) / kTileTokens + 1 - first_tile;
-  exec.Parallel(tiles * kv_heads, [&](int64_t task) {
-    const int64_t head = task % kv_heads, tile = first_tile + task / kv_heads;
-    std::array<int8_t, 2 * kernels::kMaxHeadDim + kernels::kQuad> row;
-    const int64_t end = std::min(groups, (tile + 1) * kTileTokens);
-    for (int64_t group = std::max(filled, tile * kTileTokens); group < end; ++group) {
-      const float scale = RepresentGroup(exec.kernels, finer, layer, head, group * blocks,
-                                         (group + 1) * blocks, row.data());
-      Put(layer, head, group, row.data(), scale);
-    }
-  });
+  ops::RepresentGroups(exec, finer.View(layer), View(layer), {filled, groups});
   filled = std::max(filled, std::min(groups, lasting));
 }
 

@@ -19,10 +19,10 @@ constexpr int64_t kAllLayers[] = {0, 1};
 constexpr KvLayout kLayout{
     .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
 // One representative for each token, so that few blocks fill several pages of the pool.
-constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .parts = 64};
+constexpr ops::BlockShape kFine{.type = ops::RepresentativeType::kQuest, .tokens = 64, .parts = 64};
 constexpr int64_t kBlocksOfPage = 4;  // blocks of kFine in a page of the pool
-constexpr BlockShape kSigns{
-    .type = RepresentativeType::kSign, .tokens = 64, .parts = 64, .learnt_blocks = 1};
+constexpr ops::BlockShape kSigns{
+    .type = ops::RepresentativeType::kSign, .tokens = 64, .parts = 64, .learnt_blocks = 1};
 constexpr int64_t kSignsOfPage = 28;
 
 // Appends the signs of `blocks`, the integers and scale bits of their means, and the levels.
@@ -30,13 +30,13 @@ void AddSigns(const BlockIndex& index, int64_t layer, int64_t head, int64_t bloc
               std::vector<int64_t>& all) {
   constexpr int64_t kBytes = 256;  // of a tile
   for (int64_t tile = 0; tile < blocks * index.shape().tokens / 64; ++tile) {
-    const uint8_t* const signs = index.Signs(layer, head, tile).signs;
+    const uint8_t* const signs = index.View(layer).parts.Signs(head, tile).signs;
     all.insert(all.end(), signs, signs + kBytes);
-    const PartVector mean = VectorAt(index.means(), layer, head, tile);
+    const PartVector mean = VectorAt(index.View(layer).means, head, tile);
     all.insert(all.end(), mean.integers.begin(), mean.integers.end());
     all.push_back(std::bit_cast<int32_t>(mean.scale));
   }
-  const float* const levels = index.Levels(layer, head).centre;
+  const float* const levels = index.View(layer).Levels(head).centre;
   for (int64_t i = 0; i < 3 * kDim; ++i) all.push_back(std::bit_cast<int32_t>(levels[i]));
 }
 
@@ -50,7 +50,7 @@ std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
         continue;
       }
       for (int64_t part = 0; part < blocks * index.shape().parts; ++part) {
-        const PartVector vector = VectorAt(index, layer, head, part);
+        const PartVector vector = VectorAt(index.View(layer).parts, head, part);
         all.insert(all.end(), vector.integers.begin(), vector.integers.end());
         all.push_back(std::bit_cast<int32_t>(vector.scale));
       }
@@ -69,14 +69,15 @@ void Fill(BlockIndex& index, const KvCache& cache, int64_t blocks, int64_t lasti
   }
 }
 
-std::vector<int64_t> FreshContents(const BlockShape& shape, const KvCache& cache, int64_t blocks) {
+std::vector<int64_t> FreshContents(const ops::BlockShape& shape, const KvCache& cache,
+                                   int64_t blocks) {
   BlockIndex index(shape, std::make_shared<KvPool>(cache.layout()), kAllLayers);
   Fill(index, cache, blocks);
   return Contents(index, blocks);
 }
 
 // The contents of an index filled at once, for a text that has other keys from `block` on.
-std::vector<int64_t> ContentsFrom(const BlockShape& shape, uint64_t seed, int64_t block,
+std::vector<int64_t> ContentsFrom(const ops::BlockShape& shape, uint64_t seed, int64_t block,
                                   uint64_t other_seed, int64_t blocks) {
   KvCache cache(std::make_shared<KvPool>(kLayout));
   ReadRandomKeys(cache, block * shape.tokens, seed);
@@ -84,9 +85,10 @@ std::vector<int64_t> ContentsFrom(const BlockShape& shape, uint64_t seed, int64_
   return FreshContents(shape, cache, blocks);
 }
 
-std::vector<BlockShape> Shapes() {
-  std::vector<BlockShape> shapes;
-  for (const RepresentativeType type : {RepresentativeType::kMeanStd, RepresentativeType::kMax}) {
+std::vector<ops::BlockShape> Shapes() {
+  std::vector<ops::BlockShape> shapes;
+  for (const ops::RepresentativeType type :
+       {ops::RepresentativeType::kMeanStd, ops::RepresentativeType::kMax}) {
     for (const int64_t tokens : {64, 128, 256}) {
       for (const int64_t parts : {1, 2, 16, 64}) {
         shapes.push_back({.type = type, .tokens = tokens, .parts = parts});
@@ -96,8 +98,8 @@ std::vector<BlockShape> Shapes() {
   return shapes;
 }
 
-std::vector<BlockShape> ShapesAndSigns() {
-  std::vector<BlockShape> shapes = Shapes();
+std::vector<ops::BlockShape> ShapesAndSigns() {
+  std::vector<ops::BlockShape> shapes = Shapes();
   for (const int64_t tokens : {64, 192}) {
     shapes.push_back(kSigns);
     shapes.back().tokens = shapes.back().parts = tokens;
@@ -108,11 +110,11 @@ std::vector<BlockShape> ShapesAndSigns() {
 TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
   KvCache cache(std::make_shared<KvPool>(kLayout));
   ReadRandomKeys(cache, 1100, 1);
-  for (const BlockShape& shape : Shapes()) {
+  for (const ops::BlockShape& shape : Shapes()) {
     const int64_t blocks = 1100 / shape.tokens, n = shape.part_tokens();
     BlockIndex index(shape, cache.shared_pool(), kAllLayers);
     Fill(index, cache, blocks);
-    ASSERT_EQ(index.width(), VectorsOf(shape.type) * kDim);
+    ASSERT_EQ(index.View(0).parts.width, ops::VectorsOf(shape.type) * kDim);
     for (int64_t part = 0; part < blocks * shape.parts; ++part) {
       for (int64_t row = 0; row < kLayers * kHeads; ++row) {
         const int64_t layer = row / kHeads, head = row % kHeads;
@@ -123,11 +125,11 @@ TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
           }
         }
         std::vector<int8_t> integers(2 * kDim);
-        const float scale = Represent(shape.type, BestKernels(), keys.data(), n, n, kDim,
-                                      scratch.data(), integers.data());
-        const PartVector found = VectorAt(index, layer, head, part);
+        const float scale = ops::Represent(shape.type, BestKernels(), keys.data(), n, n, kDim,
+                                           scratch.data(), integers.data());
+        const PartVector found = VectorAt(index.View(layer).parts, head, part);
         ASSERT_EQ(found.scale, scale);
-        for (int64_t d = 0; d < index.width(); ++d) {
+        for (int64_t d = 0; d < index.View(0).parts.width; ++d) {
           ASSERT_EQ(found.integers[d], integers[d])
               << "part " << part << " of " << shape.parts << " x " << n << " tokens";
         }
@@ -141,13 +143,14 @@ TEST(BlockIndexTest, OddWidthsEndInZeros) {
   KvCache cache(std::make_shared<KvPool>(
       KvLayout{.layers = kLayers, .kv_heads = kHeads, .head_dim = 5, .dtype = DType::kF32}));
   ReadRandomKeys(cache, 128, 2);
-  for (const RepresentativeType type : {RepresentativeType::kMean, RepresentativeType::kQuest}) {
+  for (const ops::RepresentativeType type :
+       {ops::RepresentativeType::kMean, ops::RepresentativeType::kQuest}) {
     BlockIndex index({.type = type, .tokens = 64, .parts = 4}, cache.shared_pool(), kAllLayers);
     Fill(index, cache, 2);
     for (int64_t part = 0; part < 8; ++part) {
-      const std::vector<int> integers = VectorAt(index, 1, 1, part).integers;
-      ASSERT_GT(std::ssize(integers), index.width());
-      for (auto d = static_cast<size_t>(index.width()); d < integers.size(); ++d) {
+      const std::vector<int> integers = VectorAt(index.View(1).parts, 1, part).integers;
+      ASSERT_GT(std::ssize(integers), index.View(0).parts.width);
+      for (auto d = static_cast<size_t>(index.View(0).parts.width); d < integers.size(); ++d) {
         EXPECT_EQ(integers[d], 0);
       }
     }
@@ -160,9 +163,9 @@ TEST(BlockIndexTest, WayOfFillingChangesNothing) {
     layout.dtype = type.dtype;
     KvCache cache(std::make_shared<KvPool>(layout));
     ReadRandomKeys(cache, 1100, 3);
-    for (const BlockShape& shape : ShapesAndSigns()) {
+    for (const ops::BlockShape& shape : ShapesAndSigns()) {
       // Two vectors of a block do not fit beside 4 bits (policies/blocks_test.cc).
-      if (BlockIndex::VectorTileBytes(VectorsOf(shape.type) * kDim) > layout.head_bytes()) continue;
+      if (ops::VectorTileBytes(ops::VectorsOf(shape.type) * kDim) > layout.head_bytes()) continue;
       const int64_t blocks = 1100 / shape.tokens;
       const auto expected = FreshContents(shape, cache, blocks);
       const auto expect = [&](const char* how, int64_t step, int64_t lasting, int threads) {
@@ -186,7 +189,7 @@ TEST(BlockIndexTest, BlocksBeyondLastingAreMadeAgain) {
   KvCache cache(pool), other(pool);
   ReadRandomKeys(cache, 640, 4);
   ReadRandomKeys(other, 640, 5);
-  for (const BlockShape& shape : {kFine, kSigns, BlockShape{}}) {
+  for (const ops::BlockShape& shape : {kFine, kSigns, ops::BlockShape{}}) {
     BlockIndex index(shape, pool, kAllLayers);
     const auto expect_other_from = [&](int64_t block) {
       EXPECT_EQ(Contents(index, 10), ContentsFrom(shape, 4, block, 5, 10))
@@ -206,23 +209,23 @@ TEST(BlockIndexTest, BlocksBeyondLastingAreMadeAgain) {
 
 TEST(BlockIndexTest, CountsWhatScoringReads) {
   const auto pool = std::make_shared<KvPool>(kLayout);
-  const auto expect = [&](const BlockShape& shape, int64_t blocks, int64_t tiles) {
+  const auto expect = [&](const ops::BlockShape& shape, int64_t blocks, int64_t tiles) {
     const BlockIndex index(shape, pool, kAllLayers);
-    const int64_t tile = 64 * (index.width() + int64_t{sizeof(float)});
+    const int64_t tile = 64 * (index.View(0).parts.width + int64_t{sizeof(float)});
     EXPECT_EQ(index.ReadBytes(blocks), tiles * tile * kHeads);
   };
   expect(kFine, 0, 0);
   expect(kFine, 5, 5);
-  expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 16, 1);
-  expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 17, 2);
-  expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .parts = 1}, 65, 2);
+  expect({.type = ops::RepresentativeType::kMean, .tokens = 64, .parts = 4}, 16, 1);
+  expect({.type = ops::RepresentativeType::kMean, .tokens = 64, .parts = 4}, 17, 2);
+  expect({.type = ops::RepresentativeType::kMeanStd, .tokens = 256, .parts = 1}, 65, 2);
 }
 
 // The signs of 64 keys in four dimensions take 32 bytes. A tile holds 64 means.
 TEST(BlockIndexTest, CountsTheMeansOfSigns) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   for (const int64_t tiles : {1, 3}) {
-    BlockShape shape = kSigns;
+    ops::BlockShape shape = kSigns;
     shape.tokens = shape.parts = tiles * 64;
     const BlockIndex index(shape, pool, kAllLayers);
     for (const int64_t blocks : {0, 1, 21, 22, 64, 65}) {
@@ -398,7 +401,8 @@ TEST(BlockIndexTest, OnlyItsLayersTakeMemory) {
   BlockIndex all(kFine, pool, kAllLayers);
   Fill(all, cache, 11);
   for (int64_t part = 0; part < 11 * kFine.parts; ++part) {
-    const PartVector expected = VectorAt(all, 1, 1, part), found = VectorAt(fork, 1, 1, part);
+    const PartVector expected = VectorAt(all.View(1).parts, 1, part),
+                     found = VectorAt(fork.View(1).parts, 1, part);
     ASSERT_EQ(found.integers, expected.integers) << "part " << part;
     ASSERT_EQ(found.scale, expected.scale);
   }

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "kernels/dispatch.h"
 #include "kv/kv_cache.h"
+#include "ops/store_row.h"
 
 namespace godwit {
 
@@ -30,7 +31,7 @@ void ReadKeysOf(KvCache& cache, int64_t tokens, const KeyOf& key_of) {
         for (int64_t d = 0; d < layout.head_dim; ++d) {
           key[d] = key_of(layer, head, p, d);
         }
-        cache.Write(kernels, layer, head, p, key.data(), key.data());
+        ops::StoreRow(kernels, layout, cache.View(layer), layer, head, p, key.data(), key.data());
       }
     }
   }
@@ -49,11 +50,11 @@ struct PartVector {
   float scale;
 };
 
-inline PartVector VectorAt(const BlockIndex& index, int64_t layer, int64_t head, int64_t part) {
-  const RepresentativeTile tile = index.Tile(layer, head, part / kernels::kTileTokens);
+inline PartVector VectorAt(const ops::IndexPages& index, int64_t head, int64_t part) {
+  const ops::RepresentativeTile tile = index.Vectors(head, part / kernels::kTileTokens);
   const int64_t slot = part % kernels::kTileTokens;
   PartVector vector{.integers = {}, .scale = tile.scales[slot]};
-  const int64_t end = (index.width() + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad;
+  const int64_t end = (index.width + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad;
   for (int64_t d = 0; d < end; ++d) {
     vector.integers.push_back(tile.vectors[kernels::KeyAt(kernels::kQuad, d, slot)] - 128);
   }

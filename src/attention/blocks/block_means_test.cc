@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 #include "attention/blocks/block_index_test_support.h"
-#include "kv/read_keys.h"
+#include "ops/read_keys.h"
 
 namespace godwit::block_means_test {
 namespace {
@@ -35,7 +35,7 @@ void Fill(BlockMeans& means, const KvCache& cache, int64_t blocks, int64_t lasti
 // The mean keys of blocks, and behind them the mean values.
 std::vector<float> Contents(const BlockMeans& means, int64_t blocks) {
   std::vector<float> all, tile(static_cast<size_t>(kDim * kTileTokens));
-  for (const auto read : {ReadKeys, ReadValues}) {
+  for (const auto read : {ops::ReadKeys, ops::ReadValues}) {
     for (const int64_t layer : kMeantLayers) {
       for (int64_t row = 0; row < kHeads * blocks; ++row) {
         const int64_t block = row / kHeads;

@@ -1,4 +1,4 @@
-#include "attention/blocks/choose_by_keys.h"
+#include "ops/blocks/choose_by_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ std::vector<int32_t> Ascending(std::vector<int32_t> blocks, size_t padded) {
 // The definition of the header, in double.
 Chosen Oracle(const Text& text, const std::vector<float>& q, int64_t position,
               const std::vector<std::vector<int32_t>>& blocks, int64_t block_tokens,
-              const ShareLimit& limit, size_t most) {
+              const ops::ShareLimit& limit, size_t most) {
   Chosen chosen;
   const int64_t heads = kHeads / std::ssize(blocks);
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -111,7 +111,7 @@ Chosen Oracle(const Text& text, const std::vector<float>& q, int64_t position,
 
 Chosen ByKeys(StepRunner& runner, const Text& text, std::span<const float> q, int64_t position,
               const std::vector<std::vector<int32_t>>& blocks, int64_t block_tokens,
-              const ShareLimit& limit, int64_t most) {
+              const ops::ShareLimit& limit, int64_t most) {
   const Exec exec = runner.exec();
   Workspace::Scope scope(exec.workspace);
   const int64_t choices = std::ssize(blocks);
@@ -120,8 +120,8 @@ Chosen ByKeys(StepRunner& runner, const Text& text, std::span<const float> q, in
     std::ranges::copy(blocks[i], named.Row(i));
   }
   const auto chosen = exec.workspace.Matrix<int32_t>(choices, most);
-  ChooseByKeys(exec, text.geometry, text.cache.View(kLayer), block_tokens,
-               {q.data(), kHeads, kDim, kDim}, position, named, limit, chosen);
+  ops::ChooseByKeys(exec, text.geometry.shape, text.geometry.alibi, text.cache.View(kLayer),
+                    block_tokens, {q.data(), kHeads, kDim, kDim}, position, named, limit, chosen);
   Chosen result;
   for (int64_t i = 0; i < choices; ++i) {
     result.emplace_back(chosen.RowSpan(i).begin(), chosen.RowSpan(i).end());
@@ -140,7 +140,8 @@ TEST_P(ChooseByKeysTest, TakesTheHeaviestKeysUpToAShare) {
       const auto q = text.Query(seed);
       for (const double top_p : {1.0, 0.99, 0.9, 0.5, 0.01}) {
         for (const int64_t most : {1, 3, 7}) {
-          const ShareLimit limit{.seen = 2, .least = std::min<int64_t>(most, 2), .top_p = top_p};
+          const ops::ShareLimit limit{
+              .seen = 2, .least = std::min<int64_t>(most, 2), .top_p = top_p};
           const Chosen together{{0, 8, 1, 2, 3, 4, 5, 6, 7}};
           const Chosen apart{{0, 9, 7, 2, 1, 3, 4}, {0, 9, 8, 6, 5, 4, 3}};
           for (const Chosen& blocks : {together, apart}) {
@@ -163,7 +164,7 @@ TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
   const Text text(/*with_alibi=*/false);
   const int64_t positions[] = {639, 300, 128};
   std::vector<std::vector<float>> queries;
-  std::vector<PlacedQuery> placed;
+  std::vector<ops::PlacedQuery> placed;
   for (uint32_t i = 0; i < 3; ++i) queries.push_back(text.Query(20 + i));
   for (size_t i = 0; i < 3; ++i) placed.push_back({positions[i], queries[i]});
   for (const int64_t count : {1, 3}) {
@@ -171,7 +172,7 @@ TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
       Chosen expected;
       for (int64_t c = 0; c < choices; ++c) {
         std::vector<double> worth(9);
-        for (const PlacedQuery& query : placed) {
+        for (const ops::PlacedQuery& query : placed) {
           std::vector<int32_t> before(std::min<int64_t>(9, (query.position + 1) / 64));
           std::iota(before.begin(), before.end(), 0);
           for (int64_t head = c * kHeads / choices; head < (c + 1) * kHeads / choices; ++head) {
@@ -188,7 +189,8 @@ TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
       const Exec exec = runner.exec();
       Workspace::Scope scope(exec.workspace);
       const auto chosen = exec.workspace.Matrix<int32_t>(choices, count);
-      ChooseForAll(exec, text.geometry, text.cache.View(kLayer), 64, placed, 1, 9, chosen);
+      ops::ChooseForAll(exec, text.geometry.shape, text.geometry.alibi, text.cache.View(kLayer), 64,
+                        placed, 1, 9, chosen);
       for (int64_t c = 0; c < choices; ++c) {
         EXPECT_TRUE(std::ranges::equal(chosen.RowSpan(c), expected[c]))
             << count << " of " << choices;

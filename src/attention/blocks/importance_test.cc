@@ -1,4 +1,4 @@
-#include "attention/blocks/importance.h"
+#include "ops/blocks/importance.h"
 
 #include <gtest/gtest.h>
 
@@ -34,15 +34,15 @@ std::vector<uint16_t> Found(const AttentionGeometry& geometry, const KvCache& ca
                             const std::vector<float>& q, int64_t block_tokens, int64_t count,
                             int threads = 1) {
   const int64_t width = geometry.shape.heads * geometry.shape.head_dim;
-  std::vector<PlacedQuery> queries;
+  std::vector<ops::PlacedQuery> queries;
   for (int64_t i = 0; i < kObservers; ++i) {
     queries.push_back({kEnd - kObservers + i, std::span(q).subspan(i * width, width)});
   }
   const int64_t rows = (kEnd - kBegin) / block_tokens * geometry.shape.kv_heads;
   std::vector<uint16_t> places(rows * count);
   StepRunner runner(threads);
-  FindImportant(runner.exec(), geometry, cache.View(layer), block_tokens, queries, kBegin, kEnd,
-                {places.data(), rows, count, count});
+  ops::FindImportant(runner.exec(), geometry.shape, geometry.alibi, cache.View(layer), block_tokens,
+                     queries, kBegin, kEnd, {places.data(), rows, count, count});
   return places;
 }
 

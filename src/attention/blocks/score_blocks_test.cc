@@ -1,4 +1,4 @@
-#include "attention/blocks/score_blocks.h"
+#include "ops/blocks/score_blocks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,8 +21,8 @@ float KeyAt(int64_t head, int64_t p, int64_t d) {
 
 // The offset of a tile in dimension d.
 double OffsetOf(const BlockIndex& index, int64_t head, int64_t tile, int64_t d) {
-  const PartVector mean = VectorAt(index.means(), 1, head, tile);
-  return mean.integers[d] * double{mean.scale} * double{index.Levels(1, head).Unit(d)};
+  const PartVector mean = VectorAt(index.View(1).means, head, tile);
+  return mean.integers[d] * double{mean.scale} * double{index.View(1).Levels(head).Unit(d)};
 }
 
 struct SignProblem {
@@ -45,10 +45,10 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
   ReadKeysOf(cache, kTokens,
              [](int64_t, int64_t head, int64_t p, int64_t d) { return KeyAt(head, p, d); });
   const int64_t blocks = kTokens / block_tokens, tiles = blocks * block_tokens / 64;
-  const BlockShape shape{.type = RepresentativeType::kSign,
-                         .tokens = block_tokens,
-                         .parts = block_tokens,
-                         .learnt_blocks = problem.learnt_blocks};
+  const ops::BlockShape shape{.type = ops::RepresentativeType::kSign,
+                              .tokens = block_tokens,
+                              .parts = block_tokens,
+                              .learnt_blocks = problem.learnt_blocks};
   BlockIndex index(shape, pool, std::vector<int64_t>{1});
   ThreadPool threads_of(threads);
   Workspace workspace;
@@ -62,12 +62,13 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
     queries[at] *= problem.outweighs;
   }
   std::vector<float> found(heads * 64);
-  ScoreBlocks(exec, geometry, index, 1, {queries.data(), heads, head_dim, head_dim}, kTokens - 1,
-              blocks, {found.data(), heads, 64, 64});
+  ops::ScoreBlocks(exec, geometry.shape, geometry.alibi, index.View(1),
+                   {queries.data(), heads, head_dim, head_dim}, kTokens - 1, blocks,
+                   {found.data(), heads, 64, 64});
   for (int64_t head = 0; head < heads; ++head) {
     const float* const q = queries.data() + head * head_dim;
     const int64_t kv_head = head * geometry.shape.kv_heads / heads;
-    const SignLevels levels = index.Levels(1, kv_head);
+    const ops::SignLevels levels = index.View(1).Levels(kv_head);
     double widest = 0, largest = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
       largest = std::max(largest, std::abs(double{q[d]} * double{levels.Unit(d)}));

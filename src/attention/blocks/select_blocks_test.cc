@@ -1,4 +1,4 @@
-#include "attention/blocks/select_blocks.h"
+#include "ops/blocks/select_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using Chosen = std::vector<std::vector<int32_t>>;  // for each choice
 
 // A text's blocks, and a query whose numbers are exact in int8.
 struct Problem {
-  Problem(AttentionGeometry of_model, const BlockShape& shape, int64_t blocks, uint32_t seed)
+  Problem(AttentionGeometry of_model, const ops::BlockShape& shape, int64_t blocks, uint32_t seed)
       : geometry(std::move(of_model)),
         cache(std::make_shared<KvPool>(LayoutOf(geometry, DType::kBF16))),
         index(shape, cache.shared_pool(), kIndexed),
@@ -50,7 +50,7 @@ struct Problem {
     index.Fill(runner.exec(), kLayer, cache.View(kLayer), blocks, blocks);
   }
 
-  Chosen Select(StepRunner& runner, const BlockChoice& choice, int64_t choices) const {
+  Chosen Select(StepRunner& runner, const ops::BlockChoice& choice, int64_t choices) const {
     const ops::AttentionShape& shape = geometry.shape;
     const Exec exec = runner.exec();
     Workspace::Scope scope(exec.workspace);
@@ -59,7 +59,8 @@ struct Problem {
       std::copy_n(q.data() + head * shape.head_dim, shape.head_dim, queries.Row(head));
     }
     const auto chosen = exec.workspace.Matrix<int32_t>(choices, choice.count);
-    SelectBlocks(exec, geometry, index, kLayer, queries, position, choice, chosen);
+    ops::SelectBlocks(exec, geometry.shape, geometry.alibi, index.View(kLayer), queries, position,
+                      choice, chosen);
     Chosen result;
     for (int64_t i = 0; i < choices; ++i) {
       result.emplace_back(chosen.RowSpan(i).begin(), chosen.RowSpan(i).end());
@@ -83,9 +84,9 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) 
   std::vector<double> shares;
   double sum = 0;
   for (int64_t part = 0; part < parts; ++part) {
-    const PartVector vector = VectorAt(problem.index, kLayer, kv_head, part);
+    const PartVector vector = VectorAt(problem.index.View(kLayer).parts, kv_head, part);
     double score = 0;
-    for (int64_t d = 0; d < problem.index.width(); ++d) {
+    for (int64_t d = 0; d < problem.index.View(kLayer).parts.width; ++d) {
       const int64_t i = head * shape.head_dim + d % shape.head_dim;
       const double q = problem.q[i];
       score += (d < shape.head_dim ? q : std::abs(q)) * vector.integers[d];
@@ -109,7 +110,7 @@ struct Expected {
   double margin;  // between the worst chosen and the best other block
 };
 
-Expected Oracle(const Problem& problem, const BlockChoice& choice, int64_t choices) {
+Expected Oracle(const Problem& problem, const ops::BlockChoice& choice, int64_t choices) {
   const int64_t parts = problem.index.shape().parts;
   const int64_t heads = problem.geometry.shape.heads / choices;
   Expected expected{.chosen = {}, .margin = std::numeric_limits<double>::infinity()};
@@ -146,7 +147,7 @@ AttentionGeometry Model(int64_t heads, int64_t kv_heads, int64_t head_dim) {
 
 class SelectBlocksTest : public kernels::IsaTest {
  protected:
-  void ExpectOracle(const Problem& problem, const BlockChoice& choice) {
+  void ExpectOracle(const Problem& problem, const ops::BlockChoice& choice) {
     for (const int64_t choices : {int64_t{1}, problem.geometry.shape.kv_heads}) {
       const Expected expected = Oracle(problem, choice, choices);
       ++asked_;
@@ -170,13 +171,13 @@ class SelectBlocksTest : public kernels::IsaTest {
 // tasks.
 TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
   uint32_t seed = 0;
-  for (const RepresentativeKind& kind : kRepresentatives) {
-    if (kind.type == RepresentativeType::kSign) continue;  // score_blocks_test.cc
+  for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
+    if (kind.type == ops::RepresentativeType::kSign) continue;  // score_blocks_test.cc
     for (const int64_t parts : {1, 4, 64}) {
       const Problem problem(Model(6, 2, 12), {.type = kind.type, .tokens = 64, .parts = parts}, 40,
                             ++seed);
-      for (const BlockChoice& choice :
-           {BlockChoice{0, 40, 7}, {1, 37, 1}, {1, 37, 7}, {5, 37, 31}}) {
+      for (const ops::BlockChoice& choice :
+           {ops::BlockChoice{0, 40, 7}, {1, 37, 1}, {1, 37, 7}, {5, 37, 31}}) {
         ExpectOracle(problem, choice);
       }
     }
@@ -186,7 +187,8 @@ TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
 TEST_P(SelectBlocksTest, MatchesTheOracleForEveryModelAndBlockSize) {
   uint32_t seed = 100;
   for (const int64_t tokens : {128, 256}) {
-    const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = tokens, .parts = 8};
+    const ops::BlockShape shape{
+        .type = ops::RepresentativeType::kMeanStd, .tokens = tokens, .parts = 8};
     for (const auto& model : {Model(1, 1, 5), Model(3, 3, 24), Model(16, 2, 64), Model(7, 1, 3)}) {
       ExpectOracle(Problem(model, shape, 12, ++seed), {.first = 1, .last = 11, .count = 4});
     }
@@ -198,7 +200,8 @@ TEST_P(SelectBlocksTest, WithAlibi) {
   uint32_t seed = 200;
   for (const bool in_bf16 : {false, true}) {
     for (const int64_t parts : {1, 4, 64}) {
-      const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = 64, .parts = parts};
+      const ops::BlockShape shape{
+          .type = ops::RepresentativeType::kMeanStd, .tokens = 64, .parts = parts};
       const Problem problem(WithAlibi(Model(4, 2, 12), in_bf16), shape, 30, ++seed);
       for (const int64_t count : {1, 5, 20}) {
         ExpectOracle(problem, {.first = 2, .last = 29, .count = count});
@@ -208,20 +211,20 @@ TEST_P(SelectBlocksTest, WithAlibi) {
 }
 
 TEST_P(SelectBlocksTest, MatchesTheOracleForManyBlocks) {
-  const BlockShape shape{.type = RepresentativeType::kMean, .tokens = 64, .parts = 1};
+  const ops::BlockShape shape{.type = ops::RepresentativeType::kMean, .tokens = 64, .parts = 1};
   const Problem problem(Model(2, 2, 4), shape, 300, 250);
-  for (const BlockChoice& choice : {BlockChoice{0, 300, 1},
-                                    {3, 290, 5},
-                                    {0, 300, 18},
-                                    {1, 300, 19},
-                                    {7, 299, 60},
-                                    {0, 300, 200}}) {
+  for (const ops::BlockChoice& choice : {ops::BlockChoice{0, 300, 1},
+                                         {3, 290, 5},
+                                         {0, 300, 18},
+                                         {1, 300, 19},
+                                         {7, 299, 60},
+                                         {0, 300, 200}}) {
     ExpectOracle(problem, choice);
   }
 }
 
 TEST_P(SelectBlocksTest, AllThatThereAre) {
-  const Problem problem(Model(4, 2, 12), BlockShape{}, 9, 300);
+  const Problem problem(Model(4, 2, 12), ops::BlockShape{}, 9, 300);
   StepRunner runner(1, table());
   const std::vector<int32_t> all = {3, 4, 5, 6, 7, 8};
   EXPECT_EQ(problem.Select(runner, {.first = 3, .last = 9, .count = 6}, 2), Chosen({all, all}));
@@ -229,7 +232,7 @@ TEST_P(SelectBlocksTest, AllThatThereAre) {
 
 TEST_P(SelectBlocksTest, TheEarlierOfEquals) {
   for (const float key : {0.0f, 0.5f, kernels::kNan}) {
-    Problem problem(Model(4, 2, 12), BlockShape{}, 1, 400);
+    Problem problem(Model(4, 2, 12), ops::BlockShape{}, 1, 400);
     ReadKeysOf(problem.cache, 30 * 64, [&](auto...) { return key; });
     problem.FillIndex(31);
     StepRunner runner(1, table());
@@ -242,8 +245,8 @@ TEST_P(SelectBlocksTest, TheEarlierOfEquals) {
 // The first head scores around 400 and the second around 0, but the second is surer.
 TEST_P(SelectBlocksTest, SharesDoNotDependOnTheLengthOfVectors) {
   constexpr int64_t kBlocks = 20, kSure = 13;
-  Problem problem(Model(2, 2, 4), {.type = RepresentativeType::kMean, .tokens = 64, .parts = 1}, 1,
-                  500);
+  Problem problem(Model(2, 2, 4),
+                  {.type = ops::RepresentativeType::kMean, .tokens = 64, .parts = 1}, 1, 500);
   problem.q = {1, 0, 0, 0, 1, 0, 0, 0};
   problem.cache.Truncate(0);
   problem.index.Truncate(0);

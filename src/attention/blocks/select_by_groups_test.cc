@@ -1,4 +1,4 @@
-#include "attention/blocks/select_by_groups.h"
+#include "ops/blocks/select_by_groups.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "attention/attention_test_support.h"
 #include "attention/blocks/block_index_test_support.h"
-#include "attention/blocks/represent_group.h"
 #include "kernels/kernel_test_support.h"
+#include "ops/blocks/represent_group.h"
 
 namespace godwit::select_by_groups_test {
 namespace {
@@ -20,20 +20,20 @@ constexpr int64_t kIndexed[] = {kLayer};
 using Chosen = std::vector<std::vector<int32_t>>;  // for each choice
 using KeyOf = std::function<float(int64_t layer, int64_t head, int64_t position, int64_t d)>;
 
-BlockShape GroupsOf(const BlockShape& blocks, int64_t count) {
-  return {.type = GroupType(blocks.type), .tokens = blocks.tokens * count, .parts = 1};
+ops::BlockShape GroupsOf(const ops::BlockShape& blocks, int64_t count) {
+  return {.type = ops::GroupType(blocks.type), .tokens = blocks.tokens * count, .parts = 1};
 }
 
-BlockShape ShapeOf(RepresentativeType type) {
-  BlockShape shape{.type = type, .tokens = 64, .parts = 4};
+ops::BlockShape ShapeOf(ops::RepresentativeType type) {
+  ops::BlockShape shape{.type = type, .tokens = 64, .parts = 4};
   if (shape.signs()) shape.parts = 64;
   return shape;
 }
 
 // A text's blocks, their groups, and a query.
 struct Problem {
-  Problem(AttentionGeometry of_model, const BlockShape& shape, int64_t blocks, int64_t group_blocks,
-          uint32_t seed, const KeyOf& key_of)
+  Problem(AttentionGeometry of_model, const ops::BlockShape& shape, int64_t blocks,
+          int64_t group_blocks, uint32_t seed, const KeyOf& key_of)
       : geometry(std::move(of_model)),
         cache(std::make_shared<KvPool>(LayoutOf(geometry, DType::kF32))),
         index(shape, cache.shared_pool(), kIndexed),
@@ -51,7 +51,7 @@ struct Problem {
   }
 
   // most: groups to open; 0 scores all blocks.
-  Chosen Select(StepRunner& runner, const BlockChoice& choice, int64_t choices, int64_t most,
+  Chosen Select(StepRunner& runner, const ops::BlockChoice& choice, int64_t choices, int64_t most,
                 int64_t* read_bytes = nullptr) const {
     const ops::AttentionShape& shape = geometry.shape;
     const Exec exec = runner.exec();
@@ -59,10 +59,12 @@ struct Problem {
     const MatrixView<const float> queries = {q.data(), shape.heads, shape.head_dim, shape.head_dim};
     const auto chosen = exec.workspace.Matrix<int32_t>(choices, choice.count);
     if (most == 0) {
-      SelectBlocks(exec, geometry, index, kLayer, queries, position, choice, chosen);
+      ops::SelectBlocks(exec, geometry.shape, geometry.alibi, index.View(kLayer), queries, position,
+                        choice, chosen);
     } else {
-      const int64_t bytes = SelectByGroups(exec, geometry, index, groups, most, kLayer, queries,
-                                           position, choice, chosen);
+      const int64_t bytes =
+          ops::SelectByGroups(exec, geometry.shape, geometry.alibi, index.View(kLayer),
+                              groups.View(kLayer), most, queries, position, choice, chosen);
       if (read_bytes != nullptr) *read_bytes = bytes;
     }
     Chosen result;
@@ -113,9 +115,10 @@ TEST_P(SelectByGroupsTest, BoundsLoseNoBlock) {
         for (AttentionGeometry model :
              {Model(3, 3, head_dim), WithAlibi(Model(2, 2, head_dim), false)}) {
           const int64_t heads = model.shape.heads;
-          const Problem problem(std::move(model), ShapeOf(RepresentativeType::kQuest), kBlocks,
+          const Problem problem(std::move(model), ShapeOf(ops::RepresentativeType::kQuest), kBlocks,
                                 group_blocks, ++seed, text);
-          for (const BlockChoice& choice : {BlockChoice{0, 61, 1}, {1, 59, 4}, {2, 55, 20}}) {
+          for (const ops::BlockChoice& choice :
+               {ops::BlockChoice{0, 61, 1}, {1, 59, 4}, {2, 55, 20}}) {
             const int64_t most = (choice.count + group_blocks - 1) / group_blocks + 1;
             if (choice.last / group_blocks <= most) continue;
             for (const int threads : {1, 2}) {
@@ -136,11 +139,11 @@ TEST_P(SelectByGroupsTest, BoundsLoseNoBlock) {
 TEST_P(SelectByGroupsTest, OpeningMoreGroupsAtFirstChangesNothing) {
   uint32_t seed = 100;
   for (const KeyOf& text : kTexts) {
-    const Problem problem(Model(6, 2, 12), ShapeOf(RepresentativeType::kQuest), 64, 4, ++seed,
+    const Problem problem(Model(6, 2, 12), ShapeOf(ops::RepresentativeType::kQuest), 64, 4, ++seed,
                           text);
     StepRunner runner(2, table());
     for (const int64_t choices : {1, 2}) {
-      const BlockChoice choice{1, 63, 5};
+      const ops::BlockChoice choice{1, 63, 5};
       EXPECT_EQ(problem.Select(runner, choice, choices, 3),
                 problem.Select(runner, choice, choices, 14));
     }
@@ -149,7 +152,8 @@ TEST_P(SelectByGroupsTest, OpeningMoreGroupsAtFirstChangesNothing) {
 
 // Most of a long text's index stays unread where neighbouring keys are alike.
 TEST_P(SelectByGroupsTest, BoundsSkipDistantGroups) {
-  const Problem problem(Model(2, 2, 24), ShapeOf(RepresentativeType::kQuest), 320, 8, 1, kTexts[0]);
+  const Problem problem(Model(2, 2, 24), ShapeOf(ops::RepresentativeType::kQuest), 320, 8, 1,
+                        kTexts[0]);
   StepRunner runner(1, table());
   int64_t read = 0;
   problem.Select(runner, {1, 320, 4}, 2, 2, &read);
@@ -160,7 +164,7 @@ TEST_P(SelectByGroupsTest, BoundsSkipDistantGroups) {
 // search of all.
 TEST_P(SelectByGroupsTest, OpensTheGroupsThatStandOut) {
   constexpr int64_t kBlocks = 47, kGroup = 4, kStandsOut = 6;
-  for (const RepresentativeKind& kind : kRepresentatives) {
+  for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
     Problem problem(Model(4, 2, 16), ShapeOf(kind.type), kBlocks, kGroup, 3,
                     [](int64_t layer, int64_t head, int64_t p, int64_t d) {
                       const bool out = p / (64 * kGroup) == kStandsOut && d % 2 == 0;
@@ -179,7 +183,7 @@ TEST_P(SelectByGroupsTest, OpensTheGroupsThatStandOut) {
 // seen anyway.
 TEST_P(SelectByGroupsTest, LastPartialGroupIsChosenToo) {
   constexpr int64_t kBlocks = 35, kGroup = 8;
-  for (const RepresentativeKind& kind : kRepresentatives) {
+  for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
     Problem problem(Model(2, 2, 16), ShapeOf(kind.type), kBlocks, kGroup, 3,
                     [](int64_t layer, int64_t head, int64_t p, int64_t d) {
                       const bool out = p / 64 == 33 || p / 64 == 0;
@@ -193,8 +197,9 @@ TEST_P(SelectByGroupsTest, LastPartialGroupIsChosenToo) {
 
 TEST_P(SelectByGroupsTest, TheEarlierOfEquals) {
   for (const float key : {0.0f, 0.5f, kernels::kNan}) {
-    for (const RepresentativeType type :
-         {RepresentativeType::kQuest, RepresentativeType::kSign, RepresentativeType::kMeanStd}) {
+    for (const ops::RepresentativeType type :
+         {ops::RepresentativeType::kQuest, ops::RepresentativeType::kSign,
+          ops::RepresentativeType::kMeanStd}) {
       const Problem problem(Model(4, 2, 12), ShapeOf(type), 32, 4, 4, [&](auto...) { return key; });
       StepRunner runner(1, table());
       EXPECT_EQ(problem.Select(runner, {.first = 3, .last = 32, .count = 4}, 1, 2),

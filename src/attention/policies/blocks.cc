@@ -215,17 +215,17 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "use dense or sinks",
           spec.ToString(), geometry.shape.score_cap);
   }
-  const int64_t vectors = spec.group_blocks > 0 ? VectorsOf(spec.GroupShape().type)
-                                                : VectorsOf(spec.representative_type);
-  if (vectors * geometry.shape.head_dim > kernels::kMaxHeadDim) {
+  const int64_t vectors = spec.group_blocks > 0 ? ops::VectorsOf(spec.GroupShape().type)
+                                                : ops::VectorsOf(spec.representative_type);
+  if (vectors * geometry.shape.head_dim > kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} needs heads of at most {} dimensions, and this model's heads have {}",
-          spec.ToString(), kernels::kMaxHeadDim / vectors, geometry.shape.head_dim);
+          spec.ToString(), kMaxHeadDim / vectors, geometry.shape.head_dim);
   }
   // An index lies in pages of the cache's size.
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
   if (vectors > 1 &&
-      BlockIndex::VectorTileBytes(vectors * geometry.shape.head_dim) > layout.head_bytes()) {
+      ops::VectorTileBytes(vectors * geometry.shape.head_dim) > layout.head_bytes()) {
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} keeps {} vectors for a block or a group of blocks, which do not fit "
           "into pages of this model's keys{} in {}: use a wider KV type",

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "attention/blocks/select_blocks.h"
-#include "attention/blocks/select_by_groups.h"
 #include "attention/policies/held_blocks.h"
+#include "ops/blocks/select_blocks.h"
+#include "ops/blocks/select_by_groups.h"
 
 namespace godwit {
 
@@ -31,7 +31,7 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
   const int64_t all = GroupsOf(blocks);
   size.held_bytes += groups.BytesFor(all);
   if (!SelectsByGroups(blocks)) return size;
-  if (groups.shape().type != RepresentativeType::kQuest) {
+  if (groups.shape().type != ops::RepresentativeType::kQuest) {
     const int64_t closed = (all - OpenGroups()) * spec().group_blocks;
     size.read_bytes = index.ReadBytes(blocks - closed) * layers;
   }
@@ -39,20 +39,20 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
   return size;
 }
 
-BlockShape BlocksByIndex::Shape() const {
-  BlockShape shape = geometry_->Shape();
+ops::BlockShape BlocksByIndex::Shape() const {
+  ops::BlockShape shape = geometry_->Shape();
   shape.learnt_blocks = std::min(shape.learnt_blocks, learnt_blocks_);
   return shape;
 }
 
 TextIndex BlocksByIndex::index() const {
-  const BlockShape shape = Shape();
-  // The kind of signs also names their layout (kernels::SignAt) and their origin. Both have
+  const ops::BlockShape shape = Shape();
+  // The kind of signs also names their layout (ops::SignTiles) and their origin. Both have
   // changed.
-  TextIndex index{
-      .kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}", KindOf(shape.type).name,
-                          shape.signs() ? " by keys from tile means" : "", shape.tokens,
-                          shape.parts, shape.learnt_blocks, fmt::join(geometry_->leaders, ","))};
+  TextIndex index{.kind = fmt::format(
+                      "{}{} tokens={} parts={} learnt={} layers={}", ops::KindOf(shape.type).name,
+                      shape.signs() ? " by keys from tile means" : "", shape.tokens, shape.parts,
+                      shape.learnt_blocks, fmt::join(geometry_->leaders, ","))};
   if (!index_) return index;
   index.tokens = index_->lasting() * shape.tokens;
   index.parts = index_->parts();
@@ -69,7 +69,7 @@ void BlocksByIndex::Restore(const KvCache& cache, const TextIndex& index) {
 
 void BlocksByIndex::Reserve(const RowRun& run) {
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(run.position + run.rows - 1));
-  const auto make = [&](std::optional<BlockIndex>& index, const BlockShape& shape) {
+  const auto make = [&](std::optional<BlockIndex>& index, const ops::BlockShape& shape) {
     if (!index) index.emplace(shape, run.cache->pool_in_memory(), geometry_->leaders);
   };
   make(index_, Shape());
@@ -91,22 +91,24 @@ void BlocksByIndex::Truncate(int64_t length) {
 int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
                               const BlocksImportance& importance, MatrixView<int32_t> chosen) {
   const int64_t local = geometry_->FirstLocal(run.position), blocks = here_.CountBefore(local);
-  const BlockChoice choice{.first = here_.CountBefore(geometry_->initial),
-                           .last = blocks,
-                           .count = geometry_->ShareOf(here_, local)};
+  const ops::BlockChoice choice{.first = here_.CountBefore(geometry_->initial),
+                                .last = blocks,
+                                .count = geometry_->ShareOf(here_, local)};
   for (int64_t i = 0; i < chosen.rows; ++i) std::ranges::fill(chosen.RowSpan(i), -1);
   if (choice.count == 0) return 0;
   Fill(queries.exec, run, layer, importance, blocks);
   const auto found = chosen.Cols(0, choice.count);
   // Positions count from the first held block, as if the text began there.
   const int64_t position = run.position - here_.begin * spec().block_size;
+  const AttentionGeometry& attention = geometry_->attention;
   int64_t read_bytes = 0;
   if (SelectsByGroups(blocks)) {
-    read_bytes = SelectByGroups(queries.exec, geometry_->attention, *index_, *groups_, OpenGroups(),
-                                layer, queries.q, position, choice, found);
+    read_bytes =
+        ops::SelectByGroups(queries.exec, attention.shape, attention.alibi, index_->View(layer),
+                            groups_->View(layer), OpenGroups(), queries.q, position, choice, found);
   } else {
-    SelectBlocks(queries.exec, geometry_->attention, *index_, layer, queries.q, position, choice,
-                 found);
+    ops::SelectBlocks(queries.exec, attention.shape, attention.alibi, index_->View(layer),
+                      queries.q, position, choice, found);
     read_bytes = index_->ReadBytes(blocks);
   }
   for (int64_t i = 0; i < found.rows; ++i) {
@@ -124,10 +126,10 @@ void BlocksByIndex::Fill(const Exec& exec, const RowRun& run, int64_t layer,
                          const BlocksImportance& importance, int64_t blocks) {
   const int64_t block_size = spec().block_size, filled = index_->filled(layer);
   const int64_t lasting = LastingBlocks(run, here_, block_size);
-  const auto important = importance.Of(run, layer, filled, blocks);
+  const BlocksImportance::Found important = importance.Of(run, layer, filled, blocks);
   ReadHeldBlocks(run, layer, here_, block_size, filled, blocks,
                  [&](const ops::KvView& kv, int64_t end) {
-                   index_->Fill(exec, layer, kv, end, lasting, important);
+                   index_->Fill(exec, layer, kv, end, lasting, important.View());
                  });
   if (!groups_) return;
   groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));

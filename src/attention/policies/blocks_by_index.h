@@ -47,7 +47,7 @@ class BlocksByIndex {
 
  private:
   const BlocksSpec& spec() const { return geometry_->spec; }
-  BlockShape Shape() const;
+  ops::BlockShape Shape() const;
   // The number of groups that are opened. Their blocks suffice for the choice, even behind those
   // that are seen anyway.
   int64_t OpenGroups() const;

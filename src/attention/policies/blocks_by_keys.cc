@@ -4,12 +4,10 @@
 #include <numeric>
 #include <vector>
 
-#include "attention/blocks/choose_by_keys.h"
+#include "ops/blocks/choose_by_keys.h"
 
 namespace godwit {
 namespace {
-
-using kernels::kTileTokens;
 
 // Announces the reading of blocks [choices, blocks].
 void WillWeigh(const BlocksGeometry& geometry, const RowRun& run, int64_t layer,
@@ -53,9 +51,9 @@ int64_t ChooseNamedByKeys(const BlocksGeometry& geometry, const RowRun& run, int
     std::ranges::copy(blocks.RowSpan(i), all.Row(i) + seen);
   }
   WillWeigh(geometry, run, layer, all);
-  ChooseByKeys(queries.exec, geometry.attention, run.cache->View(layer), spec.block_size, queries.q,
-               run.position, all,
-               {.seen = seen, .least = spec.least_block_count, .top_p = spec.top_p}, chosen);
+  ops::ChooseByKeys(queries.exec, geometry.attention.shape, geometry.attention.alibi,
+                    run.cache->View(layer), spec.block_size, queries.q, run.position, all,
+                    {.seen = seen, .least = spec.least_block_count, .top_p = spec.top_p}, chosen);
   return KeyBytes(geometry, run, all.cols);
 }
 

@@ -11,8 +11,6 @@
 
 namespace godwit {
 
-using kernels::kTileTokens;
-
 IndexSize BlocksEstimate::SizeAt(const KvLayout& layout, int64_t position) const {
   if (!spec().estimate || position < geometry_->first_sparse()) return {};
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(position));

@@ -2,8 +2,6 @@
 
 namespace godwit {
 
-using kernels::kTileTokens;
-
 BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
                                const BlocksSpec& blocks_spec)
     : attention(attention_geometry),
@@ -18,9 +16,9 @@ BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
   }
 }
 
-BlockShape BlocksGeometry::Shape() const {
+ops::BlockShape BlocksGeometry::Shape() const {
   constexpr int64_t kLearntTokens = 1024;
-  BlockShape shape = spec.Shape();
+  ops::BlockShape shape = spec.Shape();
   const int64_t enough = (kLearntTokens + spec.block_size - 1) / spec.block_size;
   shape.learnt_blocks = std::min(enough, initial + spec.second_block_count + 1);
   return shape;

@@ -57,7 +57,7 @@ struct BlocksGeometry {
     return blocks * spec.block_size + spec.local_windows_len - 1;
   }
   // The shape of the index. Every row that chooses has learnt_blocks before its window.
-  BlockShape Shape() const;
+  ops::BlockShape Shape() const;
 
   // The share of a row's second_block_count that is chosen in `part`, in proportion to its number
   // of blocks. The row's window begins at `local`, behind first_sparse(). Parts that make up a text

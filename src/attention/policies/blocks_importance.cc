@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "attention/blocks/importance.h"
 #include "attention/policies/chosen_blocks.h"
 #include "attention/text_cache.h"
+#include "ops/blocks/importance.h"
 
 namespace godwit {
 
@@ -32,30 +32,27 @@ void BlocksImportance::Find(const RowRun& run, int64_t layer, const Exec& exec, 
   const int64_t rows = stretch() / geometry_->spec.block_size * kv_heads;
   Places places(static_cast<size_t>(rows * count));
   run.cache->WillRead(layer, {begin, end});
-  FindImportant(exec, geometry_->attention, run.cache->View(layer), geometry_->spec.block_size,
-                observers, begin, end, {places.data(), rows, count, count});
+  ops::FindImportant(exec, geometry_->attention.shape, geometry_->attention.alibi,
+                     run.cache->View(layer), geometry_->spec.block_size, observers, begin, end,
+                     {places.data(), rows, count, count});
   found_[geometry_->LeaderOf(layer)].Put(end - 1, run.RowAt(end - 1),
                                          std::make_shared<const Places>(std::move(places)));
 }
 
-ImportantTokens BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t first,
-                                     int64_t last) const {
-  if (!dynamic() || first >= last) return {};
+BlocksImportance::Found BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t first,
+                                             int64_t last) const {
+  Found found;
+  if (!dynamic() || first >= last) return found;
   const int64_t blocks = stretch() / geometry_->spec.block_size;
-  const auto count = static_cast<size_t>(representatives());
-  const int64_t kv_heads = geometry_->attention.shape.kv_heads, from = first / blocks;
-  std::vector<std::shared_ptr<const Places>> of_stretches;
-  for (int64_t i = from; i * blocks < last; ++i) {
-    const int64_t at = (i + 1) * stretch() - 1;
-    const auto* const found = found_[geometry_->LeaderOf(layer)].Find(at, HistoryRowAt(run, at));
-    of_stretches.push_back(found == nullptr ? nullptr : *found);
+  found.stretch_blocks = blocks;
+  found.first = first / blocks * blocks;
+  for (int64_t block = found.first; block < last; block += blocks) {
+    const int64_t at = (block / blocks + 1) * stretch() - 1;
+    const auto* const places = found_[geometry_->LeaderOf(layer)].Find(at, HistoryRowAt(run, at));
+    found.places.push_back(places == nullptr ? nullptr : *places);
+    found.stretches.push_back(places == nullptr ? std::span<const uint16_t>() : **places);
   }
-  return [=](int64_t head, int64_t block) -> std::span<const uint16_t> {
-    const auto& places = of_stretches[block / blocks - from];
-    if (places == nullptr) return {};
-    const auto row = static_cast<size_t>(block % blocks * kv_heads + head);
-    return std::span(*places).subspan(row * count, count);
-  };
+  return found;
 }
 
 void BlocksImportance::Keep(int64_t back, int64_t length) {

@@ -26,6 +26,20 @@ namespace godwit {
 // Does nothing, and takes no memory, with another representative_type.
 class BlocksImportance {
  public:
+  using Places = std::vector<uint16_t>;  // [blocks of a stretch, kv_heads, representatives]
+
+  // The important tokens of neighbouring stretches, with their memory.
+  struct Found {
+    std::vector<std::shared_ptr<const Places>> places;
+    std::vector<std::span<const uint16_t>> stretches;
+    int64_t first = 0;  // block
+    int64_t stretch_blocks = 1;
+
+    ops::ImportantTokens View() const {
+      return {.stretches = stretches, .first = first, .stretch_blocks = stretch_blocks};
+    }
+  };
+
   explicit BlocksImportance(std::shared_ptr<const BlocksGeometry> geometry)
       : geometry_(std::move(geometry)), queries_(geometry_), found_(geometry_->leaders.size()) {}
 
@@ -33,10 +47,9 @@ class BlocksImportance {
   // end in it.
   void Observe(const RowRun& run, int64_t layer, const RunQueries& queries);
 
-  // The important tokens of blocks [first, last), which have left the window of the run's row.
-  // Valid until the next call that is not const. For a stretch whose observers this policy did not
-  // see, such as a draft's, they are tokens at equal distances.
-  ImportantTokens Of(const RowRun& run, int64_t layer, int64_t first, int64_t last) const;
+  // The important tokens of blocks [first, last), which have left the window of the run's row. A
+  // stretch whose observers this policy did not see, such as a draft's, has none.
+  Found Of(const RowRun& run, int64_t layer, int64_t first, int64_t last) const;
 
   // Forgets everything from `length` on, and what is not needed to go back to `back` or less far.
   void Keep(int64_t back, int64_t length);
@@ -51,10 +64,8 @@ class BlocksImportance {
   int64_t BytesAt(int64_t position) const;
 
  private:
-  using Places = std::vector<uint16_t>;  // [blocks of a stretch, kv_heads, representatives]
-
   bool dynamic() const {
-    return geometry_->spec.representative_type == RepresentativeType::kDynamic;
+    return geometry_->spec.representative_type == ops::RepresentativeType::kDynamic;
   }
   int64_t representatives() const { return geometry_->Shape().parts; }
   int64_t stretch() const { return geometry_->spec.stretch(); }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "attention/blocks/choose_by_keys.h"
 #include "attention/policies/blocks_by_keys.h"
+#include "ops/blocks/choose_by_keys.h"
 
 namespace godwit {
 
@@ -40,8 +40,9 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
   const auto chosen =
       exec.workspace.Matrix<int32_t>(geometry_->choices(), spec.preselect_block_count);
   run.cache->WillRead(layer, {0, local * spec.block_size});
-  ChooseForAll(exec, geometry_->attention, run.cache->View(layer), spec.block_size, queries,
-               geometry_->initial, local, chosen);
+  ops::ChooseForAll(exec, geometry_->attention.shape, geometry_->attention.alibi,
+                    run.cache->View(layer), spec.block_size, queries, geometry_->initial, local,
+                    chosen);
   read_bytes += std::ssize(queries) * KeyBytes(*geometry_, run, local);
   chosen_[leader].Put(last, row, {local, chosen});
   return chosen_[leader].Find(last, row);

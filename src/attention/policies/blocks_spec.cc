@@ -7,15 +7,13 @@
 #include <optional>
 #include <set>
 
-#include "attention/blocks/represent_group.h"
 #include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "ops/blocks/represent_group.h"
 
 namespace godwit {
 namespace {
-
-using kernels::kTileTokens;
 
 struct Preset {
   std::string_view name;
@@ -27,11 +25,12 @@ constexpr Preset kPresets[] = {
      [](BlocksSpec& spec) {
        spec.block_size = spec.initial = 128;
        spec.second_block_count = 24;
-       spec.representative_type = RepresentativeType::kDynamic;
+       spec.representative_type = ops::RepresentativeType::kDynamic;
        spec.representative_num = 4;
      }},
-    {"meanstd", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kMeanStd; }},
-    {"quest", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kQuest; }},
+    {"meanstd",
+     [](BlocksSpec& spec) { spec.representative_type = ops::RepresentativeType::kMeanStd; }},
+    {"quest", [](BlocksSpec& spec) { spec.representative_type = ops::RepresentativeType::kQuest; }},
     // SnapKV (arXiv 2404.14469): the question's choice stays.
     {"snapkv",
      [](BlocksSpec& spec) {
@@ -110,12 +109,12 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
     return;
   }
   if (key == kRepresentativeType) {
-    for (const RepresentativeKind& kind : kRepresentatives) {
+    for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
       if (kind.name != value) continue;
       spec.representative_type = kind.type;
       return;
     }
-    RefuseValue(key, "one of " + Names(kRepresentatives, [](auto& kind) { return kind.name; }),
+    RefuseValue(key, "one of " + Names(ops::kRepresentatives, [](auto& kind) { return kind.name; }),
                 value);
   }
   Throw(ErrorKind::kInput, "the KV policy blocks has no setting {}; there are: {}, {}, {}, {}, {}",
@@ -162,8 +161,8 @@ void Check(const BlocksSpec& spec) {
   Require(spec.group_blocks <= 1024, "group_blocks is at most 1024, or 0 for no groups",
           spec.group_blocks);
   Require(spec.group_count >= 1, "group_count is at least 1", spec.group_count);
-  const int64_t vectors = VectorsOf(spec.representative_type);
-  const BlockShape shape = spec.Shape();
+  const int64_t vectors = ops::VectorsOf(spec.representative_type);
+  const ops::BlockShape shape = spec.Shape();
   if (shape.signs()) {
     Require(shape.parts == spec.block_size,
             "representative_num equals block_size with representative_type=SIGN, which keeps one "
@@ -183,10 +182,10 @@ void Check(const BlocksSpec& spec) {
 
 }  // namespace
 
-BlockShape BlocksSpec::Shape() const {
+ops::BlockShape BlocksSpec::Shape() const {
   constexpr int64_t kPartTokens = 16;
-  const bool signs = representative_type == RepresentativeType::kSign;
-  int64_t parts = representative_num / VectorsOf(representative_type);
+  const bool signs = representative_type == ops::RepresentativeType::kSign;
+  int64_t parts = representative_num / ops::VectorsOf(representative_type);
   if (representative_num == 0) {
     const auto whole = static_cast<uint64_t>(block_size / kPartTokens);
     parts = signs ? block_size : std::min(kTileTokens, static_cast<int64_t>(std::bit_floor(whole)));
@@ -199,8 +198,9 @@ int64_t BlocksSpec::stretch() const {
   return std::max<int64_t>(1, std::min(local_windows_len, kMaxTokens) / block_size) * block_size;
 }
 
-BlockShape BlocksSpec::GroupShape() const {
-  return {.type = GroupType(representative_type), .tokens = group_blocks * block_size, .parts = 1};
+ops::BlockShape BlocksSpec::GroupShape() const {
+  return {
+      .type = ops::GroupType(representative_type), .tokens = group_blocks * block_size, .parts = 1};
 }
 
 std::string BlocksSpec::ToString() const {
@@ -218,7 +218,7 @@ std::string BlocksSpec::ToString() const {
   }
   if (separate != preset.separate) add(kHeadSelectMode, kModes[separate ? 1 : 0]);
   if (representative_type != preset.representative_type) {
-    for (const RepresentativeKind& kind : kRepresentatives) {
+    for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
       if (kind.type == representative_type) add(kRepresentativeType, kind.name);
     }
   }
@@ -228,14 +228,14 @@ std::string BlocksSpec::ToString() const {
 std::string BlocksSpec::Explain() const {
   const int64_t part = Shape().part_tokens();
   std::string representative;
-  for (const RepresentativeKind& kind : kRepresentatives) {
+  for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
     if (kind.type == representative_type) representative = kind.description;
   }
   const auto counted = [](int64_t count, std::string_view noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
   std::string every = part == 1 ? "token" : counted(part, "token");
-  if (representative_type == RepresentativeType::kDynamic) {
+  if (representative_type == ops::RepresentativeType::kDynamic) {
     representative +=
         fmt::format(" from the last {} of every {} tokens, {}",
                     std::min(observation_window, stretch()), stretch(), Shape().parts);
@@ -255,7 +255,7 @@ std::string BlocksSpec::Explain() const {
   }
   if (group_blocks > 0) {
     const std::string groups = counted(group_blocks, "block");
-    more += representative_type == RepresentativeType::kQuest
+    more += representative_type == ops::RepresentativeType::kQuest
                 ? fmt::format(" Groups of {} that can hold none of them are skipped.", groups)
                 : fmt::format(" They are searched in the {} groups of {} that score highest.",
                               group_count, groups);

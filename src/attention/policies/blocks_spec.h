@@ -37,7 +37,7 @@ struct BlocksSpec {
   // Whether blocks that are neither seen nor chosen count with their mean key and mean value.
   bool estimate = false;
   bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
-  RepresentativeType representative_type = RepresentativeType::kSign;
+  ops::RepresentativeType representative_type = ops::RepresentativeType::kSign;
   // The number of vectors kept of a block. 0: one for each part of 16 tokens, or with SIGN one for
   // each token. With DYNAMIC they are the keys of so many tokens, wherever they lie in the block.
   int64_t representative_num = 0;
@@ -48,11 +48,11 @@ struct BlocksSpec {
   int64_t group_blocks = 0;
   int64_t group_count = 192;
 
-  BlockShape Shape() const;
+  ops::BlockShape Shape() const;
   // The tokens of a stretch with DYNAMIC: the length of the window, up to 4096, in whole blocks.
   // The last observation_window of them observe the others.
   int64_t stretch() const;
-  BlockShape GroupShape() const;  // of the index of groups
+  ops::BlockShape GroupShape() const;  // of the index of groups
   // The spec as --kv spells it: the differences from the preset `blocks`.
   std::string ToString() const;
   // An explanation in sentences for people.

@@ -34,9 +34,9 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   EXPECT_EQ(spec.layer_step, 8);
   EXPECT_EQ(spec.representative_num, 16);
   EXPECT_FALSE(spec.separate);
-  EXPECT_EQ(spec.representative_type, RepresentativeType::kMax);
+  EXPECT_EQ(spec.representative_type, ops::RepresentativeType::kMax);
   EXPECT_TRUE(ParseBlocksSpec("head_select_mode=SEPARATE").separate);
-  for (const RepresentativeKind& kind : kRepresentatives) {
+  for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
     const BlocksSpec one = ParseBlocksSpec(fmt::format("representative_type={}", kind.name));
     EXPECT_EQ(one.representative_type, kind.type);
   }
@@ -89,7 +89,7 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
 
 TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
   const auto expect = [](const char* arguments, int64_t parts, int64_t part_tokens) {
-    const BlockShape shape = ParseBlocksSpec(arguments).Shape();
+    const ops::BlockShape shape = ParseBlocksSpec(arguments).Shape();
     EXPECT_EQ(shape.type, ParseBlocksSpec(arguments).representative_type) << arguments;
     EXPECT_EQ(shape.parts, parts) << arguments;
     EXPECT_EQ(shape.part_tokens(), part_tokens) << arguments;

@@ -37,7 +37,7 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   constexpr int64_t kMaxChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
   const double key_bytes =
-      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
+      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kTileTokens);
   PrefillSpec ring = ParsePrefill("ring");
   if (options.rank_speeds.empty()) return ring.ToString();
   const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMaxChunk);

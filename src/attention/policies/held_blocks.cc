@@ -27,7 +27,7 @@ void ReadHeldBlocks(const RowRun& run, int64_t layer, const BlockRange& held, in
     const int64_t last = std::min(end, begin + piece);
     cache.pool().BeginTurn();
     cache.WillRead(layer, {(held.begin + begin) * block_size, (held.begin + last) * block_size});
-    make(Behind(cache.View(layer), held.begin * block_size / kernels::kTileTokens), last);
+    make(Behind(cache.View(layer), held.begin * block_size / kTileTokens), last);
   }
 }
 

@@ -3,25 +3,23 @@
 #include <algorithm>
 
 #include "attention/policies/chosen_blocks.h"
+#include "ops/copy_rows.h"
 
 namespace godwit {
 
 void ObserverQueries::Put(const RowRun& run, int64_t layer, int64_t position,
                           MatrixView<const float> q) {
   const ops::AttentionShape& shape = geometry_->attention.shape;
-  Query query;
-  for (int64_t head = 0; head < shape.heads; ++head) {
-    const auto row = q.RowSpan(ops::HeadMajorRow(shape, run.rows, position - run.position, head));
-    query.insert(query.end(), row.begin(), row.end());
-  }
+  Query query(static_cast<size_t>(shape.heads * shape.head_dim));
+  ops::CopyToken(shape, run.rows, position - run.position, q, query);
   histories_[geometry_->LeaderOf(layer)].Put(position, run.RowAt(position),
                                              std::make_shared<const Query>(std::move(query)));
 }
 
-std::vector<PlacedQuery> ObserverQueries::Find(const RowRun& run, int64_t layer, int64_t begin,
-                                               int64_t end) const {
+std::vector<ops::PlacedQuery> ObserverQueries::Find(const RowRun& run, int64_t layer, int64_t begin,
+                                                    int64_t end) const {
   const History& history = histories_[geometry_->LeaderOf(layer)];
-  std::vector<PlacedQuery> found;
+  std::vector<ops::PlacedQuery> found;
   for (int64_t p = begin; p < end; ++p) {
     if (const auto* q = history.Find(p, HistoryRowAt(run, p))) found.push_back({p, **q});
   }

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/choose_by_keys.h"
 #include "attention/blocks/path_history.h"
 #include "attention/policies/blocks_geometry.h"
 #include "attention/policy.h"
+#include "ops/blocks/choose_by_keys.h"
 
 namespace godwit {
 
@@ -25,7 +25,8 @@ class ObserverQueries {
   void Put(const RowRun& run, int64_t layer, int64_t position, MatrixView<const float> q);
   // The queries of tokens [begin, end) of the run's path, in ascending order; fewer where others
   // were not seen here. Valid until the next call that is not const.
-  std::vector<PlacedQuery> Find(const RowRun& run, int64_t layer, int64_t begin, int64_t end) const;
+  std::vector<ops::PlacedQuery> Find(const RowRun& run, int64_t layer, int64_t begin,
+                                     int64_t end) const;
   // Whether the query of the text's token at `position` is remembered in all of these layers.
   bool Remembers(int64_t position) const;
 

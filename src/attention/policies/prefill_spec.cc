@@ -8,7 +8,7 @@
 #include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
-#include "kernels/kernel_table.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 namespace {
@@ -71,11 +71,11 @@ PrefillSpec ParseRing(std::string_view spec) {
   if (spec == kRing) return {.ring = kUsualChunk};
   std::optional<int64_t> chunk;
   if (spec.starts_with(kRingWith)) chunk = ParseTokenCount(spec.substr(kRingWith.size()));
-  if (!chunk || *chunk < 1 || *chunk > kMaxChunk || *chunk % kernels::kTileTokens != 0) {
+  if (!chunk || *chunk < 1 || *chunk > kMaxChunk || *chunk % kTileTokens != 0) {
     Throw(ErrorKind::kInput,
           "expected ring:chunk=N with a multiple of {} tokens, at most {} (for example "
           "ring:chunk=4K), found {}",
-          kernels::kTileTokens, kMaxChunk, Quote(spec));
+          kTileTokens, kMaxChunk, Quote(spec));
   }
   return {.ring = *chunk};
 }

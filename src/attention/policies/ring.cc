@@ -10,8 +10,6 @@
 namespace godwit {
 namespace {
 
-using kernels::kTileTokens;
-
 class RingPolicy : public AttentionPolicy {
  public:
   RingPolicy(int rank, int ranks, int64_t chunk, std::unique_ptr<AttentionPolicy> alone)

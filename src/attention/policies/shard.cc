@@ -15,8 +15,6 @@
 namespace godwit {
 namespace {
 
-using kernels::kTileTokens;
-
 // The rounds in which all ranks read the anchor together, cut to whole tiles for each rank. The
 // rank with a round's last chunk sees the most; many rounds keep its extra work small.
 RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
@@ -159,7 +157,7 @@ void CheckBlocks(const BlocksSpec& blocks, const PrefillSpec& star, int ranks) {
   }
   if (blocks.top_p < 1)
     refuse("top_p", "a share of attention refers to all keys, and a rank has a part of them");
-  if (blocks.representative_type == RepresentativeType::kDynamic) {
+  if (blocks.representative_type == ops::RepresentativeType::kDynamic) {
     refuse("representative_type=DYNAMIC", "the observers of a token may be on another rank");
   }
   if (star.block % blocks.block_size != 0) {

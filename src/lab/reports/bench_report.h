@@ -9,8 +9,8 @@
 #include "bench/rank_time.h"
 #include "bench/restore.h"
 #include "bench/suite.h"
-#include "kv/kv_layout.h"
 #include "model/spec.h"
+#include "ops/kv_layout.h"
 
 namespace godwit::lab {
 

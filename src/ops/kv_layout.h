@@ -1,0 +1,116 @@
+// KvLayout: the order of cached keys and values in memory.
+//
+// A page holds kTileTokens positions of one layer. It has for every KV head the keys and the values
+// in the order of the attention kernels (kernel_table.h, KvDepth). For int8 it also has the scales
+// of the keys and of the values, [kTileTokens] f32 each. Where values are numbers of their keys
+// (ops::AttentionShape::values_from), it has the keys alone, whose scales are those of both.
+//
+// Keys in int8 have one scale each, which a few large numbers would take from all others. A
+// Hadamard matrix spreads those over the head (QuaRot, arXiv 2404.00456): H k is stored, and
+// queries become H q, so that scores stay. Keys that share a large mean are stored less the centre
+// of their tile, as H (k - c). The page has the centre behind the scales: q . c is one number for a
+// tile.
+//
+// Keys and values of 4 bits (kernel_table.h, WidenedType) are quantized as normal numbers are,
+// which such a rotation makes of either. Values lie as H v, too, and the sums of attention are
+// rotated back (hadamard_heads.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+// Facts of the attention kernels that every room may know: the positions of a page, the widest
+// head, the types with values of 4 bits.
+using kernels::HasNarrowValues;
+using kernels::kMaxHeadDim;
+using kernels::kTileTokens;
+
+// A type in which keys and values can be stored, as --kv-type spells it.
+struct KvType {
+  std::string_view name;
+  DType dtype;
+};
+inline constexpr KvType kKvTypes[] = {{"f32", DType::kF32},   {"f16", DType::kF16},
+                                      {"bf16", DType::kBF16}, {"int8", DType::kI8},
+                                      {"k8v4", DType::kI8I4}, {"int4", DType::kI4}};
+
+// The name as --kv-type spells it, or as a checkpoint does where it is none of these.
+constexpr std::string_view KvTypeName(DType dtype) {
+  for (const KvType& type : kKvTypes) {
+    if (type.dtype == dtype) return type.name;
+  }
+  return Name(dtype);
+}
+
+// Whether keys and values are computed with as int8.
+constexpr bool HasIntegers(DType dtype) { return kernels::WidenedType(dtype) == DType::kI8; }
+
+struct KvLayout {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  DType dtype = DType::kBF16;  // one of kKvTypes
+  bool values_in_keys = false;
+  bool centred = false;        // keys are stored less a centre of their tile; with hadamard() only
+  int64_t page_alignment = 1;  // a page's bytes are a multiple of it
+
+  // The bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
+  constexpr int64_t key_bytes() const {
+    const int64_t depth = kernels::KvDepth(kernels::WidenedType(dtype));
+    const int64_t bytes = kernels::KeyElements(depth, head_dim) * Element();
+    return kernels::HasNarrowKeys(dtype) ? bytes / 2 : bytes;
+  }
+  constexpr int64_t value_bytes() const {
+    if (values_in_keys) return 0;
+    const int64_t bytes = kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
+    return kernels::HasNarrowValues(dtype) ? bytes / 2 : bytes;
+  }
+  constexpr int64_t scale_bytes() const {
+    if (!HasIntegers(dtype)) return 0;
+    return (values_in_keys ? 1 : 2) * kernels::kTileTokens * int64_t{sizeof(float)};
+  }
+  // The bytes of a centre: [head_dim] of bf16, in whole lines of memory.
+  constexpr int64_t centre_bytes() const {
+    constexpr int64_t kLine = 64;
+    return centred ? (2 * head_dim + kLine - 1) / kLine * kLine : 0;
+  }
+  constexpr int64_t head_bytes() const {
+    return key_bytes() + value_bytes() + scale_bytes() + centre_bytes();
+  }
+  // The bytes from a head's keys to their centre.
+  constexpr int64_t centre_offset() const { return head_bytes() - centre_bytes(); }
+  // Whether keys are multiplied by a Hadamard matrix. They are not where they are values, too.
+  constexpr bool hadamard() const { return HasIntegers(dtype) && !values_in_keys; }
+
+  // Whether values, and with them the sums of attention, are multiplied by a Hadamard matrix.
+  constexpr bool rotated_values() const { return kernels::HasNarrowValues(dtype); }
+
+  // The bytes of a tile of all KV heads, and of a page with its alignment.
+  constexpr int64_t tile_bytes() const { return kv_heads * head_bytes(); }
+
+  constexpr int64_t page_bytes() const {
+    return (tile_bytes() + page_alignment - 1) / page_alignment * page_alignment;
+  }
+  // The bytes of a token in all layers.
+  constexpr int64_t bytes_per_token() const { return layers * page_bytes() / kernels::kTileTokens; }
+  // The bytes of the pages that neighbouring positions take in all layers.
+  int64_t BytesFor(int64_t tokens) const;
+
+ private:
+  // The bytes of a number before its code is narrowed.
+  constexpr int64_t Element() const {
+    return static_cast<int64_t>(SizeOf(kernels::WidenedType(dtype)));
+  }
+};
+
+// The number of pages of a layer that `tokens` neighbouring positions from a page's start take.
+constexpr int64_t PagesFor(int64_t tokens) {
+  return tokens / kernels::kTileTokens + (tokens % kernels::kTileTokens != 0 ? 1 : 0);
+}
+
+}  // namespace godwit

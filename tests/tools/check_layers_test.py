@@ -111,6 +111,24 @@ class CheckLayers(unittest.TestCase):
         self.refuses({"src/ops/linear.cc": "namespace godwit::opsy {\n"}, "of ops it is")
         self.refuses({"src/model/spec.h": "namespace godwit::model {\n"}, "of model it is godwit")
 
+    def test_nothing_above_ops_computes(self):
+        for text in ("exec.kernels.add(a, b, n, out);", "exec_.kernels.add(a, b, n, out);",
+                     "void F(const kernels::KernelTable& table);", "kernels::KeyAt(4, d, j)",
+                     "exec.Parallel(n, [&](int64_t i) {});", "exec.ParallelRows(n, m, body);",
+                     "std::byte* data;", "const std::byte *data;", "HostBytes(page, n)"):
+            for path in ("src/attention/step.cc", "src/kv/kv_cache.h", "src/engine/engine.cc"):
+                self.refuses({path: f"\n{text}\n"}, f"{path}:2: ", " above ops, ")
+            for path in ("src/ops/linear.cc", "src/bench/suite.cc", "src/attention/step_test.cc"):
+                self.accepts({path: f"{text}\n"})
+        self.refuses({"src/kv/kv_cache.cc": '#include "kernels/kernel_table.h"\n'}, "kv may include")
+        self.accepts({"src/engine/engine.cc": "kernels::SelectIsa(name); Exec{.kernels = *isa.table};\n"
+                                              "// std::byte* in a comment\n"
+                                              "std::span<const std::byte> file;\n"})
+
+    def test_exceptions_are_needed(self):
+        self.accepts({"src/kv/kv_file.cc": "static_cast<std::byte*>(memory);\n"})
+        self.refuses({"src/kv/kv_file.cc": "\n"}, "kv_file.cc: has no need of bytes of memory")
+
     def test_document_says_the_same(self):
         self.accepts({"docs/ARCHITECTURE.md": f"# x\n```layers\n{table()}```\n"})
         wrong = table().replace("ops -> kernels, tensor", "ops -> kernels")

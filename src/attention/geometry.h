@@ -1,4 +1,5 @@
-// The shape of a model's attention: all that a cache policy knows about the model it serves.
+// The shape of a model's attention: all that a cache policy knows about the model it serves. Layers
+// without attention do not count: policies never hear of them.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "attention/position.h"
 #include "ops/attention.h"
+#include "ops/state_layout.h"
 
 namespace godwit {
 
@@ -30,6 +32,9 @@ struct AttentionGeometry {
   // Whether windows are chunks instead (Llama 4). A text is cut into chunks of so many positions,
   // and a query sees those of its own up to itself.
   bool chunked = false;
+  // The memory of recurrent layers, which stand beside those with attention. It belongs to a text,
+  // whatever its policy.
+  StateLayout states = {};
 
   // The keys that the model itself shows a query in the layer.
   ops::Visible SeenIn(int64_t layer) const {

@@ -17,6 +17,7 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
     seen += policy.SeenKeys(layer, length - 1);
   }
   return {.cache_bytes = (PagesFor(length) - dropped) * layout.layers * layout.page_bytes(),
+          .state_bytes = layout.states.BytesFor(length),
           .seen_bytes = seen * layout.page_bytes() / kTileTokens,
           .index = policy.IndexAt(layout, length - 1)};
 }

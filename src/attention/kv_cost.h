@@ -13,6 +13,7 @@ namespace godwit {
 // The cost of a text, as KvStats has it after a step of its last token, one of an answer.
 struct KvCost {
   int64_t cache_bytes;  // of keys and values held
+  int64_t state_bytes;  // of the states of recurrent layers, at most
   int64_t seen_bytes;   // of keys and values that the step reads
   IndexSize index;      // derived from keys
 };

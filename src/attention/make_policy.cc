@@ -12,6 +12,7 @@
 #include "attention/policies/shard.h"
 #include "attention/policies/sinks.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 
 namespace godwit {
 namespace {
@@ -99,8 +100,18 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           "tokens",
           options.context, geometry.learned_positions);
   }
+  if (geometry.layers == 0) {
+    Throw(ErrorKind::kUnsupported,
+          "this model has no layer with attention, and godwit runs models that have some");
+  }
   auto policy = MakeKind(geometry, options);
   const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
+  if (!alone && geometry.states.layers > 0) {
+    Throw(ErrorKind::kUnsupported,
+          "{} layers of this model are recurrent: they read every token in order, so {} ranks "
+          "cannot share a text: run one rank",
+          geometry.states.layers, options.ranks->size());
+  }
   PolicyOptions chosen = options;
   chosen.prefill = ChoosePrefill(geometry, options, options.context);
   if (!chosen.prefill.empty()) {
@@ -128,10 +139,21 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
                   .kv_heads = geometry.shape.kv_heads,
                   .head_dim = geometry.shape.head_dim,
                   .dtype = kv_type,
-                  .values_in_keys = geometry.shape.values_from.has_value()};
+                  .values_in_keys = geometry.shape.values_from.has_value(),
+                  .states = geometry.states};
   // The score cap bends the sum of a query's products with a key and its centre, not each product.
   layout.centred = layout.hadamard() && geometry.key_means && geometry.shape.score_cap == 0;
   return layout;
+}
+
+std::string ExplainStates(const AttentionGeometry& geometry) {
+  const StateLayout& states = geometry.states;
+  if (states.layers == 0) return "";
+  return fmt::format(
+      "Of the model's {} layers {} are recurrent: they remember the whole text in states of {}, "
+      "whatever its length and whatever this policy says to the other {}.",
+      geometry.layers + states.layers, states.layers, FormatBytes(states.state_bytes()),
+      geometry.layers);
 }
 
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,

@@ -62,6 +62,9 @@ bool CanBeStored(const AttentionGeometry& geometry, DType kv_type);
 // The layout of a model's cache. Throws Error(kUnsupported) unless CanBeStored.
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type);
 
+// The memory of a model's recurrent layers, in a sentence for people; empty: it has none.
+std::string ExplainStates(const AttentionGeometry& geometry);
+
 // An empty text, in pages of `pool`, whose layout is that of the geometry and options.kv_type;
 // null: of a pool of its own. Throws as MakePolicy does.
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,

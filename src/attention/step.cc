@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <utility>
 
 #include "attention/merge_ranks.h"
 #include "attention/ring.h"
@@ -109,8 +110,7 @@ AttentionStep::~AttentionStep() {
 
 void AttentionStep::ReleaseReserved() noexcept {
   for (const Run& run : runs_.first(run_count_)) {
-    run.text->branches_.clear();
-    run.text->cache_.Truncate(run.text->length());
+    run.text->ReleaseReserved();
     run.text->policy_->Truncate(run.text->length());
   }
 }
@@ -158,6 +158,12 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
     }
   }
   text.ReserveNext(runs.front().rows.rows);
+  if (segment.parents.empty()) {
+    text.states_.Reserve(longest);
+  } else {
+    text.states_.ReserveTree(segment.parents);
+  }
+  state_pieces_ += text.states_.pieces();
   for (size_t i = 0; i < text.rotaries_.size(); ++i) {
     text.positions_[i].Fill(text.rotaries_[i], longest, length);
     if (text.cache_.layout().centred) {
@@ -351,12 +357,27 @@ void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
   }
 }
 
+std::span<const ops::StatePiece> AttentionStep::States(int64_t layer) const {
+  const auto pieces = exec_.workspace.Matrix<ops::StatePiece>(1, state_pieces_).RowSpan(0);
+  auto next = pieces.begin();
+  const TextCache* last = nullptr;
+  for (const Run& run : runs_.first(run_count_)) {
+    if (std::exchange(last, run.text) == run.text) continue;  // the runs of a text are neighbours
+    const StateCache& states = run.text->states_;
+    states.FillPieces(exec_.workspace, layer, run.rows.first_row, &*next);
+    next += states.pieces();
+  }
+  return pieces;
+}
+
 void AttentionStep::End() {
   const auto runs = std::span<const Run>(runs_).first(run_count_);
   for (const Run& run : runs) run.text->reads_ = {};
   for (const Run& run : runs) {
     run.text->reads_ += run.reads;
-    if (run.chain) run.text->Append(run.rows.rows);
+    if (!run.chain) continue;
+    run.text->states_.Append(run.rows.rows);
+    run.text->Append(run.rows.rows);
   }
   ended_ = true;
 }

@@ -1,9 +1,10 @@
-// AttentionStep: the attention of the rows of several texts, from position encoding to the softmax.
+// AttentionStep: the attention of the rows of several texts, from position encoding to the softmax,
+// and the states that recurrent layers read and write.
 //
 // A model that has the tokens of a step makes an AttentionStep. It hands it q, k and v of every
-// layer in order, *before* position encoding, and ends it. A step that is not ended did not happen.
-// Every text is then as the last End left it, whatever went wrong in between, and the step's memory
-// is given back.
+// layer with attention in order, *before* position encoding, and ends it. A step that is not ended
+// did not happen. Every text is then as the last End left it, whatever went wrong in between, and
+// the step's memory is given back.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +57,13 @@ class AttentionStep {
   // The position of the row in its text.
   int64_t PositionOf(int64_t row) const;
 
-  // Caches k and v of `layer` and attends: out [tokens, heads * value_dim], or no rows as q. On all
-  // cores, all texts at once.
+  // Caches k and v of `layer`, counted among those with attention, and attends: out [tokens, heads
+  // * value_dim], or no rows as q. On all cores, all texts at once.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
+
+  // The rows of all texts as a recurrent layer sees them, in order. layer: among recurrent ones. In
+  // the workspace, for as long as its Scope lasts.
+  std::span<const ops::StatePiece> States(int64_t layer) const;
 
   void End();
 
@@ -87,6 +92,7 @@ class AttentionStep {
   std::span<Run> runs_;
   size_t run_count_ = 0;
   int64_t rows_ = 0;
+  int64_t state_pieces_ = 0;
   bool ended_ = false;
 };
 

@@ -14,6 +14,7 @@ TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<Attentio
     : geometry_(geometry),
       policy_(std::move(policy)),
       cache_(std::move(pool)),
+      states_(cache_.pool().states()),
       int8_products_(int8_products),
       ranks_(std::move(ranks)),
       positions_(geometry.rotaries.size()),
@@ -26,6 +27,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
     : geometry_(other.geometry_),
       policy_(std::move(policy)),
       cache_(other.cache_.Fork()),
+      states_(other.states_.Fork()),
       rotaries_(other.rotaries_),
       int8_products_(other.int8_products_),
       ranks_(other.ranks_),
@@ -54,6 +56,7 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
 void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
   policy_->Truncate(cache_.ContinueAs(text.cache_));
+  states_ = text.states_.Fork();
   Append(0);
 }
 
@@ -71,13 +74,20 @@ void TextCache::ReserveNext(int64_t tokens) {
   cache_.ReserveSkipped(begin);
 }
 
+void TextCache::ReleaseReserved() noexcept {
+  branches_.clear();
+  cache_.Truncate(length());
+  states_.Release();
+}
+
 void TextCache::Reserve(int64_t tokens) {
   try {
     ReserveNext(tokens);
+    states_.Reserve(tokens);
     policy_->Plan(
         {.position = length(), .rows = tokens, .phase = Phase::kPrompt, .cache = &cache_});
   } catch (...) {
-    cache_.Truncate(length());
+    ReleaseReserved();
     throw;
   }
 }
@@ -85,11 +95,14 @@ void TextCache::Reserve(int64_t tokens) {
 bool TextCache::CanTruncate(int64_t length) const {
   if (length == this->length()) return true;
   return 0 <= length && length < this->length() && HoldsSeenKeys(*policy_, length) &&
-         policy_->RestartPoint(length, answer_) == length;
+         policy_->RestartPoint(length, answer_) == length && states_.CanTruncate(length);
 }
 
 int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
-  const int64_t before = policy_->RestartPoint(length, answer);
+  int64_t before = policy_->RestartPoint(length, answer);
+  while (!states_.CanTruncate(before)) {
+    before = policy_->RestartPoint(states_.RestartPoint(before), answer);
+  }
   return CanTruncate(before) ? before : 0;
 }
 
@@ -108,16 +121,19 @@ int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolde
                            int64_t answer) {
   assert(length() == 0 && ranks_ == nullptr);
   if (!policy_->derived_from_keys_alone()) return 0;
+  std::vector<std::shared_ptr<const Snapshot>> chain;
   for (const auto& [name, end] : pieces) {
-    const auto snapshot = folder.Open(name);
+    auto snapshot = folder.Open(name);
     if (snapshot == nullptr) break;
     cache_.Restore(snapshot, end);
+    chain.push_back(std::move(snapshot));
   }
   if (length() == 0) return 0;
   if (const auto saved = folder.OpenIndex(pieces, policy_->index().kind)) {
     policy_->Restore(cache_, saved->index());
   }
-  const int64_t kept = RestartPoint(length(), answer);
+  const int64_t kept =
+      states_.any() ? RestoreStates(folder, chain, answer) : RestartPoint(length(), answer);
   if (kept == 0) {
     cache_ = KvCache(cache_.shared_pool());
     policy_->Truncate(0);
@@ -126,6 +142,33 @@ int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolde
     Append(0);
   }
   return kept;
+}
+
+int64_t TextCache::RestoreStates(SnapshotFolder& folder,
+                                 std::span<const std::shared_ptr<const Snapshot>> chain,
+                                 int64_t answer) {
+  const StateLayout& layout = geometry_.states;
+  int64_t end = length();
+  for (size_t i = chain.size(); i-- > 0; end = std::min(end, chain[i]->info().begin)) {
+    const SnapshotInfo& info = chain[i]->info();
+    if (info.layout.states.layers != layout.layers || info.layout.states.floats != layout.floats) {
+      continue;
+    }
+    for (int64_t state = std::ssize(info.states) - 1; state >= 0; --state) {
+      const int64_t at = info.states[state];
+      if (at > end || policy_->RestartPoint(at, answer) != at || !HoldsSeenKeys(*policy_, at)) {
+        continue;
+      }
+      try {
+        states_.Restore(at, chain[i]->State(state));
+        return at;
+      } catch (const DamagedSnapshot& damage) {
+        folder.RemoveDamaged(damage);
+        break;
+      }
+    }
+  }
+  return 0;
 }
 
 void TextCache::Truncate(int64_t length) {
@@ -137,6 +180,7 @@ void TextCache::Truncate(int64_t length) {
   }
   branches_.clear();
   cache_.Truncate(length);
+  states_.Truncate(length);
   policy_->Truncate(length);
 }
 
@@ -158,6 +202,7 @@ void TextCache::Accept(int64_t row) {
   policy_->Accept(length(), path);
   if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();
+  states_.Accept(row);
   Append(end - length());
   cache_.Truncate(end);  // frees the memory of rows below the accepted one
   policy_->Truncate(end);
@@ -169,7 +214,7 @@ KvStats TextCache::Stats() const {
                 .seen = length(),
                 .kept = length() - (forgotten.end - forgotten.begin),
                 .max_kept_tokens = policy_->max_kept_tokens(),
-                .bytes = cache_.bytes() + policy_->bytes(),
+                .bytes = cache_.bytes() + policy_->bytes() + states_.bytes(),
                 .read_bytes = reads_.bytes,
                 .met_keys = reads_.met_keys,
                 .file_read_bytes = cache_.file_read_bytes()};

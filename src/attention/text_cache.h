@@ -1,5 +1,6 @@
-// TextCache: one text as attention knows it: its cached keys and values, and the policy by which it
-// looks back at them. A step over several texts is attention/step.h. Not thread-safe.
+// TextCache: one text as a model knows it. It has cached keys and values, the policy by which
+// attention looks back at them, and the states of recurrent layers. A step over several texts is
+// attention/step.h. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "dist/communicator.h"
 #include "kv/kv_cache.h"
 #include "kv/snapshot_folder.h"
+#include "kv/state_cache.h"
 
 namespace godwit {
 
@@ -73,6 +75,7 @@ class TextCache {
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }
   const KvCache& cache() const { return cache_; }
+  const StateCache& states() const { return states_; }
 
   // The tokens that went through, which is the next token's position in the text.
   int64_t length() const { return cache_.length(); }
@@ -92,8 +95,9 @@ class TextCache {
 
   // Makes a new text, which nothing else shares, go on from a chain of snapshots in a folder, as
   // far as they can be opened. The chain's text was read in the same way
-  // (AttentionPolicy::reading). Returns the position reached: less than the chain's end, or 0,
-  // where the policy needs to have seen more than keys. Throws Error(kMemory).
+  // (AttentionPolicy::reading). Returns the position reached: less than the chain's end, or 0. That
+  // is where the policy needs to have seen more than keys, or where no state was saved. Throws
+  // Error(kMemory).
   int64_t Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                   int64_t answer);
 
@@ -103,12 +107,16 @@ class TextCache {
 
   // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
   // Error(kUnsupported) where CanTruncate is false: positions that were seen at that length have
-  // been dropped.
+  // been dropped, or its states are no longer held.
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
   // The most tokens, up to `length`, to which the text can be truncated and asked for an answer
-  // from there on (AttentionPolicy::RestartPoint). 0: to none.
+  // from there on (AttentionPolicy::RestartPoint, StateCache::RestartPoint). 0: to none.
   int64_t RestartPoint(int64_t length, int64_t answer) const;
+
+  // Gives back states to which the text could return, when their memory is needed elsewhere. False:
+  // there were none.
+  bool ReleaseKeptStates() noexcept { return states_.ReleaseKept(); }
 
   // Keeps the path of the last step's tree (Segment::parents) that ends with `row`, and drops all
   // other rows. To be called before the next step; without it no row is kept.
@@ -135,6 +143,12 @@ class TextCache {
   // Reserves memory for a step of `tokens`, and for tokens of other ranks in the same step if the
   // cache keeps them.
   void ReserveNext(int64_t tokens);
+  // Restores states from the last place in a chain of snapshots from which the text can go on.
+  // Returns the place; 0: there is none. Damaged snapshots leave the folder.
+  int64_t RestoreStates(SnapshotFolder& folder,
+                        std::span<const std::shared_ptr<const Snapshot>> chain, int64_t answer);
+  // Gives back what is reserved for a step that did not happen.
+  void ReleaseReserved() noexcept;
   void Append(int64_t tokens);
   // Skips the positions that other ranks read.
   void SkipTokensOfOtherRanks();
@@ -142,6 +156,7 @@ class TextCache {
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;
   KvCache cache_;
+  StateCache states_;
   std::vector<RotaryEncoding> rotaries_;  // AttentionGeometry::rotaries
   bool int8_products_;
   std::shared_ptr<Communicator> ranks_;

@@ -35,8 +35,8 @@ void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
 KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32_t> tokens)
     : cols_(model.spec().kv_heads * model.spec().head_dim),
       rows_(std::ssize(tokens)),
-      k_(model.spec().layers),
-      v_(model.spec().layers) {
+      k_(AttentionLayers(model.spec())),
+      v_(k_.size()) {
   const AttentionGeometry geometry = Geometry(model.spec());
   const auto text = MakeTextCache(geometry, {.kv_type = DType::kF32, .context = rows_});
   {

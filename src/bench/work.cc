@@ -23,9 +23,10 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   const int64_t kv = spec.kv_heads * spec.head_dim;
   int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
   if (spec.latent) attention = LatentWeightsOf(spec);
-  int64_t weights = spec.layers * attention;
+  int64_t weights = AttentionLayers(spec) * attention;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
+    if (kind.mixer == Mixer::kDecayingSum) weights += 2 * kind.sum.width * spec.hidden_size;
     const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +

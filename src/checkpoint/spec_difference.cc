@@ -174,6 +174,8 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("a norm of embeddings", a.embedding_norm, b.embedding_norm);
   c.Number("learned positions", a.first_learned_position, b.first_learned_position);
   CompareAttention(a, b, c);
+  const auto mixer = [](const LayerKind& kind) { return static_cast<int64_t>(kind.mixer); };
+  CompareLayers("what mixes tokens in layers", a, b, mixer, c);
   CompareKinds(a, b, c);
   const auto dense = [](const LayerKind& kind) { return kind.mlp.experts == 0; };
   CompareLayers("layers without experts", a, b, dense, c);

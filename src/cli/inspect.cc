@@ -165,6 +165,9 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (plain > 0) line += fmt::format(", no positions in {}", console::Plural(plain, "layer"));
   if (queries_grow) line += ", queries scaled by their position";
   if (spec.latent) line += ", latent attention";
+  if (const int64_t recurrent = spec.layers - AttentionLayers(spec); recurrent > 0) {
+    line += fmt::format(", {} of the layers recurrent", recurrent);
+  }
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";
   if (spec.attention_sink == AttentionSink::kLearned) line += ", learned attention sinks";
@@ -239,8 +242,10 @@ console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
       {"<KV cache", "per token", {console::Plural(context, "token")}, "fits beside the weights"});
   for (const auto& [name, type] : kKvTypes) {
     if (!CanBeStored(Geometry(facts.spec), type)) continue;
-    const int64_t per_token = LayoutOf(Geometry(facts.spec), type).bytes_per_token();
-    table.Add(name, FormatBytes(per_token), FormatBytes(per_token * context),
+    const KvLayout layout = LayoutOf(Geometry(facts.spec), type);
+    const int64_t per_token = layout.bytes_per_token();
+    table.Add(name, FormatBytes(per_token),
+              FormatBytes(per_token * context + layout.states.BytesFor(context)),
               console::Plural(facts.LargestContextIn(machine, type), "token"));
   }
   return table;

@@ -38,7 +38,7 @@ struct Cost {
   int64_t context;
   KvCost kv;
 
-  int64_t memory_bytes() const { return kv.cache_bytes + kv.index.held_bytes; }
+  int64_t memory_bytes() const { return kv.cache_bytes + kv.state_bytes + kv.index.held_bytes; }
   // The average bytes of the index that a step reads.
   int64_t index_bytes() const { return kv.index.read_bytes / kv.index.read_every_tokens; }
   int64_t read_bytes() const { return kv.seen_bytes + index_bytes(); }
@@ -96,6 +96,9 @@ Explanation Explain(const Served& served, const std::string& kv,
                           .words = window ? ExplainRecompute(*window) : policy->Explain(),
                           .recomputes = window.has_value(),
                           .costs = {}};
+  if (const std::string states = ExplainStates(served.geometry); !states.empty()) {
+    explanation.words += " " + states;
+  }
   for (const int64_t context : contexts) {
     const int64_t read = std::min(context, window.value_or(context));
     explanation.costs.push_back({context, CostAt(*policy, served.geometry, served.layout, read)});
@@ -135,6 +138,7 @@ nlohmann::ordered_json ExplanationJson(const Served& served, const Explanation& 
   for (const Cost& cost : explanation.costs) {
     json["contexts"].push_back({{"context_tokens", cost.context},
                                 {"cache_bytes", cost.kv.cache_bytes},
+                                {"state_bytes", cost.kv.state_bytes},
                                 {"index_bytes", cost.kv.index.held_bytes},
                                 {"step_bytes", served.weight_bytes + cost.read_bytes()},
                                 {"step_cache_bytes", cost.kv.seen_bytes},

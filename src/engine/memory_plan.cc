@@ -11,7 +11,8 @@ namespace godwit {
 int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens) {
   const int64_t index =
       policy == nullptr || tokens < 1 ? 0 : policy->IndexAt(layout, tokens - 1).held_bytes;
-  return CheckedAdd(layout.BytesFor(tokens), index).value_or(INT64_MAX);
+  return CheckedAdd(layout.BytesFor(tokens), index + layout.states.BytesFor(tokens))
+      .value_or(INT64_MAX);
 }
 
 int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, int64_t free_bytes) {
@@ -37,11 +38,18 @@ void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t 
 
 void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
                     int64_t budget_bytes) {
-  const int64_t bytes = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
-  if (bytes <= budget_bytes) return;
+  const int64_t index = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
+  const int64_t states = layout.states.BytesFor(tokens);
+  if (index + states <= budget_bytes) return;
+  if (states > 0) {
+    Throw(ErrorKind::kMemory,
+          "the index of {} and the states of recurrent layers for {} tokens take {} of memory, and "
+          "{} are available for KV caches",
+          policy.name(), tokens, FormatBytes(index + states), FormatBytes(budget_bytes));
+  }
   Throw(ErrorKind::kMemory,
         "the index of {} for {} tokens takes {} of memory, and {} are available for KV caches",
-        policy.name(), tokens, FormatBytes(bytes), FormatBytes(budget_bytes));
+        policy.name(), tokens, FormatBytes(index), FormatBytes(budget_bytes));
 }
 
 }  // namespace godwit

@@ -8,8 +8,8 @@
 
 namespace godwit {
 
-// The bytes of the KV cache of `tokens` tokens that are asked about, with the data that the policy
-// derives from it; null: none.
+// The bytes of the KV cache of `tokens` tokens that are asked about. They include the states of
+// recurrent layers, and the data that the policy derives from keys; null: none.
 int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens);
 
 // The longest context whose KV cache fits into `free_bytes`, in tokens.
@@ -20,8 +20,8 @@ int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, in
 void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,
                  int64_t budget_bytes);
 
-// Throws Error(kMemory) as CheckKvFits, for the data that the policy derives from keys that lie in
-// a file themselves.
+// Throws Error(kMemory) as CheckKvFits, for states and the data that the policy derives from keys,
+// where the keys themselves lie in a file.
 void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
                     int64_t budget_bytes);
 

@@ -22,6 +22,17 @@ TEST(MemoryPlan, CountsKvBytesPageByPage) {
   EXPECT_EQ(LargestContext(Llama8B(DType::kF32), nullptr, -1), 0);
 }
 
+TEST(MemoryPlan, CountsStatesOfRecurrentLayers) {
+  KvLayout layout{.layers = 2, .kv_heads = 1, .head_dim = 8};
+  const int64_t keys = KvBytes(layout, nullptr, 100), page = layout.page_bytes();
+  layout.states = {.layers = 3, .floats = 16, .row_floats = 16};
+  EXPECT_EQ(KvBytes(layout, nullptr, 0), 0);
+  EXPECT_EQ(KvBytes(layout, nullptr, 100), keys + 3 * layout.states.page_bytes());
+  EXPECT_EQ(KvBytes(layout, nullptr, 1 << 20),
+            (1 << 20) / 64 * 2 * page + 7 * layout.states.page_bytes());
+  EXPECT_EQ(LargestContext(layout, nullptr, KvBytes(layout, nullptr, 6400)), 6400);
+}
+
 TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
   CheckKvFits(Llama8B(DType::kBF16), nullptr, 1024, int64_t{128} << 20);
   EXPECT_STREQ(

@@ -131,6 +131,8 @@ class Request {
   bool Reserve(int64_t tokens);
   // Gives back the memory that the strategy took for draft tokens. False: it had none.
   bool ReleaseDrafts() { return strategy_->ReleaseMemory(); }
+  // Gives back recurrent states to which the text could return. False: it had none.
+  bool ReleaseKeptStates() { return sequence_.cache->ReleaseKeptStates(); }
   // Marks the request as shared with other ranks. They hear of its end where they would not expect
   // it.
   void JoinRanks() { with_ranks_ = true; }

@@ -111,7 +111,8 @@ void SavedTexts::Work(std::stop_token stop) {
 void SavedTexts::SaveOne(const Text& text) {
   try {
     const SnapshotFacts facts = text.plan->facts();
-    folder_.Save(facts, text.plan->label(), text.tokens, text.cache->cache());
+    folder_.Save(facts, text.plan->label(), text.tokens, text.cache->cache(),
+                 &text.cache->states());
     folder_.SaveIndex(facts, text.tokens, text.cache->policy().index());
     if (!text.keep_as.empty()) {
       const auto pieces = folder_.Longest(facts, text.tokens);

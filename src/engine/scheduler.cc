@@ -342,6 +342,8 @@ bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t 
     if (FreeUnneededMemory(*request, tokens)) continue;
     const auto gives_back = [](const auto& one) { return one->ReleaseDrafts(); };
     if (std::ranges::any_of(running_, gives_back)) continue;
+    const auto forgets = [](const auto& one) { return one->ReleaseKeptStates(); };
+    if (std::ranges::any_of(running_, forgets)) continue;
     const auto newest = running_.back();
     if (running_.size() > 1) {
       Pause(newest);

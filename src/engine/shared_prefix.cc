@@ -49,7 +49,8 @@ bool ParkedTexts::Drop(int64_t bytes) {
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
     if (!text->keep_as.empty()) continue;
     const auto age = static_cast<double>(texts_.end() - text);
-    const int64_t gain = std::max<int64_t>(1, std::min(text->cache->cache().bytes(), bytes));
+    const int64_t held = text->cache->cache().bytes() + text->cache->states().bytes();
+    const int64_t gain = std::max<int64_t>(1, std::min(held, bytes));
     const double loss = CostOf(*text) / age / static_cast<double>(gain);
     if (least != texts_.end() && loss >= min_loss) continue;
     least = text;

@@ -25,6 +25,11 @@ class KvBudget {
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     return true;
   }
+  // The same, but throws Error(kMemory) with the numbers, as Refuse does.
+  void TakeOrRefuse(int64_t bytes) {
+    if (!Take(bytes)) Refuse(bytes);
+  }
+  [[noreturn]] void Refuse(int64_t bytes) const;
   void Release(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:

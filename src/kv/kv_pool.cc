@@ -15,13 +15,10 @@ namespace {
 
 constexpr int64_t kSlabBytes = int64_t{16} << 20;
 
-[[noreturn]] void RefuseBudget(const KvBudget& budget, int64_t bytes) {
-  Throw(ErrorKind::kMemory, "the KV cache needs another {}, and {} of its {} are taken",
-        FormatBytes(bytes), FormatBytes(budget.used()), FormatBytes(budget.bytes()));
-}
-
-KvLayout Aligned(KvLayout layout) {
+// The layout of pages in a file, beside which states lie in memory.
+KvLayout InFile(KvLayout layout) {
   layout.page_alignment = KvFile::kAlignment;
+  layout.states = {};
   return layout;
 }
 
@@ -36,10 +33,11 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
     Throw(ErrorKind::kUnsupported, "head_dim {} is larger than the {} that the KV cache supports",
           layout.head_dim, kMaxHeadDim);
   }
+  if (layout.states.layers > 0) states_ = std::make_shared<StatePool>(layout.states, budget_);
 }
 
 KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file)
-    : KvPool(Aligned(layout), file->budget()) {
+    : KvPool(InFile(layout), file->budget()) {
   in_memory_ = std::make_shared<KvPool>(layout, file->memory());
   file_ = std::move(file);
 }
@@ -47,7 +45,7 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file)
 void KvPool::Take(std::span<PageId> ids, std::span<PageData> data) {
   assert(ids.size() == data.size());
   const int64_t bytes = std::ssize(ids) * layout_.page_bytes();
-  if (!budget_->Take(bytes)) RefuseBudget(*budget_, bytes);
+  budget_->TakeOrRefuse(bytes);
   const std::lock_guard lock(mutex_);
   size_t taken = 0;
   try {
@@ -70,7 +68,7 @@ void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t be
   const int64_t layers = layout_.layers, pages = (end - begin) * layers;
   assert(std::ssize(ids) == pages && ids.size() == data.size());
   const int64_t bytes = pages * layout_.page_bytes();
-  if (!budget_->Take(bytes)) RefuseBudget(*budget_, bytes);
+  budget_->TakeOrRefuse(bytes);
   const std::lock_guard lock(mutex_);
   for (int64_t page = 0; page < pages; page += pages_per_slab_) {
     const size_t index = SlabWithout();
@@ -99,7 +97,7 @@ size_t KvPool::SlabWithout() {
 
 void KvPool::Require(int64_t pages) const {
   const int64_t bytes = CheckedMul(pages, layout_.page_bytes()).value_or(INT64_MAX);
-  if (bytes > budget_->bytes() - budget_->used()) RefuseBudget(*budget_, bytes);
+  if (bytes > budget_->bytes() - budget_->used()) budget_->Refuse(bytes);
   const std::lock_guard lock(mutex_);
   RequireSlabs(pages);
 }

@@ -15,6 +15,7 @@
 #include "kv/kv_budget.h"
 #include "kv/kv_file.h"
 #include "kv/snapshot.h"
+#include "kv/state_pool.h"
 #include "ops/kv_layout.h"
 #include "tensor/buffer.h"
 #include "tensor/page_data.h"
@@ -42,6 +43,11 @@ class KvPool {
   // The pool in memory of a pool in a file. It holds data that is derived from pages and read so
   // often that it must stay in memory.
   const std::shared_ptr<KvPool>& in_memory() const { return in_memory_; }
+
+  // The pages for states of recurrent layers, in memory; null: the layout has none.
+  const std::shared_ptr<StatePool>& states() const {
+    return in_memory_ ? in_memory_->states() : states_;
+  }
 
   // Takes pages with one reference each. data: the place of each page, 64-byte aligned,
   // page_bytes() of old contents. Throws Error(kMemory) with the numbers, and takes none, if the
@@ -107,6 +113,7 @@ class KvPool {
   std::shared_ptr<KvFile> file_;
   std::shared_ptr<KvPool> in_memory_;
   std::shared_ptr<KvBudget> budget_;
+  std::shared_ptr<StatePool> states_;
   uint32_t pages_per_slab_;
   mutable std::mutex mutex_;
   std::vector<Slab> slabs_;

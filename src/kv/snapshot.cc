@@ -9,6 +9,7 @@
 #include "base/new_file.h"
 #include "base/quote.h"
 #include "kv/kv_cache.h"
+#include "kv/state_cache.h"
 
 namespace godwit {
 
@@ -104,9 +105,43 @@ void Snapshot::VerifyAll() const {
     for (int64_t tile = 0; tile < tiles; ++tile) pages.push_back(tile * layers + layer);
   }
   Verify(pages);
+  for (int64_t i = 0; i < std::ssize(info().states); ++i) State(i);
 }
 
-void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache) {
+std::span<const std::byte> Snapshot::State(int64_t index) const {
+  const auto offset = static_cast<size_t>(header_.OffsetOfState(index));
+  const auto bytes = static_cast<size_t>(info().state_bytes());
+  const auto refuse = [&](const char* what) {
+    throw DamagedSnapshot(
+        path(), fmt::format("{}: damaged: the state of position {} {}", QuoteUnlessPlain(path()),
+                            info().states[index], what));
+  };
+  if (!file_.LoadIntoMemory(offset, bytes)) refuse("cannot be read");
+  const auto state = file_.Span().subspan(offset, bytes);
+  const auto at = static_cast<size_t>(index + info().held_tiles() * info().layout.layers);
+  if (!verified_[at].load(std::memory_order_relaxed)) {
+    if (Checksum(state) != header_.checksums[at]) refuse("has another checksum");
+    verified_[at].store(true, std::memory_order_relaxed);
+  }
+  return state;
+}
+
+namespace {
+
+// A state as it lies in the file.
+std::vector<float> StateOf(const SnapshotInfo& info, const StateCache& states, int64_t position) {
+  std::vector<float> all;
+  for (int64_t layer = 0; layer < info.layout.states.layers; ++layer) {
+    const auto state = states.StateAt(position, layer);
+    all.insert(all.end(), state.begin(), state.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache,
+                   const StateCache* states) {
   const auto [dropped_begin, dropped_end] = info.dropped;
   std::vector<int64_t> tiles;
   for (int64_t at = info.begin; at < info.end(); at += kTileTokens) {
@@ -133,12 +168,21 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
       checksums[i * static_cast<size_t>(layers) + static_cast<size_t>(layer)] = Checksum(page);
     }
   }
+  for (const int64_t position : info.states) {
+    const std::vector<float> state = StateOf(info, *states, position);
+    checksums.push_back(Checksum(std::as_bytes(std::span(state))));
+  }
   file.Write(MakeSnapshotHeader(info, checksums));
   for (int64_t layer = 0; layer < layers; ++layer) {
     for (const int64_t tile : tiles) {
       file.Write(page_of(layer, tile));
       file.Write(padding);
     }
+    file.PadTo(SnapshotHeader::kAlignment);
+  }
+  for (const int64_t position : info.states) {
+    const std::vector<float> state = StateOf(info, *states, position);
+    file.Write(std::as_bytes(std::span(state)));
     file.PadTo(SnapshotHeader::kAlignment);
   }
 }

@@ -1,5 +1,6 @@
 // Snapshot: cached keys and values of a text in a file. It has whole tiles, as they lie in the
-// pages of a KvPool, with their tokens and the other facts on which their numbers depend.
+// pages of a KvPool, with their tokens and the other facts on which their numbers depend. It also
+// has the states of recurrent layers at its end, and at some tiles before.
 //
 // A long text is a chain of snapshots, each of which goes on from a place in the one before. Texts
 // that begin alike share those of their beginning. A file is mapped, and a page comes from the disk
@@ -25,6 +26,7 @@ namespace godwit {
 
 class KvCache;
 class NewFile;
+class StateCache;
 
 // The error for a page of a snapshot that is not what was written.
 class DamagedSnapshot : public Error {
@@ -52,6 +54,9 @@ class Snapshot {
   // file. Throws DamagedSnapshot for a page that is not what was written.
   void Verify(std::span<const int64_t> pages) const;
   void VerifyAll() const;
+  // A state [layers, floats], by its index in SnapshotInfo::states. It is read and verified. Throws
+  // DamagedSnapshot.
+  std::span<const std::byte> State(int64_t index) const;
 
  private:
   bool IsVerified(int64_t page) const { return verified_[page].load(std::memory_order_relaxed); }
@@ -67,11 +72,12 @@ class Snapshot {
 
   MappedFile file_;
   SnapshotHeader header_;
-  mutable std::vector<std::atomic<bool>> verified_;  // [held_tiles, layers]
+  mutable std::vector<std::atomic<bool>> verified_;  // as SnapshotHeader::checksums
 };
 
 // Writes the part of `cache` that `info` describes. Throws Error(kIo), and DamagedSnapshot if pages
-// of it are another snapshot's and damaged.
-void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache);
+// of it are another snapshot's and damaged. states: null for a model without recurrent layers.
+void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache,
+                   const StateCache* states = nullptr);
 
 }  // namespace godwit

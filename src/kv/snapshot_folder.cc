@@ -19,6 +19,7 @@
 #include "base/own_folder.h"
 #include "base/quote.h"
 #include "kv/kv_cache.h"
+#include "kv/state_cache.h"
 
 namespace godwit {
 namespace {
@@ -167,13 +168,41 @@ std::shared_ptr<const Snapshot> SnapshotFolder::Open(const std::string& name) {
   }
 }
 
+namespace {
+
+// The last position up to `end` whose state is held; 0: none.
+int64_t LastState(const StateCache& states, int64_t end) {
+  int64_t last = 0;
+  for (const int64_t position : states.Positions()) {
+    if (position <= end) last = position;
+  }
+  return last;
+}
+
+// The positions of states that a snapshot takes: its end, and earlier ones within a share of the
+// bytes of its keys. A text that parts from this one goes on from one of them.
+std::vector<int64_t> StatesWorthSaving(const SnapshotInfo& info, const StateCache& states,
+                                       int64_t key_bytes) {
+  constexpr int64_t kShare = 4;
+  std::vector<int64_t> positions = states.Positions();
+  std::erase_if(positions, [&](int64_t at) { return at <= info.begin || at > info.end(); });
+  const int64_t most = std::max<int64_t>(1, key_bytes / kShare / info.state_bytes());
+  if (std::ssize(positions) > most) positions.erase(positions.begin(), positions.end() - most);
+  return positions;
+}
+
+}  // namespace
+
 int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& label,
-                             std::span<const int32_t> tokens, const KvCache& cache) {
-  const int64_t end = WholeTiles(std::min(std::ssize(tokens), cache.length()));
+                             std::span<const int32_t> tokens, const KvCache& cache,
+                             const StateCache* states) {
+  int64_t end = WholeTiles(std::min(std::ssize(tokens), cache.length()));
+  if (states != nullptr && states->any()) end = LastState(*states, end);
   const auto text = tokens.first(end);
   SnapshotInfo info{
       .label = label, .facts = facts, .parent = {}, .tokens = {}, .layout = cache.layout()};
   info.layout.page_alignment = 1;
+  info.layout.states.row_floats = 0;
   const ops::KvRange dropped = cache.dropped();
   const bool forgets = dropped.end > dropped.begin;
   if (end == 0 || (forgets && dropped.end >= end)) return 0;
@@ -192,14 +221,18 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
     }
   }
   info.tokens.assign(text.begin() + info.begin, text.end());
-  const int64_t bytes = info.held_tiles() * info.layout.layers * info.page_bytes();
+  int64_t bytes = info.held_tiles() * info.layout.layers * info.page_bytes();
+  if (states != nullptr && states->any()) {
+    info.states = StatesWorthSaving(info, *states, bytes);
+    bytes += std::ssize(info.states) * info.state_bytes();
+  }
   if (bytes > bytes_) {
     Throw(ErrorKind::kMemory, "{} tokens take {}, and the folder {} may hold {}", end - info.begin,
           FormatBytes(bytes), QuoteUnlessPlain(path_.native()), FormatBytes(bytes_));
   }
   const std::string name = info.Name();
   NewFile file(FileOf(name));
-  WriteSnapshot(file, info, cache);
+  WriteSnapshot(file, info, cache, states);
   file.Sync();
 
   const std::lock_guard lock(mutex_);

@@ -53,9 +53,11 @@ class SnapshotFolder {
   // Saves the first whole tiles of a text, as far as they are not saved: `tokens`, whose keys
   // `cache` has. Removes others that are worth less if there is too much. Returns how many tokens
   // it saved. label: of the text, for people. Throws Error(kIo); Error(kMemory) for more than the
-  // folder may hold.
+  // folder may hold. states: of recurrent layers, null if the model has none. The text is then
+  // saved to the last position whose state is held.
   int64_t Save(const SnapshotFacts& facts, const std::string& label,
-               std::span<const int32_t> tokens, const KvCache& cache);
+               std::span<const int32_t> tokens, const KvCache& cache,
+               const StateCache* states = nullptr);
 
   // Saves an index of a text's first tokens, if the saved one of that kind comes from far fewer and
   // nothing must go for it. Throws Error(kIo).

@@ -19,6 +19,7 @@ using nlohmann::ordered_json;
 constexpr char kSnapshotMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
 constexpr uint32_t kSnapshotVersion = 1;
 constexpr int64_t kMaxJsonBytes = 1 << 20, kMaxLayers = 1 << 16;
+constexpr int64_t kMaxStateFloats = int64_t{1} << 32;
 
 struct SnapshotStart {
   char magic[8];
@@ -49,6 +50,11 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
   }
+  if (!info.states.empty()) {
+    json["state_layers"] = info.layout.states.layers;
+    json["state_floats"] = info.layout.states.floats;
+    json["states"] = info.states;
+  }
   return json;
 }
 
@@ -70,7 +76,6 @@ std::optional<DType> TypeNamed(std::string_view name) {
 }
 
 // Reads a header with a right checksum: godwit's own, or an attacker's.
-// godwit.
 class Reader {
  public:
   Reader(const std::string& file_name, const nlohmann::ordered_json& json)
@@ -115,6 +120,23 @@ class Reader {
     }
     return {(*found)[0].get<int64_t>(), (*found)[1].get<int64_t>()};
   }
+  // Positions of whole tiles, ascending from behind `begin` to `end`, or none.
+  std::vector<int64_t> States(int64_t begin, int64_t end) const {
+    const auto found = json_.find("states");
+    if (found == json_.end()) return {};
+    if (!found->is_array() || found->empty()) Refuse("states");
+    std::vector<int64_t> states;
+    for (const auto& at : *found) {
+      if (!at.is_number_unsigned() || at.get<uint64_t>() > INT64_MAX) Refuse("states");
+      const auto position = at.get<int64_t>();
+      if (position <= (states.empty() ? begin : states.back()) || position % kTileTokens != 0) {
+        Refuse("states");
+      }
+      states.push_back(position);
+    }
+    if (states.back() != end) Refuse("states");
+    return states;
+  }
   [[noreturn]] void Refuse(std::string_view name) const {
     Throw(ErrorKind::kFormat, "{}: header: \"{}\" has an impossible value", file_name_, name);
   }
@@ -152,6 +174,12 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
       end % kTileTokens != 0 || (end > begin && !info.parent.empty())) {
     reader.Refuse("dropped");
   }
+  info.states = reader.States(info.begin, info.begin + tokens);
+  if (!info.states.empty()) {
+    info.layout.states = {.layers = reader.Int("state_layers", kMaxLayers),
+                          .floats = reader.Int("state_floats", kMaxStateFloats)};
+    if (info.state_bytes() == 0) reader.Refuse("state_floats");
+  }
   return info;
 }
 
@@ -176,6 +204,10 @@ std::string SnapshotInfo::Name() const {
 int64_t SnapshotHeader::OffsetOf(int64_t layer, int64_t tile) const {
   const int64_t layer_bytes = AlignUp(info.held_tiles() * info.page_bytes());
   return data_begin + layer * layer_bytes + tile * info.page_bytes();
+}
+
+int64_t SnapshotHeader::OffsetOfState(int64_t index) const {
+  return OffsetOf(info.layout.layers, 0) + index * AlignUp(info.state_bytes());
 }
 
 std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
@@ -243,15 +275,16 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
   header.info.tokens.resize(tokens);
   const SnapshotInfo& info = header.info;
   if (tokens == 0 || tokens % kTileTokens != 0 || info.held_tiles() == 0 ||
-      CheckedMul(info.held_tiles(), info.layout.layers) != pages) {
+      CheckedMul(info.held_tiles(), info.layout.layers) != pages - std::ssize(info.states)) {
     Throw(ErrorKind::kFormat, "{}: header: {} tokens do not take {} pages", file_name, tokens,
-          pages);
+          pages - std::ssize(info.states));
   }
   std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
   header.checksums.resize(pages);
   std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
   header.data_begin = header_bytes;
-  const auto data = CheckedMul(AlignUp(info.page_bytes()), pages);  // at most
+  const int64_t largest = std::max(info.page_bytes(), info.state_bytes());
+  const auto data = CheckedMul(AlignUp(largest), pages);  // at most
   if (!data || header.file_bytes() != size) {
     Throw(ErrorKind::kFormat, "{}: {} bytes, expected {}: it is cut short, or something follows",
           file_name, size, data ? header.file_bytes() : 0);

@@ -23,13 +23,23 @@ SnapshotInfo Info() {
   return info;
 }
 
-// Pages are zeros.
+// The same of a model with recurrent layers.
+SnapshotInfo WithStates() {
+  SnapshotInfo info = Info();
+  info.layout.states = {.layers = 2, .floats = 700};
+  info.states = {192, 320};
+  return info;
+}
+
+// Pages and states are zeros.
 std::vector<std::byte> FileOf(const SnapshotInfo& info) {
-  std::vector<uint64_t> checksums(info.held_tiles() * info.layout.layers);
+  std::vector<uint64_t> checksums(info.held_tiles() * info.layout.layers + std::ssize(info.states));
   std::iota(checksums.begin(), checksums.end(), 1000);
   auto file = MakeSnapshotHeader(info, checksums);
   const int64_t layer = (info.held_tiles() * info.page_bytes() + 4095) / 4096 * 4096;
-  file.resize(file.size() + static_cast<size_t>(info.layout.layers * layer));
+  const int64_t state = (info.state_bytes() + 4095) / 4096 * 4096;
+  file.resize(file.size() +
+              static_cast<size_t>(info.layout.layers * layer + std::ssize(info.states) * state));
   return file;
 }
 
@@ -40,7 +50,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
   endless.dropped = {64, 128};
   SnapshotInfo keys_alone = Info();
   keys_alone.layout.values_in_keys = true;
-  for (const SnapshotInfo& info : {Info(), endless, keys_alone}) {
+  for (const SnapshotInfo& info : {Info(), endless, keys_alone, WithStates()}) {
     const auto file = FileOf(info);
     const SnapshotHeader header = ParseSnapshotHeader(file, "f");
     EXPECT_EQ(header.info.label, info.label);
@@ -56,13 +66,38 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
     EXPECT_EQ(header.info.layout.dtype, DType::kBF16);
     EXPECT_EQ(header.info.layout.values_in_keys, info.layout.values_in_keys);
     EXPECT_EQ(header.info.Name(), info.Name());
-    EXPECT_EQ(std::ssize(header.checksums), 3 * info.held_tiles());
+    EXPECT_EQ(header.info.states, info.states);
+    EXPECT_EQ(header.info.state_bytes(), info.state_bytes());
+    EXPECT_EQ(std::ssize(header.checksums), 3 * info.held_tiles() + std::ssize(info.states));
     EXPECT_EQ(header.checksums[4], 1004u);
     EXPECT_EQ(header.file_bytes(), std::ssize(file));
     EXPECT_EQ(header.OffsetOf(0, 0) % SnapshotHeader::kAlignment, 0);
     EXPECT_EQ(header.OffsetOf(1, 0) % SnapshotHeader::kAlignment, 0);
     EXPECT_EQ(header.OffsetOf(1, 1) - header.OffsetOf(1, 0), info.page_bytes());
   }
+}
+
+TEST(SnapshotHeaderTest, StatesLieBehindThePages) {
+  const auto file = FileOf(WithStates());
+  const SnapshotHeader header = ParseSnapshotHeader(file, "f");
+  EXPECT_EQ(header.OffsetOfState(0), header.OffsetOf(3, 0));
+  EXPECT_EQ(header.OffsetOfState(1) - header.OffsetOfState(0), 8192);
+  EXPECT_NE(WithStates().Name(), Info().Name());
+}
+
+TEST(SnapshotHeaderTest, ImpossibleStatesAreRefused) {
+  const std::vector<std::vector<int64_t>> all = {{192},      {128, 320}, {320, 192},
+                                                 {192, 192}, {200, 320}, {192, 320, 384}};
+  for (const auto& states : all) {
+    SnapshotInfo info = WithStates();
+    info.states = states;
+    EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(FileOf(info), "f"); }),
+                HasSubstr("\"states\" has an impossible value"));
+  }
+  SnapshotInfo info = WithStates();
+  info.layout.states.layers = 0;
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(FileOf(info), "f"); }),
+              HasSubstr("\"state_floats\" has an impossible value"));
 }
 
 // The name of a snapshot depends on all that its numbers depend on, and on nothing else.

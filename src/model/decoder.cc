@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fnv.h"
+#include "model/mixers/decaying_sum.h"
 #include "ops/activation.h"
 #include "ops/copy_rows.h"
 #include "ops/embedding.h"
@@ -14,7 +15,7 @@
 namespace godwit {
 
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
-    : spec_(std::move(spec)), weights_(std::move(weights)) {}
+    : spec_(std::move(spec)), places_(PlacesOfLayers(spec_)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
   return weights_.embedding.data.bytes() + weights_.embedding_blocks.bytes() +
@@ -61,7 +62,7 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
-    AttentionBlock(exec, i, step, x, attention);
+    MixerBlock(exec, i, step, x, attention);
     if (spec_.topology == Topology::kSequential || post_norm) {
       ops::Add(exec, attention, x);
       if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
@@ -133,10 +134,30 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
   return input;
 }
 
+void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
+                         MatrixView<const float> x, MatrixView<float> out) const {
+  const LayerKind& kind = KindOf(spec_, index);
+  const DecoderLayer& layer = weights_.layers[index];
+  Workspace::Scope scope(exec.workspace);
+  switch (kind.mixer) {
+    case Mixer::kAttention:
+      if (spec_.latent) {
+        LatentAttentionBlock(exec, index, step, x, out);
+      } else {
+        AttentionBlock(exec, index, step, x, out);
+      }
+      break;
+    case Mixer::kDecayingSum:
+      MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out, step.States(places_[index]),
+                       BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
+      break;
+  }
+  FinishBlock(exec, layer.attention_out_norm, out);
+}
+
 // out = o(attention(q, k, v of norm(x))).
 void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                              MatrixView<const float> x, MatrixView<float> out) const {
-  if (spec_.latent) return LatentAttentionBlock(exec, index, step, x, out);
   const DecoderLayer& layer = weights_.layers[index];
   const int64_t q_cols = spec_.heads * spec_.head_dim;
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
@@ -157,11 +178,10 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
-  step.Attend(index,
+  step.Attend(places_[index],
               {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits, .key_means = key_means},
               attended);
   ops::Linear(exec, attended, layer.attention_out, out);
-  FinishBlock(exec, layer.attention_out_norm, out);
 }
 
 // queries [rows, heads * cached_dim]. A key has the latent vector c, and W makes a head's plain key
@@ -207,13 +227,12 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   ops::Linear(exec, normed, w.kv_down, down);
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
   ops::CopyRows(exec, down.Cols(shape.kv_rank, cached), k.Cols(0, shape.rotary_dim));
-  step.Attend(index, {.q = queries, .k = k, .v = {}}, attended);
+  step.Attend(places_[index], {.q = queries, .k = k, .v = {}}, attended);
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),
                 w.values[head], values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
   }
   ops::Linear(exec, values, layer.attention_out, out);
-  FinishBlock(exec, layer.attention_out_norm, out);
 }
 
 void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm,

@@ -25,13 +25,16 @@ struct LatentWeights {
 
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
-  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
+  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v. For a decaying
+  // sum: [width, hidden], which makes its values.
   Weight qkv;
   LatentWeights latent;            // in the place of qkv, with DecoderSpec::latent
   ops::NormWeights q_norm;         // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
   ops::NormWeights k_norm;         // [head_dim] or [kv_heads * head_dim], by DecoderSpec::qk_norm
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
-  Weight attention_out;  // [hidden, heads * head_dim], latent: [hidden, heads * value_dim]
+  // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], a decaying sum: [hidden,
+  // width]
+  Weight attention_out;
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,
@@ -105,6 +108,9 @@ class Decoder : public LanguageModel {
   // The rows of the residual stream x that a block's first weight reads.
   ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
                              MatrixView<const float> x, const Weight& w) const;
+  // out = what the layer's mixer makes of norm(x).
+  void MixerBlock(const Exec& exec, int64_t layer, AttentionStep& step, MatrixView<const float> x,
+                  MatrixView<float> out) const;
   void AttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
                       MatrixView<const float> x, MatrixView<float> out) const;
   // The attention block with latent vectors in the place of keys and values.
@@ -124,6 +130,7 @@ class Decoder : public LanguageModel {
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
 
   DecoderSpec spec_;
+  std::vector<int64_t> places_;  // PlacesOfLayers
   DecoderWeights weights_;
 };
 

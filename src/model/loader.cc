@@ -410,7 +410,8 @@ std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
     case AttentionSink::kSoftmax1:
       return std::vector<float>(spec_.heads, 0.0f);
     case AttentionSink::kLearned:
-      return Numbers(*tensors.sinks);
+      if (tensors.sinks != nullptr) return Numbers(*tensors.sinks);
+      return {};  // a layer without attention
   }
   return {};
 }

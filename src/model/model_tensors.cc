@@ -37,6 +37,7 @@ class Resolver {
   MlpTensors Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert = 0);
   MlpTensors StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert);
   std::vector<MlpTensors> Experts(int64_t layer);
+  void Attention(int64_t index, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
@@ -190,6 +191,30 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
   return experts;
 }
 
+void Resolver::Attention(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  if (spec_.latent) {
+    layer.latent = Latent(index);
+  } else {
+    layer.qkv = Qkv(index);
+  }
+  if (spec_.qk_norm == QkNorm::kRotatedHeads) {
+    if (KindOf(spec_, index).rotary.rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
+    layer.k_norm = layer.q_norm;
+  } else if (spec_.qk_norm != QkNorm::kNone) {
+    layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
+    layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
+  }
+  if (spec_.attention_sink == AttentionSink::kLearned) {
+    layer.sinks = tensors_.Want(Numbered(names.sinks, index), {spec_.heads});
+  }
+  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : spec_.head_dim;
+  layer.attention_out =
+      linears_.Find({{Numbered(names.attention_out, index), hidden}}, spec_.heads * value_dim,
+                    spec_.attention_out_bias, spec_.transposed);
+}
+
 LayerTensors Resolver::Layer(int64_t index) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
@@ -206,25 +231,17 @@ LayerTensors Resolver::Layer(int64_t index) {
     layer.attention_out_norm = norm(names.attention_out_norm);
     layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
-  if (spec_.latent) {
-    layer.latent = Latent(index);
-  } else {
-    layer.qkv = Qkv(index);
+  switch (kind.mixer) {
+    case Mixer::kAttention:
+      Attention(index, layer);
+      break;
+    case Mixer::kDecayingSum:
+      layer.qkv = linears_.Find({{Numbered(names.mixer_in, index), kind.sum.width}}, hidden,
+                                /*bias=*/false);
+      layer.attention_out = linears_.Find({{Numbered(names.mixer_out, index), hidden}},
+                                          kind.sum.width, /*bias=*/false);
+      break;
   }
-  if (spec_.qk_norm == QkNorm::kRotatedHeads) {
-    if (kind.rotary.rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
-    layer.k_norm = layer.q_norm;
-  } else if (spec_.qk_norm != QkNorm::kNone) {
-    layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
-    layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
-  }
-  if (spec_.attention_sink == AttentionSink::kLearned) {
-    layer.sinks = tensors_.Want(Numbered(names.sinks, index), {spec_.heads});
-  }
-  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : spec_.head_dim;
-  layer.attention_out =
-      linears_.Find({{Numbered(names.attention_out, index), hidden}}, spec_.heads * value_dim,
-                    spec_.attention_out_bias, spec_.transposed);
   const MlpSpec& mlp = kind.mlp;
   const MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};

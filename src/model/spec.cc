@@ -24,6 +24,29 @@ int64_t IndexIn(std::vector<T>& list, const T& one) {
   return index;
 }
 
+StateSize StateSizeOf(const LayerKind& kind) {
+  switch (kind.mixer) {
+    case Mixer::kAttention:
+      return {};
+    case Mixer::kDecayingSum:
+      return kind.sum.state();
+  }
+  return {};
+}
+
+StateLayout StatesOf(const DecoderSpec& spec) {
+  StateLayout states;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const LayerKind& kind = KindOf(spec, layer);
+    if (HasAttention(kind)) continue;
+    const StateSize size = StateSizeOf(kind);
+    ++states.layers;
+    states.floats = std::max(states.floats, size.floats);
+    states.row_floats = std::max(states.row_floats, size.row_floats);
+  }
+  return states;
+}
+
 }  // namespace
 
 const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer) {
@@ -53,6 +76,20 @@ void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
   ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
     if (layers[layer]) change(kind);
   });
+}
+
+std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec) {
+  std::vector<int64_t> places;
+  int64_t attention = 0, recurrent = 0;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    places.push_back(HasAttention(KindOf(spec, layer)) ? attention++ : recurrent++);
+  }
+  return places;
+}
+
+int64_t AttentionLayers(const DecoderSpec& spec) {
+  const auto layers = OfEachLayer(spec, HasAttention);
+  return std::ranges::count(layers, 1);
 }
 
 std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
@@ -96,10 +133,14 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
   if (spec.latent) values_from = spec.latent->values_from();
   std::vector<RotarySpec> rotaries;
   std::vector<int8_t> layer_rotary;
+  std::vector<int64_t> windows;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, KindOf(spec, layer).rotary)));
+    const LayerKind& kind = KindOf(spec, layer);
+    if (!HasAttention(kind)) continue;
+    layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, kind.rotary)));
+    windows.push_back(kind.window);
   }
-  return {.layers = spec.layers,
+  return {.layers = std::ssize(windows),
           .shape = {.heads = spec.heads,
                     .kv_heads = spec.kv_heads,
                     .head_dim = spec.head_dim,
@@ -112,8 +153,9 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .alibi = spec.alibi,
           .key_means = BiasIsKeyMean(spec),
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
-          .windows = OfEachLayer(spec, &LayerKind::window),
-          .chunked = spec.chunked};
+          .windows = std::move(windows),
+          .chunked = spec.chunked,
+          .states = StatesOf(spec)};
 }
 
 int64_t DefaultContext(const DecoderSpec& spec) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attention/geometry.h"
+#include "model/mixers/mixer.h"
 #include "ops/activation.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
@@ -98,8 +99,10 @@ struct MlpSpec {
 
 // The facts in which layers of one model differ.
 struct LayerKind {
-  RotarySpec rotary;   // see AttentionGeometry::rotaries
-  int64_t window = 0;  // see AttentionGeometry::windows
+  Mixer mixer = Mixer::kAttention;
+  DecayingSumSpec sum;  // Mixer::kDecayingSum
+  RotarySpec rotary;    // see AttentionGeometry::rotaries
+  int64_t window = 0;   // see AttentionGeometry::windows
   MlpSpec mlp;
   MlpSpec shared_mlp;  // beside experts: of every token; width 0: none
 
@@ -132,6 +135,7 @@ struct ModuleNames {
   std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
   std::string attention_out;
   std::string attention_out_norm;
+  std::string mixer_in, mixer_out;  // of layers without attention
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
@@ -239,6 +243,12 @@ void ChangeLayers(DecoderSpec& spec,
 void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
                   const std::function<void(LayerKind& kind)>& change);
 
+// Whether the layer has attention, and with it keys and values. All others are recurrent.
+inline bool HasAttention(const LayerKind& kind) { return kind.mixer == Mixer::kAttention; }
+// The place of each layer [layers] among those with attention, or among recurrent ones.
+std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec);
+int64_t AttentionLayers(const DecoderSpec& spec);
+
 // A number of each layer's kind [layers].
 std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
                                  const std::function<int64_t(const LayerKind&)>& number);
@@ -262,7 +272,7 @@ DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts);
 // (AttentionInput::key_means). Nothing may come between it and the keys' positions.
 bool BiasIsKeyMean(const DecoderSpec& spec);
 
-// The facts about a model that a cache policy needs.
+// The facts about a model that a cache policy needs. Its layers are those with attention alone.
 AttentionGeometry Geometry(const DecoderSpec& spec);
 
 // The context of a sequence unless the user asks for another: the longest that changes nothing in

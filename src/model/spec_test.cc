@@ -51,6 +51,27 @@ TEST(LayersByKindTest, AreCountedFromTheFirstOfEachKind) {
   EXPECT_EQ(KindOf(OneLayer(spec, 5, /*experts=*/0), 0).mlp.intermediate, 3);
 }
 
+// Policies and caches never hear of the recurrent layers between.
+TEST(GeometryTest, OnlyLayersWithAttentionCount) {
+  DecoderSpec spec = SmallLlama();
+  spec.layers = 5;
+  ChangeLayers(spec, [](int64_t layer, LayerKind& kind) {
+    if (layer == 0 || layer == 3) {
+      kind.mixer = Mixer::kDecayingSum;
+      kind.sum = {.width = layer == 0 ? 8 : 12, .decay = 0.5f};
+    }
+    if (layer == 4) kind.window = 7;
+  });
+  EXPECT_EQ(PlacesOfLayers(spec), (std::vector<int64_t>{0, 0, 1, 1, 2}));
+  EXPECT_EQ(AttentionLayers(spec), 3);
+  const AttentionGeometry geometry = Geometry(spec);
+  EXPECT_EQ(geometry.layers, 3);
+  EXPECT_EQ(geometry.windows, (std::vector<int64_t>{0, 0, 7}));
+  EXPECT_EQ(geometry.layer_rotary.size(), 3u);
+  EXPECT_EQ(geometry.states, (StateLayout{.layers = 2, .floats = 12, .row_floats = 12}));
+  EXPECT_EQ(Geometry(SmallLlama()).states, StateLayout{});
+}
+
 TEST(GeometryTest, LayersThatRotateAlikeShareARotation) {
   DecoderSpec spec = SixLayers();
   ChangeLayers(spec, [](int64_t layer, LayerKind& kind) {

@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "kernels/kernel_table.h"
+#include "ops/state_layout.h"
 #include "tensor/dtype.h"
 
 namespace godwit {
@@ -51,13 +52,14 @@ constexpr std::string_view KvTypeName(DType dtype) {
 constexpr bool HasIntegers(DType dtype) { return kernels::WidenedType(dtype) == DType::kI8; }
 
 struct KvLayout {
-  int64_t layers = 0;
+  int64_t layers = 0;  // those with attention
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   DType dtype = DType::kBF16;  // one of kKvTypes
   bool values_in_keys = false;
   bool centred = false;        // keys are stored less a centre of their tile; with hadamard() only
   int64_t page_alignment = 1;  // a page's bytes are a multiple of it
+  StateLayout states = {};     // of layers without keys
 
   // The bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
   constexpr int64_t key_bytes() const {

@@ -109,9 +109,9 @@ class SharesTest : public testing::Test {
 
   Use OfAttention(int threads, const Layer& layer, int64_t rows, int64_t depth) {
     const int64_t head_bytes = 2 * kernels::kTileTokens * layer.head_dim * int64_t{sizeof(float)};
-    const Buffer page(layer.kv_heads * head_bytes);
-    const std::vector<const std::byte*> pages((depth + rows) / kernels::kTileTokens + 1,
-                                              page.data());
+    Buffer page(layer.kv_heads * head_bytes);
+    const std::vector<PageData> pages((depth + rows) / kernels::kTileTokens + 1,
+                                      PageData(page.data()));
     return UseOf(threads, [&](const Exec& exec) {
       Workspace::Scope scope(workspace_);
       const AttentionSource source{

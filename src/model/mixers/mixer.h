@@ -1,0 +1,30 @@
+// Mixer: the part of a layer in which tokens meet, as plain data. All but attention are recurrent:
+// they remember a state of one size (ops/state_layout.h), and have no keys.
+#pragma once
+
+#include <cstdint>
+
+namespace godwit {
+
+enum class Mixer {
+  kAttention,    // its numbers are those of DecoderSpec, LayerKind::rotary and LayerKind::window
+  kDecayingSum,  // for tests: LayerKind::sum
+};
+
+// The numbers that a recurrent layer remembers of a text: at each tile's beginning, and of each
+// position of the tile (ops/state_piece.h). 0: none.
+struct StateSize {
+  int64_t floats = 0;
+  int64_t row_floats = 0;
+};
+
+// y = out(sums), where sums[t] = decay * sums[t - 1] + in(x)[t] (ops/decaying_sum.h).
+struct DecayingSumSpec {
+  int64_t width = 0;
+  float decay = 0;
+
+  StateSize state() const { return {.floats = width, .row_floats = width}; }
+  bool operator==(const DecayingSumSpec&) const = default;
+};
+
+}  // namespace godwit

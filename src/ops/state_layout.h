@@ -1,0 +1,53 @@
+// StateLayout: the memory of recurrent layers, whose states have one size whatever the length of
+// the text.
+//
+// A page belongs to one tile of a text, and has all recurrent layers. Each has its state at the
+// tile's beginning [floats], then its rows of the tile's positions [kTileTokens, row_floats]. Both
+// are padded to whole lines of memory. All numbers are f32.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+
+namespace godwit {
+
+struct StateLayout {
+  int64_t layers = 0;  // recurrent ones; 0: the model has none
+  // The numbers of a layer's state, such as [heads, d_k, d_v] and the last rows before a short
+  // convolution, and of its row of a position. Layers of several kinds take the largest.
+  int64_t floats = 0;
+  int64_t row_floats = 0;
+
+  constexpr int64_t state_stride() const { return kernels::PadToLanes(floats); }
+  constexpr int64_t row_stride() const { return kernels::PadToLanes(row_floats); }
+  constexpr int64_t layer_floats() const {
+    return state_stride() + kernels::kTileTokens * row_stride();
+  }
+  // The bytes of one state of all layers, and of a page.
+  constexpr int64_t state_bytes() const { return 4 * layers * state_stride(); }
+  constexpr int64_t page_bytes() const { return 4 * layers * layer_floats(); }
+
+  // Whether a text whose last tile is `last` keeps the page of a tile, so that it can return there.
+  // It keeps the last two pages, and the last two at every 16th and every 256th tile. A text that
+  // returns by n tokens then reads again at most about 16 n.
+  static constexpr int64_t kMostPages = 6;
+  static constexpr bool IsKept(int64_t tile, int64_t last) {
+    if (tile == 0) return last <= 1;
+    for (const int64_t stride : {1, 16, 256}) {
+      const int64_t newest = last / stride * stride;
+      if (tile == newest || tile == newest - stride) return true;
+    }
+    return false;
+  }
+  // The most bytes that such a text takes, with the page into which its next step may write.
+  constexpr int64_t BytesFor(int64_t tokens) const {
+    if (layers == 0 || tokens <= 0) return 0;
+    return (std::min(kMostPages, tokens / kernels::kTileTokens + 1) + 1) * page_bytes();
+  }
+
+  bool operator==(const StateLayout&) const = default;
+};
+
+}  // namespace godwit

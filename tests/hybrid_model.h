@@ -1,0 +1,36 @@
+// A small model of layers with attention and recurrent ones, for tests: of pseudo-random weights.
+#pragma once
+
+#include <memory>
+
+#include "model/archs/all.h"
+#include "model/decoder.h"
+#include "model/loader.h"
+#include "model/synthetic_weights.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+
+// Layers: attention, a decaying sum, another one, attention.
+inline DecoderSpec HybridSpec() {
+  DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 32,
+          "num_hidden_layers": 4, "num_attention_heads": 3, "num_key_value_heads": 1,
+          "head_dim": 8, "vocab_size": 128, "max_position_embeddings": 65536})",
+      "the hybrid model of tests"));
+  spec.names.mixer_in = "model.layers.{}.mixer.in_proj";
+  spec.names.mixer_out = "model.layers.{}.mixer.out_proj";
+  ChangeLayers(spec, {false, true, true, false}, [](LayerKind& kind) {
+    kind.mixer = Mixer::kDecayingSum;
+    kind.sum = {.width = 20, .decay = 0.97f};
+  });
+  return spec;
+}
+
+inline std::unique_ptr<Decoder> HybridDecoder() {
+  ThreadPool pool(1);
+  const DecoderSpec spec = HybridSpec();
+  return LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {}, DType::kF32);
+}
+
+}  // namespace godwit

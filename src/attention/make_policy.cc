@@ -162,7 +162,7 @@ std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,
   auto policy = MakePolicy(geometry, options);
   if (pool == nullptr) pool = std::make_shared<KvPool>(LayoutOf(geometry, options.kv_type));
   // A text without an end has no length on which frequencies could depend.
-  const int64_t context = policy->limit_tokens() == INT64_MAX ? 0 : options.context;
+  const int64_t context = policy->facts().endless() ? 0 : options.context;
   return std::make_unique<TextCache>(geometry, std::move(policy), std::move(pool), context,
                                      options.int8_products, options.ranks);
 }

@@ -103,7 +103,7 @@ TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
     EXPECT_THAT(refusal, HasSubstr(fmt::format("the KV policy {} changes the positions", spec)));
     EXPECT_THAT(refusal, HasSubstr("this model's 64 learned positions"));
   }
-  EXPECT_EQ(MakePolicy(geometry, {.context = 64})->limit_tokens(), 64);
+  EXPECT_EQ(MakePolicy(geometry, {.context = 64})->facts().limit_tokens, 64);
   EXPECT_THAT(
       ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 65}); }),
       HasSubstr(

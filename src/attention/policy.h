@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "attention/ring_layout.h"
 #include "kv/kv_cache.h"
@@ -98,21 +99,44 @@ struct IndexSize {
   int64_t read_every_tokens = 1;
 };
 
+// The facts about a policy that no token of a text changes. A policy around another one copies its
+// facts and changes those that differ.
+struct PolicyFacts {
+  std::string name;  // as --kv spells it
+  // The way in which a context is read. Policies with the same way compute the same keys and values
+  // from it.
+  std::string reading;
+  // The way in which a context is read as --prefill spells it; empty: as it is asked about.
+  std::string prefill = {};
+  // The part of the text that is kept and what a token sees of it, in sentences for people.
+  std::string explanation;
+
+  int64_t limit_tokens = INT64_MAX;  // the length that a text may reach; INT64_MAX: any
+  int64_t max_kept_tokens = 0;  // that the next token sees, at most, for any length of the text
+  // Whether the question and the answer see every token of the text.
+  bool shows_all = false;
+  // The number of tokens in a block that question and answer choose; 1: they choose none.
+  int64_t chosen_tokens = 1;
+  // Whether the question is shown other keys than the context is.
+  bool separates_question = false;
+  // The number of last context tokens that are shown other keys than those before them. With
+  // another question they would see other keys.
+  int64_t question_dependent_tokens = 0;
+  // Whether all derived data comes from keys, so that a new policy can go on from the keys alone.
+  bool keys_suffice = true;
+  // The reason, for messages, why a text cannot lie on several ranks that each show a part of it;
+  // empty: it can.
+  std::string one_rank_reason = "it was made for a text that one rank holds whole";
+
+  // Whether a text has no longest length, because the policy forgets.
+  bool endless() const { return limit_tokens == INT64_MAX; }
+};
+
 class AttentionPolicy {
  public:
   virtual ~AttentionPolicy() = default;
 
-  // The policy as --kv spells it.
-  virtual std::string name() const = 0;
-  // The way in which a context is read. Policies with the same answer compute the same keys and
-  // values from it.
-  virtual std::string reading() const { return name(); }
-  // The part of the text that is kept and what a token sees of it, in sentences for people.
-  virtual std::string Explain() const = 0;
-  // The length that a text may reach; INT64_MAX: any.
-  virtual int64_t limit_tokens() const = 0;
-  // The most tokens that the next token sees, for any length of the text.
-  virtual int64_t max_kept_tokens() const = 0;
+  const PolicyFacts& facts() const { return facts_; }
 
   // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.
@@ -135,11 +159,6 @@ class AttentionPolicy {
   // positions ignores it: the caller cuts the looks off.
   virtual void LimitKeysTo(ops::KvRange /*positions*/) {}
 
-  // Whether the question is shown other keys than the context is.
-  virtual bool separates_question() const { return false; }
-  // The number of last context tokens that are shown other keys than those before them. With
-  // another question they would see other keys.
-  virtual int64_t question_dependent_tokens() const { return 0; }
   // The position from which rows come to Select one at a time, in a layer whose rows select by
   // their queries.
   virtual int64_t row_by_row_from(int64_t /*layer*/) const { return INT64_MAX; }
@@ -177,8 +196,6 @@ class AttentionPolicy {
   // less than `length` where data derived from those tokens is no longer remembered. answer: where
   // the answer will begin then; the question begins where it does now.
   virtual int64_t RestartPoint(int64_t length, int64_t /*answer*/) const { return length; }
-  // Whether all derived data comes from keys, so that a new policy can go on from the keys alone.
-  virtual bool derived_from_keys_alone() const { return true; }
   // The derived data that is worth saving beside the keys, with its kind and its number of tokens.
   // Valid until anything changes.
   virtual TextIndex index() const { return {}; }
@@ -190,6 +207,16 @@ class AttentionPolicy {
 
   // A policy with the same derived data, for a text that goes on from the same tokens.
   virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
+
+ protected:
+  // An empty PolicyFacts::reading is a way of the policy's own, and gets its name.
+  explicit AttentionPolicy(PolicyFacts facts) : facts_(std::move(facts)) {
+    if (facts_.reading.empty()) facts_.reading = facts_.name;
+  }
+  AttentionPolicy(const AttentionPolicy&) = default;
+
+ private:
+  PolicyFacts facts_;
 };
 
 }  // namespace godwit

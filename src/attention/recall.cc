@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "attention/policy_around.h"
 #include "ops/alibi.h"
 #include "ops/attention_state.h"
 #include "ops/read_keys.h"
@@ -42,21 +43,19 @@ std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) 
   return seen;
 }
 
-class RecallPolicy : public AttentionPolicy {
+PolicyFacts FactsOfRecall(PolicyFacts dense) {
+  dense.separates_question = true;
+  return dense;
+}
+
+class RecallPolicy : public PolicyAround {
  public:
   RecallPolicy(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> dense,
                std::vector<MeasuredPolicy> measured)
-      : geometry_(geometry), dense_(std::move(dense)), measured_(std::move(measured)) {}
+      : PolicyAround(FactsOfRecall(dense->facts()), std::move(dense)),
+        geometry_(geometry),
+        measured_(std::move(measured)) {}
 
-  std::string name() const override { return dense_->name(); }
-  std::string Explain() const override { return dense_->Explain(); }
-  int64_t limit_tokens() const override { return dense_->limit_tokens(); }
-  int64_t max_kept_tokens() const override { return dense_->max_kept_tokens(); }
-  ops::KvRange Forgotten(int64_t length) const override { return dense_->Forgotten(length); }
-  int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return dense_->SeenKeys(layer, position);
-  }
-  bool separates_question() const override { return true; }
   int64_t row_by_row_from(int64_t /*layer*/) const override { return question_begin_; }
 
   void SetQuestion(int64_t position, int64_t answer) override {
@@ -82,14 +81,14 @@ class RecallPolicy : public AttentionPolicy {
         one.policy->Select(run, layer, queries);
       }
     }
-    return dense_->Select(run, layer, queries);
+    return inner().Select(run, layer, queries);
   }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
     std::vector<MeasuredPolicy> measured;
     for (const MeasuredPolicy& one : measured_)
       measured.push_back({one.policy->Fork(), one.recall});
-    auto fork = std::make_unique<RecallPolicy>(geometry_, dense_->Fork(), std::move(measured));
+    auto fork = std::make_unique<RecallPolicy>(geometry_, inner().Fork(), std::move(measured));
     fork->question_begin_ = question_begin_;
     return fork;
   }
@@ -233,7 +232,6 @@ class RecallPolicy : public AttentionPolicy {
   }
 
   AttentionGeometry geometry_;
-  std::unique_ptr<AttentionPolicy> dense_;
   std::vector<MeasuredPolicy> measured_;
   int64_t question_begin_ = 0;
 };

@@ -182,7 +182,7 @@ TEST(Ring, RefusesWhatItCannotDo) {
 
 TEST(Ring, AloneItIsDense) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
-  EXPECT_EQ(MakePolicy(geometry, {.context = 600, .prefill = "ring"})->name(), "dense");
+  EXPECT_EQ(MakePolicy(geometry, {.context = 600, .prefill = "ring"})->facts().name, "dense");
 }
 
 }  // namespace

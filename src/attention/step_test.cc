@@ -226,11 +226,9 @@ TEST(AttentionStepTest, ANumberBeyondF16LeavesTheTextsAsTheyWere) {
 // Each KV head looks at its own tiles and at the last tile.
 class ListPolicy : public AttentionPolicy {
  public:
-  std::string name() const override { return "list"; }
-  std::string Explain() const override { return ""; }
+  ListPolicy() : AttentionPolicy({.name = "list", .limit_tokens = 4096, .max_kept_tokens = 4096}) {}
+
   int64_t SeenKeys(int64_t /*layer*/, int64_t /*position*/) const override { return 4096; }
-  int64_t limit_tokens() const override { return 4096; }
-  int64_t max_kept_tokens() const override { return 4096; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   void Plan(const RowRun& run) override {
     parts_.assign(2, {});

@@ -46,7 +46,7 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} cannot continue a text of {} tokens: {} has dropped tokens that it "
           "would see",
-          policy->name(), length(), policy_->name());
+          policy->facts().name, length(), policy_->facts().name);
   }
   std::unique_ptr<TextCache> fork(new TextCache(*this, std::move(policy)));
   fork->cache_.Drop(fork->policy_->Forgotten(length()));
@@ -120,7 +120,7 @@ void TextCache::SkipTokensOfOtherRanks() {
 int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                            int64_t answer) {
   assert(length() == 0 && ranks_ == nullptr);
-  if (!policy_->derived_from_keys_alone()) return 0;
+  if (!policy_->facts().keys_suffice) return 0;
   std::vector<std::shared_ptr<const Snapshot>> chain;
   for (const auto& [name, end] : pieces) {
     auto snapshot = folder.Open(name);
@@ -176,7 +176,7 @@ void TextCache::Truncate(int64_t length) {
     Throw(
         ErrorKind::kUnsupported,
         "cannot return to {} of {} tokens: the KV policy {} has dropped tokens that were seen then",
-        length, this->length(), policy_->name());
+        length, this->length(), policy_->facts().name);
   }
   branches_.clear();
   cache_.Truncate(length);
@@ -210,10 +210,10 @@ void TextCache::Accept(int64_t row) {
 
 KvStats TextCache::Stats() const {
   const ops::KvRange forgotten = policy_->Forgotten(length());
-  KvStats stats{.policy = policy_->name(),
+  KvStats stats{.policy = policy_->facts().name,
                 .seen = length(),
                 .kept = length() - (forgotten.end - forgotten.begin),
-                .max_kept_tokens = policy_->max_kept_tokens(),
+                .max_kept_tokens = policy_->facts().max_kept_tokens,
                 .bytes = cache_.bytes() + policy_->bytes() + states_.bytes(),
                 .read_bytes = reads_.bytes,
                 .met_keys = reads_.met_keys,

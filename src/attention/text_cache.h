@@ -79,7 +79,7 @@ class TextCache {
 
   // The tokens that went through, which is the next token's position in the text.
   int64_t length() const { return cache_.length(); }
-  int64_t limit_tokens() const { return policy_->limit_tokens(); }
+  int64_t limit_tokens() const { return policy_->facts().limit_tokens; }
   // The most tokens that a step may bring.
   int64_t MaxNextTokens() const { return policy_->Reads(length()).end - length(); }
   // Whether a step must bring MaxNextTokens() tokens, since other ranks wait for them.
@@ -95,8 +95,8 @@ class TextCache {
 
   // Makes a new text, which nothing else shares, go on from a chain of snapshots in a folder, as
   // far as they can be opened. The chain's text was read in the same way
-  // (AttentionPolicy::reading). Returns the position reached: less than the chain's end, or 0. That
-  // is where the policy needs to have seen more than keys, or where no state was saved. Throws
+  // (PolicyFacts::reading). Returns the position reached: less than the chain's end, or 0. That is
+  // where the policy needs to have seen more than keys, or where no state was saved. Throws
   // Error(kMemory).
   int64_t Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                   int64_t answer);

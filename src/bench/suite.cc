@@ -340,7 +340,7 @@ class Suite {
     for (size_t i = 0; i < texts.size(); ++i) hashes.push_back(HashOf(i));
     to.agree &= to.hashes.empty() || to.hashes == hashes;
     to.hashes = std::move(hashes);
-    to.policy = texts.front()->policy().name();
+    to.policy = texts.front()->policy().facts().name;
     to.kv_bytes = 0;
     for (const auto& text : texts) to.kv_bytes += text->Stats().bytes;
   }

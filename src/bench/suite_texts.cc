@@ -51,7 +51,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     // A policy evicts after the step, in whole tiles.
     const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
-        CheckedAdd(policy->max_kept_tokens(),
+        CheckedAdd(policy->facts().max_kept_tokens,
                    options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {

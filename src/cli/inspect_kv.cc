@@ -92,8 +92,8 @@ Explanation Explain(const Served& served, const std::string& kv,
   const auto policy = MakePolicy(served.geometry, {.spec = window ? "dense" : kv,
                                                    .kv_type = served.layout.dtype,
                                                    .context = *std::ranges::max_element(contexts)});
-  Explanation explanation{.kv = window ? kv : policy->name(),
-                          .words = window ? ExplainRecompute(*window) : policy->Explain(),
+  Explanation explanation{.kv = window ? kv : policy->facts().name,
+                          .words = window ? ExplainRecompute(*window) : policy->facts().explanation,
                           .recomputes = window.has_value(),
                           .costs = {}};
   if (const std::string states = ExplainStates(served.geometry); !states.empty()) {

@@ -32,7 +32,7 @@ std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memor
   });
   model->on_step = [steps = model.get()] {
     // A step of a draft over a part of the cache takes no time.
-    if (steps->segments().front().text->policy().name() != "dense") return;
+    if (steps->segments().front().text->policy().facts().name != "dense") return;
     test_ms += 0.5;
   };
   return std::make_unique<Engine::Impl>(

@@ -45,11 +45,11 @@ void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64
     Throw(ErrorKind::kMemory,
           "the index of {} and the states of recurrent layers for {} tokens take {} of memory, and "
           "{} are available for KV caches",
-          policy.name(), tokens, FormatBytes(index + states), FormatBytes(budget_bytes));
+          policy.facts().name, tokens, FormatBytes(index + states), FormatBytes(budget_bytes));
   }
   Throw(ErrorKind::kMemory,
         "the index of {} for {} tokens takes {} of memory, and {} are available for KV caches",
-        policy.name(), tokens, FormatBytes(index), FormatBytes(budget_bytes));
+        policy.facts().name, tokens, FormatBytes(index), FormatBytes(budget_bytes));
 }
 
 }  // namespace godwit

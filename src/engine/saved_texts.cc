@@ -67,7 +67,7 @@ bool SavedTexts::IsEvictedBefore(const Text& text, const Text& other) {
 
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
                       const TextCache& cache, int64_t question_begin, const std::string& keep_as) {
-  if (!cache.policy().derived_from_keys_alone()) return;
+  if (!cache.policy().facts().keys_suffice) return;
   const int64_t length = std::min(
       {std::ssize(tokens), cache.length(), plan->QuestionIndependentTokens(question_begin)});
   if (length < kTileTokens) return;

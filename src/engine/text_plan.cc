@@ -44,7 +44,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
   policy_ = MakePolicy(Geometry(engine.spec), options_);
   pool_ = engine.PoolOf(options_.kv_type);
   // A text without an end reaches its full size sooner or later.
-  if (limit_tokens() == INT64_MAX) {
+  if (policy_->facts().endless()) {
     CheckFits(INT64_MAX);
   }
 }
@@ -122,24 +122,24 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
 }
 
 int64_t TextPlan::QuestionBegin(int64_t tokens, int64_t query_tokens) const {
-  return policy_->separates_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
+  return policy_->facts().separates_question ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
 int64_t TextPlan::ReusableTokens(int64_t question_begin, int64_t other) const {
   if (question_begin == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
-  return std::max<int64_t>(0,
-                           std::min(question_begin, other) - policy_->question_dependent_tokens());
+  return std::max<int64_t>(
+      0, std::min(question_begin, other) - policy_->facts().question_dependent_tokens);
 }
 
 int64_t TextPlan::QuestionIndependentTokens(int64_t question_begin) const {
-  if (!policy_->separates_question()) return INT64_MAX;
-  return std::max<int64_t>(0, question_begin - policy_->question_dependent_tokens());
+  if (!policy_->facts().separates_question) return INT64_MAX;
+  return std::max<int64_t>(0, question_begin - policy_->facts().question_dependent_tokens);
 }
 
 SnapshotFacts TextPlan::facts() const {
   SnapshotFacts facts = engine_.facts();
-  facts.emplace_back("read by", policy_->reading());
+  facts.emplace_back("read by", policy_->facts().reading);
   const KvLayout& layout = pool_->layout();
   const char* const how = layout.centred      ? " (rotated, centred)"
                           : layout.hadamard() ? " (rotated)"
@@ -162,9 +162,9 @@ std::string TextPlan::label() const {
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees. A step takes pages before it gives others back.
-  if (limit_tokens() != INT64_MAX) return tokens;
+  if (!policy_->facts().endless()) return tokens;
   return std::min(tokens,
-                  policy_->max_kept_tokens() + TextCache::kMaxRollbackTokens + chunk_tokens_);
+                  policy_->facts().max_kept_tokens + TextCache::kMaxRollbackTokens + chunk_tokens_);
 }
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {

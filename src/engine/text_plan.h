@@ -29,7 +29,7 @@ class TextPlan {
                                                    int64_t tokens, int64_t query_tokens);
 
   int64_t chunk_tokens() const { return chunk_tokens_; }
-  int64_t limit_tokens() const { return policy_->limit_tokens(); }
+  int64_t limit_tokens() const { return policy_->facts().limit_tokens; }
   std::unique_ptr<TextCache> NewText() const;
 
   // The text with the model's sink token in front, if the model has one and the text does not.

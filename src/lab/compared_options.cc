@@ -23,7 +23,7 @@ std::string KvName(const std::string& kv) {
   any.layers = 1;
   any.shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1};
   any.windows = {0};
-  return MakePolicy(any, {.spec = kv, .context = 1})->name();
+  return MakePolicy(any, {.spec = kv, .context = 1})->facts().name;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attention/policy_around.h"
 #include "model/model_test_support.h"
 
 namespace godwit::decoder_test {
@@ -14,29 +15,21 @@ const std::vector<int32_t> kPrompt = {3, 0, 10, 7};
 const std::vector<int32_t> kNext = {1, 9, 9, 2, 4};
 
 // A dense policy that cancels the step while a layer attends.
-class ImpatientPolicy : public AttentionPolicy {
+class ImpatientPolicy : public PolicyAround {
  public:
-  ImpatientPolicy(const DecoderSpec& spec, CancelToken& cancel, const int64_t& cancel_at_layer)
-      : policy_(MakePolicy(Geometry(spec), {.context = 64})),
+  ImpatientPolicy(std::unique_ptr<AttentionPolicy> dense, CancelToken& cancel,
+                  const int64_t& cancel_at_layer)
+      : PolicyAround(dense->facts(), std::move(dense)),
         cancel_(cancel),
         cancel_at_layer_(cancel_at_layer) {}
 
-  std::string name() const override { return policy_->name(); }
-  std::string Explain() const override { return policy_->Explain(); }
-  int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return policy_->SeenKeys(layer, position);
-  }
-  int64_t limit_tokens() const override { return policy_->limit_tokens(); }
-  int64_t max_kept_tokens() const override { return policy_->max_kept_tokens(); }
-  ops::KvRange Forgotten(int64_t length) const override { return policy_->Forgotten(length); }
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (layer == cancel_at_layer_) cancel_.Cancel();
-    return policy_->Select(run, layer, queries);
+    return inner().Select(run, layer, queries);
   }
   std::unique_ptr<AttentionPolicy> Fork() const override { return nullptr; }
 
  private:
-  std::unique_ptr<AttentionPolicy> policy_;
   CancelToken& cancel_;
   const int64_t& cancel_at_layer_;
 };
@@ -45,7 +38,9 @@ class DecoderTest : public testing::Test {
  protected:
   std::unique_ptr<TextCache> ImpatientText(CancelToken& cancel, const int64_t& cancel_at_layer) {
     return std::make_unique<TextCache>(
-        Geometry(spec_), std::make_unique<ImpatientPolicy>(spec_, cancel, cancel_at_layer),
+        Geometry(spec_),
+        std::make_unique<ImpatientPolicy>(MakePolicy(Geometry(spec_), {.context = 64}), cancel,
+                                          cancel_at_layer),
         std::make_shared<KvPool>(LayoutOf(Geometry(spec_), DType::kF32)), /*context=*/64,
         /*int8_products=*/false);
   }

@@ -21,26 +21,45 @@
 namespace godwit {
 namespace {
 
+// PolicyFacts::one_rank_reason. A rank chooses by the representatives of its own blocks and knows
+// no other rank's.
+std::string OneRankReason(const BlocksSpec& spec) {
+  if (spec.preselect_block) {
+    return "with preselect_block the question would choose among all keys of the context, and a "
+           "rank has a part of them; leave it out";
+  }
+  if (spec.top_p < 1) {
+    return "top_p is a share of attention to all keys, and a rank has a part of them; leave it out";
+  }
+  if (spec.representative_type == ops::RepresentativeType::kDynamic) {
+    return "with representative_type=DYNAMIC the observers of a token may be on another rank; "
+           "leave it out";
+  }
+  return "";
+}
+
 // A row's keys depend on its position, the keys before it, and its query or an earlier query whose
 // choice it shares. The context before the question is read as with dense.
 class BlocksPolicy : public AttentionPolicy {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
-      : geometry_(std::make_shared<const BlocksGeometry>(geometry, spec)),
-        context_(context),
+      : AttentionPolicy({.name = spec.ToString(),
+                         .reading = "dense",
+                         .explanation = spec.Explain(),
+                         .limit_tokens = context,
+                         .max_kept_tokens = context,
+                         .chosen_tokens = spec.block_size,
+                         .separates_question = true,
+                         .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,
+                         .one_rank_reason = OneRankReason(spec)}),
+        geometry_(std::make_shared<const BlocksGeometry>(geometry, spec)),
         importance_(geometry_),
         index_(geometry_),
         estimate_(geometry_),
         shared_(geometry_),
         preselection_(geometry_) {}
 
-  std::string name() const override { return spec().ToString(); }
-  std::string reading() const override { return "dense"; }
-  std::string Explain() const override { return spec().Explain(); }
-  int64_t limit_tokens() const override { return context_; }
-  int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
-  bool separates_question() const override { return true; }
   // Rounds to whole blocks.
   void LimitKeysTo(ops::KvRange positions) override {
     const int64_t size = spec().block_size, end = positions.end;
@@ -52,7 +71,6 @@ class BlocksPolicy : public AttentionPolicy {
     index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
     estimate_.LimitToBlocks(here_);
   }
-  bool derived_from_keys_alone() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }
   void Restore(const KvCache& cache, const TextIndex& index) override {
     index_.Restore(cache, index);
@@ -193,7 +211,6 @@ class BlocksPolicy : public AttentionPolicy {
   }
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  int64_t context_;
   int64_t question_begin_ = 0;
   BlockRange here_;
   BlocksImportance importance_;

@@ -58,7 +58,6 @@ class BlocksImportance {
   // remembered.
   int64_t RestartPoint(int64_t length) const;
 
-  bool learns() const { return dynamic(); }
   int64_t bytes() const;
   // The bytes once the token at `position` has been read alone.
   int64_t BytesAt(int64_t position) const;

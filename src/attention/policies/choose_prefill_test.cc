@@ -78,9 +78,9 @@ TEST_F(ChoosePrefillTest, ExplicitPrefillAndASingleRankStayUnchanged) {
 TEST_F(ChoosePrefillTest, PolicyNamesTheChosenPrefill) {
   LocalWorld world(2);
   PolicyOptions options{.context = 1000, .prefill = "auto", .ranks = world.Rank(1)};
-  EXPECT_EQ(MakePolicy(Large(), options)->name(), "dense, read by ring:chunk=2048");
+  EXPECT_EQ(MakePolicy(Large(), options)->facts().name, "dense, read by ring:chunk=2048");
   options.ranks = nullptr;
-  EXPECT_EQ(MakePolicy(Large(), options)->name(), "dense");
+  EXPECT_EQ(MakePolicy(Large(), options)->facts().name, "dense");
 }
 
 }  // namespace

@@ -8,12 +8,14 @@ namespace {
 class DensePolicy : public AttentionPolicy {
  public:
   DensePolicy(const AttentionGeometry& geometry, int64_t context)
-      : geometry_(geometry), context_(context) {}
+      : AttentionPolicy({.name = "dense",
+                         .explanation = "Every token is kept and seen (full attention).",
+                         .limit_tokens = context,
+                         .max_kept_tokens = context,
+                         .shows_all = true,
+                         .one_rank_reason = ""}),
+        geometry_(geometry) {}
 
-  std::string name() const override { return "dense"; }
-  std::string Explain() const override { return "Every token is kept and seen (full attention)."; }
-  int64_t limit_tokens() const override { return context_; }
-  int64_t max_kept_tokens() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
@@ -32,7 +34,6 @@ class DensePolicy : public AttentionPolicy {
 
  private:
   AttentionGeometry geometry_;
-  int64_t context_;
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(DensePolicyTest, RefusesWhatExceedsTheContextWithItsNumbers) {
   const TestText text(geometry, 101, 2);
   const auto cache = Make(geometry, 100);
   EXPECT_EQ(cache->limit_tokens(), 100);
-  EXPECT_EQ(cache->policy().max_kept_tokens(), 100);
+  EXPECT_EQ(cache->policy().facts().max_kept_tokens, 100);
   const auto read_to = [&](int64_t end) {
     return ErrorOf(ErrorKind::kInput, [&] { ReadText(*cache, text, end, 101); });
   };

@@ -5,96 +5,94 @@
 #include <vector>
 
 #include "attention/policies/prefill_spec.h"
+#include "attention/policy_around.h"
 
 namespace godwit {
 namespace {
 
-// A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
-// which the text is read again, changes the result.
-class PrefillPolicy : public AttentionPolicy {
- public:
-  PrefillPolicy(const AttentionGeometry& geometry, const PrefillSpec& spec,
-                std::unique_ptr<AttentionPolicy> asked)
-      : geometry_(geometry), spec_(spec), asked_(std::move(asked)) {}
+// The keys that rows of a context see, in a model's layers.
+struct ContextReading {
+  AttentionGeometry geometry;
+  PrefillSpec spec;
 
-  std::string name() const override {
-    return fmt::format("{}, read by {}", asked_->name(), spec_.ToString());
-  }
-  // A policy that forgets does so in its own way, and its name belongs to the reading.
-  std::string reading() const override {
-    const bool forgets = limit_tokens() == INT64_MAX;
-    return forgets ? name() : spec_.ToString();
-  }
-  std::string Explain() const override {
-    return fmt::format("{} The context, which is all before the question, is read by {}.",
-                       asked_->Explain(), spec_.Explain());
-  }
-  int64_t limit_tokens() const override { return asked_->limit_tokens(); }
-  int64_t max_kept_tokens() const override {
-    if (limit_tokens() != INT64_MAX) return asked_->max_kept_tokens();
-    constexpr int64_t kEndless = int64_t{1} << 50;
-    int64_t most = 0;
-    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
-      // The last row of a block sees the most.
-      const int64_t block = Near(layer).block;
-      const int64_t length =
-          block == INT64_MAX ? kEndless : kEndless - kEndless % block + block - 1;
-      const ops::KvRange forgotten = Forgotten(length);
-      most = std::max(most, length - (forgotten.end - forgotten.begin));
+  bool SeesAll(int64_t layer) const { return geometry.windows[layer] == 0; }
+
+  // The keys that a row of the context sees beside the anchor. A layer with a window or chunks of
+  // the model's own needs no star.
+  ops::Visible Near(int64_t layer) const {
+    if (SeesAll(layer)) {
+      return {.window = spec.window, .block = spec.block, .overlap = spec.overlap};
     }
-    return most;
+    ops::Visible near = geometry.SeenIn(layer);
+    near.window = std::min(near.window, spec.window);
+    return near;
   }
 
-  // The result holds for every beginning of the question, because the context may grow after an
-  // answer.
-  ops::KvRange Forgotten(int64_t length) const override {
-    auto [begin, end] = asked_->Forgotten(length);
-    begin = std::max(begin, spec_.anchor);
-    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
+  // The forgotten positions that are also forgotten by the policy by which the text is asked. The
+  // result holds for every beginning of the question, because the context may grow after an answer.
+  ops::KvRange Forgotten(const AttentionPolicy& asked, int64_t length) const {
+    auto [begin, end] = asked.Forgotten(length);
+    begin = std::max(begin, spec.anchor);
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
       end = std::min(end, Near(layer).At(length).begin);
     }
     return {begin, std::max(begin, end)};
   }
 
-  int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return asked_->SeenKeys(layer, position);
+  int64_t MaxKeptTokens(const AttentionPolicy& asked) const {
+    if (!asked.facts().endless()) return asked.facts().max_kept_tokens;
+    constexpr int64_t kEndless = int64_t{1} << 50;
+    int64_t most = 0;
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+      // The last row of a block sees the most.
+      const int64_t block = Near(layer).block;
+      const int64_t length =
+          block == INT64_MAX ? kEndless : kEndless - kEndless % block + block - 1;
+      const ops::KvRange forgotten = Forgotten(asked, length);
+      most = std::max(most, length - (forgotten.end - forgotten.begin));
+    }
+    return most;
   }
-  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
-    return asked_->IndexAt(layout, position);
+
+  PolicyFacts FactsAround(const AttentionPolicy& asked) const {
+    PolicyFacts facts = asked.facts();
+    facts.prefill = spec.ToString();
+    facts.name += fmt::format(", read by {}", facts.prefill);
+    // A policy that forgets does so in its own way, and its name belongs to the reading.
+    facts.reading = facts.endless() ? facts.name : facts.prefill;
+    facts.explanation += fmt::format(
+        " The context, which is all before the question, is read by {}.", spec.Explain());
+    facts.max_kept_tokens = MaxKeptTokens(asked);
+    facts.separates_question = true;
+    facts.question_dependent_tokens = spec.tail;
+    return facts;
+  }
+};
+
+// A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
+// which the text is read again, changes the result.
+class PrefillPolicy : public PolicyAround {
+ public:
+  PrefillPolicy(const ContextReading& reading, std::unique_ptr<AttentionPolicy> asked)
+      : PolicyAround(reading.FactsAround(*asked), std::move(asked)), reading_(reading) {}
+
+  ops::KvRange Forgotten(int64_t length) const override {
+    return reading_.Forgotten(inner(), length);
   }
 
   void SetQuestion(int64_t position, int64_t answer) override {
-    tail_from_ = std::max<int64_t>(0, position - spec_.tail);
-    asked_->SetQuestion(position, answer);
+    tail_from_ = std::max<int64_t>(0, position - spec().tail);
+    inner().SetQuestion(position, answer);
   }
 
-  void LimitKeysTo(ops::KvRange positions) override { asked_->LimitKeysTo(positions); }
-
-  bool separates_question() const override { return true; }
-  int64_t question_dependent_tokens() const override { return spec_.tail; }
   int64_t row_by_row_from(int64_t layer) const override {
-    return std::max(tail_from_, asked_->row_by_row_from(layer));
+    return std::max(tail_from_, inner().row_by_row_from(layer));
   }
-  void Accept(int64_t length, std::span<const int64_t> path) override {
-    asked_->Accept(length, path);
-  }
-  void Truncate(int64_t length) override { asked_->Truncate(length); }
-  int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    return asked_->RestartPoint(length, answer);
-  }
-  bool derived_from_keys_alone() const override { return asked_->derived_from_keys_alone(); }
-  TextIndex index() const override { return asked_->index(); }
-  void Restore(const KvCache& cache, const TextIndex& index) override {
-    asked_->Restore(cache, index);
-  }
-  int64_t bytes() const override { return asked_->bytes(); }
-
-  void Plan(const RowRun& run) override { asked_->Plan(run); }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
     if (run.position < tail_from_) AddContext(run, layer, looks);
-    const Looks asked = asked_->Select(run, layer, queries);  // it may learn of the context
+    const Looks asked = inner().Select(run, layer, queries);  // it may learn of the context
     if (run.position + run.rows <= tail_from_) return looks;
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, tail_from_);
@@ -110,45 +108,28 @@ class PrefillPolicy : public AttentionPolicy {
   }
 
  private:
-  PrefillPolicy(const PrefillPolicy& other)
-      : geometry_(other.geometry_),
-        spec_(other.spec_),
-        asked_(other.asked_->Fork()),
-        tail_from_(other.tail_from_) {}
+  PrefillPolicy(const PrefillPolicy&) = default;
 
-  bool SeesAll(int64_t layer) const { return geometry_.windows[layer] == 0; }
-
-  // The keys that a row of the context sees beside the anchor. A layer with a window or chunks of
-  // the model's own needs no star.
-  ops::Visible Near(int64_t layer) const {
-    if (SeesAll(layer)) {
-      return {.window = spec_.window, .block = spec_.block, .overlap = spec_.overlap};
-    }
-    ops::Visible near = geometry_.SeenIn(layer);
-    near.window = std::min(near.window, spec_.window);
-    return near;
-  }
+  const PrefillSpec& spec() const { return reading_.spec; }
 
   void AddContext(const RowRun& run, int64_t layer, Looks& looks) const {
-    if (SeesAll(layer) && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
+    if (reading_.SeesAll(layer) && spec().anchor > 0 && run.position + run.rows > spec().block) {
       // The overlap of the second block may lie in the anchor, too, but each key is shown once.
-      const int64_t second = std::min(spec_.anchor, spec_.block - spec_.overlap);
-      const int64_t third = second < spec_.anchor ? 2 * spec_.block : tail_from_;
+      const int64_t second = std::min(spec().anchor, spec().block - spec().overlap);
+      const int64_t third = second < spec().anchor ? 2 * spec().block : tail_from_;
       looks.Add(
-          {.visible = {.end = second, .from = spec_.block, .until = std::min(third, tail_from_)}});
+          {.visible = {.end = second, .from = spec().block, .until = std::min(third, tail_from_)}});
       if (third < tail_from_) {
-        looks.Add({.visible = {.end = spec_.anchor, .from = third, .until = tail_from_}});
+        looks.Add({.visible = {.end = spec().anchor, .from = third, .until = tail_from_}});
       }
     }
-    ops::Visible near = Near(layer);
+    ops::Visible near = reading_.Near(layer);
     near.until = tail_from_;
     looks.Add({.visible = near});
   }
 
-  AttentionGeometry geometry_;
-  PrefillSpec spec_;
-  std::unique_ptr<AttentionPolicy> asked_;
-  int64_t tail_from_ = 0;  // first row that sees what asked_ shows
+  ContextReading reading_;
+  int64_t tail_from_ = 0;  // first row that sees what the inner policy shows
 };
 
 }  // namespace
@@ -156,7 +137,8 @@ class PrefillPolicy : public AttentionPolicy {
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
                                                    std::string_view spec,
                                                    std::unique_ptr<AttentionPolicy> asked) {
-  return std::make_unique<PrefillPolicy>(geometry, ParsePrefill(spec), std::move(asked));
+  return std::make_unique<PrefillPolicy>(ContextReading{geometry, ParsePrefill(spec)},
+                                         std::move(asked));
 }
 
 }  // namespace godwit

@@ -114,7 +114,7 @@ TEST(PrefillPolicyTest, UnseenTilesAreDropped) {
     const auto cache = Make(geometry, ReadByWindow(kv, 600), 500);
     ReadText(*cache, text, length, 50);
     EXPECT_EQ(cache->Stats().policy, kv + ", read by window:13");
-    EXPECT_GE(cache->policy().max_kept_tokens(), cache->Stats().kept);
+    EXPECT_GE(cache->policy().facts().max_kept_tokens, cache->Stats().kept);
     return cache->Stats().kept;
   };
   EXPECT_EQ(kept_after("dense", 400), 400);
@@ -122,9 +122,9 @@ TEST(PrefillPolicyTest, UnseenTilesAreDropped) {
   EXPECT_EQ(kept_after("sinks:3+20", 400), 23);
   EXPECT_EQ(kept_after("sinks:3+20", 600), 23);
   EXPECT_EQ(kept_after("sinks:3+5", 400), 3 + kWindow);
-  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+20"))->max_kept_tokens(), 23);
-  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+5"))->max_kept_tokens(), 3 + kWindow);
-  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense"))->max_kept_tokens(), kTokens);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+20"))->facts().max_kept_tokens, 23);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+5"))->facts().max_kept_tokens, 3 + kWindow);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense"))->facts().max_kept_tokens, kTokens);
 }
 
 // The text becomes a longer context, and misses no key that it sees.
@@ -146,7 +146,7 @@ TEST(PrefillPolicyTest, ATextThatWasAskedAboutBecomesTheContextOfAnother) {
 TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});
   geometry.learned_positions = 64;
-  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->limit_tokens(), 64);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->facts().limit_tokens, 64);
 }
 
 // Phase 1 of the paper, token by token: a row sees the anchor and its own block. The tail sees all.
@@ -211,7 +211,7 @@ TEST(PrefillPolicyTest, AStarKeepsWhatItSees) {
                                 .prefill = "star:block=128,anchor=64"};
     const auto cache = Make(geometry, options, 650);
     ReadText(*cache, text, length, 50);
-    EXPECT_GE(cache->policy().max_kept_tokens(), cache->Stats().kept);
+    EXPECT_GE(cache->policy().facts().max_kept_tokens, cache->Stats().kept);
     return cache->Stats().kept;
   };
   EXPECT_EQ(kept_after(narrow, 639), 64 + 127);

@@ -4,34 +4,30 @@
 #include <utility>
 #include <vector>
 
+#include "attention/policy_around.h"
 #include "attention/ring_layout.h"
 #include "base/error.h"
 
 namespace godwit {
 namespace {
 
-class RingPolicy : public AttentionPolicy {
- public:
-  RingPolicy(int rank, int ranks, int64_t chunk, std::unique_ptr<AttentionPolicy> alone)
-      : rank_(rank), layout_{.ranks = ranks, .chunk = chunk}, alone_(std::move(alone)) {}
+PolicyFacts FactsInRing(int ranks, const PrefillSpec& spec, PolicyFacts alone) {
+  alone.prefill = spec.ToString();
+  alone.name += fmt::format(", read by {}", alone.prefill);
+  alone.explanation += fmt::format(
+      " The context is read by {} ranks together and spread over them, {} tokens of each rank at a "
+      "time.",
+      ranks, spec.ring);
+  alone.separates_question = true;
+  return alone;
+}
 
-  std::string name() const override {
-    return fmt::format("{}, read by {}", alone_->name(),
-                       PrefillSpec{.ring = layout_.chunk}.ToString());
-  }
-  std::string Explain() const override {
-    return fmt::format(
-        "{} The context is read by {} ranks together and spread over them, {} tokens of each rank "
-        "at a time.",
-        alone_->Explain(), layout_.ranks, layout_.chunk);
-  }
-  int64_t limit_tokens() const override { return alone_->limit_tokens(); }
-  int64_t max_kept_tokens() const override { return alone_->max_kept_tokens(); }
-  ops::KvRange Forgotten(int64_t length) const override { return alone_->Forgotten(length); }
-  int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return alone_->SeenKeys(layer, position);
-  }
-  bool separates_question() const override { return true; }
+class RingPolicy : public PolicyAround {
+ public:
+  RingPolicy(int rank, int ranks, const PrefillSpec& spec, std::unique_ptr<AttentionPolicy> alone)
+      : PolicyAround(FactsInRing(ranks, spec, alone->facts()), std::move(alone)),
+        rank_(rank),
+        layout_{.ranks = ranks, .chunk = spec.ring} {}
 
   void SetQuestion(int64_t position, int64_t answer) override {
     if (position < layout_.ranks * kTileTokens) {
@@ -50,7 +46,7 @@ class RingPolicy : public AttentionPolicy {
                          .end = static_cast<int32_t>(std::min(kTileTokens, end - p))});
       }
     }
-    alone_->SetQuestion(position, answer);
+    inner().SetQuestion(position, answer);
   }
 
   ops::KvRange Reads(int64_t length) const override {
@@ -61,9 +57,8 @@ class RingPolicy : public AttentionPolicy {
   int64_t merged_from() const override { return layout_.context; }
   const RingLayout* ring() const override { return &layout_; }
 
-  void Plan(const RowRun& run) override { alone_->Plan(run); }
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    const Looks all = alone_->Select(run, layer, queries);
+    const Looks all = inner().Select(run, layer, queries);
     if (run.position < layout_.context) return all;
     const auto heads = static_cast<size_t>(run.cache->layout().kv_heads);
     lists_.assign(heads, mine_);
@@ -83,31 +78,23 @@ class RingPolicy : public AttentionPolicy {
     return here;
   }
 
-  void Accept(int64_t length, std::span<const int64_t> path) override {
-    alone_->Accept(length, path);
-  }
-  void Truncate(int64_t length) override { alone_->Truncate(length); }
   // Never back into the context, because other ranks have read parts of it.
   int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    const int64_t before = alone_->RestartPoint(length, answer);
+    const int64_t before = inner().RestartPoint(length, answer);
     return before < layout_.context ? 0 : before;
   }
-  int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
-    auto fork = std::make_unique<RingPolicy>(rank_, static_cast<int>(layout_.ranks), layout_.chunk,
-                                             alone_->Fork());
-    fork->layout_ = layout_;
-    fork->mine_ = mine_;
-    return fork;
+    return std::unique_ptr<AttentionPolicy>(new RingPolicy(*this));
   }
 
  private:
+  RingPolicy(const RingPolicy&) = default;
+
   int64_t rank_;
   RingLayout layout_;
-  std::unique_ptr<AttentionPolicy> alone_;
   std::vector<ops::TilePart> mine_;                    // in the context
-  std::vector<std::span<const ops::TilePart>> lists_;  // the same for every KV head
+  std::vector<std::span<const ops::TilePart>> lists_;  // mine_ for every KV head, by Select
 };
 
 }  // namespace
@@ -115,12 +102,12 @@ class RingPolicy : public AttentionPolicy {
 std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
                                                 const PrefillSpec& spec,
                                                 std::unique_ptr<AttentionPolicy> alone) {
-  if (options.spec != "dense") {
+  if (!alone->facts().shows_all) {
     Throw(ErrorKind::kUnsupported,
           "{} ranks that read a context by {} work with the KV policy dense only, not with \"{}\"",
           options.ranks->size(), spec.ToString(), options.spec);
   }
-  return std::make_unique<RingPolicy>(options.ranks->rank(), options.ranks->size(), spec.ring,
+  return std::make_unique<RingPolicy>(options.ranks->rank(), options.ranks->size(), spec,
                                       std::move(alone));
 }
 

@@ -195,11 +195,12 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   options.spec = "sinks:4+60";
   EXPECT_THAT(refused(geometry, options), HasSubstr("only dense and blocks"));
   options.spec = "blocks:snapkv";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with preselect_block: the question"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("with preselect_block the question"));
   options.spec = "blocks:top_p=0.9";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with top_p: a share"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("top_p is a share of attention"));
   options.spec = "blocks:infllm";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with representative_type=DYNAMIC"));
+  EXPECT_THAT(refused(geometry, options),
+              HasSubstr("with representative_type=DYNAMIC the observers"));
   options.spec = "blocks";
   EXPECT_THAT(refused(geometry, options), HasSubstr("no multiple of the 64 tokens of block_size"));
   options.prefill = "window:7";

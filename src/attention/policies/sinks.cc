@@ -11,6 +11,14 @@
 namespace godwit {
 namespace {
 
+std::string ExplainSinks(int64_t sinks, int64_t window) {
+  return fmt::format(
+      "A token sees {}the {} before it; tokens {} are forgotten, so a text may be endless. "
+      "Positions are counted among the kept tokens.",
+      sinks == 0 ? "" : fmt::format("the first {} of the text and ", sinks), window,
+      sinks == 0 ? "further back" : "between");
+}
+
 // The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. The window follows
 // the sinks without a gap: relative to a query at place S + W, sink i stands at i. Rotary scores
 // depend on differences of positions only, so no key is rotated again. A window key keeps the
@@ -21,18 +29,15 @@ class SinksPolicy : public AttentionPolicy {
  public:
   // name: as --kv spells it.
   SinksPolicy(const AttentionGeometry& geometry, std::string name, int64_t sinks, int64_t window)
-      : windows_(geometry.windows), name_(std::move(name)), n_sinks_(sinks), window_(window) {}
-
-  std::string name() const override { return name_; }
-  std::string Explain() const override {
-    return fmt::format(
-        "A token sees {}the {} before it; tokens {} are forgotten, so a text may be endless. "
-        "Positions are counted among the kept tokens.",
-        n_sinks_ == 0 ? "" : fmt::format("the first {} of the text and ", n_sinks_), window_,
-        n_sinks_ == 0 ? "further back" : "between");
-  }
-  int64_t limit_tokens() const override { return INT64_MAX; }
-  int64_t max_kept_tokens() const override { return place(); }
+      : AttentionPolicy({.name = std::move(name),
+                         .explanation = ExplainSinks(sinks, window),
+                         .max_kept_tokens = sinks + window,
+                         .one_rank_reason = "it counts positions among the kept tokens, of which a "
+                                            "rank has a part; only dense and blocks work on "
+                                            "several ranks"}),
+        windows_(geometry.windows),
+        n_sinks_(sinks),
+        window_(window) {}
 
   // The dropped positions, seen from the next token at position `length`.
   ops::KvRange Forgotten(int64_t length) const override {
@@ -83,7 +88,6 @@ class SinksPolicy : public AttentionPolicy {
   }
 
   std::vector<int64_t> windows_;
-  std::string name_;
   int64_t n_sinks_;
   int64_t window_;
 };

@@ -225,7 +225,8 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
                      .context = session.context_tokens == 0 ? DefaultContext(spec)
                                                             : session.context_tokens,
                      .prefill = session.prefill})
-      ->max_kept_tokens();
+      ->facts()
+      .max_kept_tokens;
 }
 
 int64_t TextsAtOnce(const Engine& engine, const SessionOptions& options) {

@@ -19,7 +19,12 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
   return {.cache_bytes = (PagesFor(length) - dropped) * layout.layers * layout.page_bytes(),
           .state_bytes = layout.states.BytesFor(length),
           .seen_bytes = seen * layout.page_bytes() / kTileTokens,
-          .index = policy.IndexAt(layout, length - 1)};
+          .index = IndexAt(policy, layout, length - 1)};
+}
+
+IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t position) {
+  const DerivedIndex* const index = policy.index();
+  return index == nullptr ? IndexSize() : index->SizeAt(layout, position);
 }
 
 std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens) {
@@ -42,7 +47,7 @@ int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t
     pages += counted - first;
   }
   const int64_t keys = layout.BytesFor(pages * kTileTokens);
-  return keys + policy.IndexAt(layout, tokens - 1).held_bytes;
+  return keys + IndexAt(policy, layout, tokens - 1).held_bytes;
 }
 
 }  // namespace godwit

@@ -23,6 +23,9 @@ struct KvCost {
 KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
               const KvLayout& layout, int64_t length);
 
+// The size of what the policy derives from keys up to `position`, in pages of `layout`.
+IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t position);
+
 // The ranges that this host reads of a text of `tokens`, of which other hosts may read parts
 // (AttentionPolicy::Reads). In order, none empty.
 std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens);

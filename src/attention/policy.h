@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "attention/derived_index.h"
 #include "attention/ring_layout.h"
 #include "kv/kv_cache.h"
-#include "kv/saved_index.h"
 #include "ops/attention.h"
 #include "ops/exec.h"
 #include "tensor/view.h"
@@ -91,14 +91,6 @@ struct RunQueries {
   MatrixView<const float> q;
 };
 
-// The size of the index that a policy derives from keys, in all layers: bytes held, and bytes that
-// one token in read_every_tokens reads.
-struct IndexSize {
-  int64_t held_bytes = 0;
-  int64_t read_bytes = 0;
-  int64_t read_every_tokens = 1;
-};
-
 // The facts about a policy that no token of a text changes. A policy around another one copies its
 // facts and changes those that differ.
 struct PolicyFacts {
@@ -138,31 +130,41 @@ class AttentionPolicy {
 
   const PolicyFacts& facts() const { return facts_; }
 
+  // Prepares a run, before layer 0 of its step. Called for every run, also for one that may follow.
+  // Throws Error and changes nothing if it cannot.
+  virtual void Plan(const RowRun& /*run*/) {}
+  // The looks of the run's rows in `layer`, whose keys and values are written. Spans are valid
+  // until the next call of Plan, or as long as the queries' workspace. Also called for rows to
+  // which an enclosing policy shows other keys: this policy may learn from their queries.
+  virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
+  // The position from which rows come to Select one at a time, in a layer whose rows select by
+  // their queries.
+  virtual int64_t row_by_row_from(int64_t /*layer*/) const { return INT64_MAX; }
+  // The most keys of each KV head that an answer token at `position` sees in a layer, itself
+  // included. Computed before there is a text (kv_cost.h).
+  virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;
   // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;
-
-  // The cost of one answer token, computed before there is a text (kv_cost.h). SeenKeys: the most
-  // keys of each KV head that the token sees in a layer, itself included. IndexAt: the data derived
-  // from keys up to `position`, in pages of `layout`.
-  virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;
-  virtual IndexSize IndexAt(const KvLayout& /*layout*/, int64_t /*position*/) const { return {}; }
-
   // Sets where the question and the answer begin, before a text is read or read on. Tokens before
   // `position` are the context; tokens from there on ask about it; tokens from `answer` on are the
   // answer. Tokens that were read stay on their side. A policy that shows every token the same
   // ignores it.
   virtual void SetQuestion(int64_t /*position*/, int64_t /*answer*/) {}
 
+  // The data that the policy derives; null: none.
+  virtual const DerivedIndex* index() const { return nullptr; }
+  DerivedIndex* index() { return const_cast<DerivedIndex*>(std::as_const(*this).index()); }
+
+  // A policy with the same derived data, for a text that goes on from the same tokens.
+  virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
+
+  // Where the text lies: the positions that this host reads, keeps and shows.
+  //
   // Limits the keys that a row may see to these positions, because other hosts hold the rest of the
   // text. To be called on a new text, before SetQuestion. A policy whose looks are ranges of
   // positions ignores it: the caller cuts the looks off.
   virtual void LimitKeysTo(ops::KvRange /*positions*/) {}
-
-  // The position from which rows come to Select one at a time, in a layer whose rows select by
-  // their queries.
-  virtual int64_t row_by_row_from(int64_t /*layer*/) const { return INT64_MAX; }
-
   // The positions that this host reads next in a text of `length` tokens. Positions before `begin`
   // are skipped, because other hosts read them. No step goes beyond `end`.
   virtual ops::KvRange Reads(int64_t length) const { return {length, INT64_MAX}; }
@@ -177,36 +179,6 @@ class AttentionPolicy {
   int64_t kept_by_all_ranks() const {
     return ring() != nullptr && ring()->kept ? ring()->context : 0;
   }
-
-  // Prepares a run, before layer 0 of its step. Called for every run, also for one that may follow.
-  // Throws Error and changes nothing if it cannot.
-  virtual void Plan(const RowRun& /*run*/) {}
-  // The looks of the run's rows in `layer`, whose keys and values are written. Spans are valid
-  // until the next call of Plan, or as long as the queries' workspace. Also called for rows to
-  // which an enclosing policy shows other keys: this policy may learn from their queries.
-  virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
-
-  // Keeps one path of the last step's tree of draft tokens, with which the text goes on from
-  // `length`: step rows as RowRun::RowAt has them. Data derived from other rows is dropped.
-  virtual void Accept(int64_t /*length*/, std::span<const int64_t> /*path*/) {}
-  // Shortens the text to `length` tokens, maybe fewer than were shown. Data derived from the other
-  // keys is dropped, and its memory given back.
-  virtual void Truncate(int64_t /*length*/) {}
-  // The most tokens, up to `length`, from which the text can go on as if no others had come. It is
-  // less than `length` where data derived from those tokens is no longer remembered. answer: where
-  // the answer will begin then; the question begins where it does now.
-  virtual int64_t RestartPoint(int64_t length, int64_t /*answer*/) const { return length; }
-  // The derived data that is worth saving beside the keys, with its kind and its number of tokens.
-  // Valid until anything changes.
-  virtual TextIndex index() const { return {}; }
-  // Gives a new policy the saved index of a text that was taken up: data of the kind of index(),
-  // from the same first tokens. Throws Error(kMemory).
-  virtual void Restore(const KvCache& /*cache*/, const TextIndex& /*index*/) {}
-  // The bytes of memory that derived data holds.
-  virtual int64_t bytes() const { return 0; }
-
-  // A policy with the same derived data, for a text that goes on from the same tokens.
-  virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
 
  protected:
   // An empty PolicyFacts::reading is a way of the policy's own, and gets its name.

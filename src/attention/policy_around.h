@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "attention/policy.h"
@@ -13,39 +12,24 @@ namespace godwit {
 
 class PolicyAround : public AttentionPolicy {
  public:
-  ops::KvRange Forgotten(int64_t length) const override { return inner_->Forgotten(length); }
-  int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return inner_->SeenKeys(layer, position);
-  }
-  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
-    return inner_->IndexAt(layout, position);
-  }
-  void SetQuestion(int64_t position, int64_t answer) override {
-    inner_->SetQuestion(position, answer);
-  }
-  int64_t row_by_row_from(int64_t layer) const override { return inner_->row_by_row_from(layer); }
   void Plan(const RowRun& run) override { inner_->Plan(run); }
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     return inner_->Select(run, layer, queries);
   }
+  int64_t row_by_row_from(int64_t layer) const override { return inner_->row_by_row_from(layer); }
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return inner_->SeenKeys(layer, position);
+  }
+  ops::KvRange Forgotten(int64_t length) const override { return inner_->Forgotten(length); }
+  void SetQuestion(int64_t position, int64_t answer) override {
+    inner_->SetQuestion(position, answer);
+  }
+  const DerivedIndex* index() const override { return inner_->index(); }
 
   void LimitKeysTo(ops::KvRange positions) override { inner_->LimitKeysTo(positions); }
   ops::KvRange Reads(int64_t length) const override { return inner_->Reads(length); }
   int64_t merged_from() const override { return inner_->merged_from(); }
   const RingLayout* ring() const override { return inner_->ring(); }
-
-  void Accept(int64_t length, std::span<const int64_t> path) override {
-    inner_->Accept(length, path);
-  }
-  void Truncate(int64_t length) override { inner_->Truncate(length); }
-  int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    return inner_->RestartPoint(length, answer);
-  }
-  TextIndex index() const override { return inner_->index(); }
-  void Restore(const KvCache& cache, const TextIndex& index) override {
-    inner_->Restore(cache, index);
-  }
-  int64_t bytes() const override { return inner_->bytes(); }
 
  protected:
   // inner: moved from after the facts, which may come from it.

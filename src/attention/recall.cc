@@ -48,7 +48,7 @@ PolicyFacts FactsOfRecall(PolicyFacts dense) {
   return dense;
 }
 
-class RecallPolicy : public PolicyAround {
+class RecallPolicy : public PolicyAround, private DerivedIndex {
  public:
   RecallPolicy(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> dense,
                std::vector<MeasuredPolicy> measured)
@@ -65,12 +65,7 @@ class RecallPolicy : public PolicyAround {
   void Plan(const RowRun& run) override {
     for (const MeasuredPolicy& one : measured_) one.policy->Plan(run);
   }
-  void Accept(int64_t length, std::span<const int64_t> path) override {
-    for (const MeasuredPolicy& one : measured_) one.policy->Accept(length, path);
-  }
-  void Truncate(int64_t length) override {
-    for (const MeasuredPolicy& one : measured_) one.policy->Truncate(length);
-  }
+  const DerivedIndex* index() const override { return this; }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (run.position >= question_begin_ && geometry_.windows[layer] == 0) {
@@ -94,6 +89,17 @@ class RecallPolicy : public PolicyAround {
   }
 
  private:
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    for (const MeasuredPolicy& one : measured_) {
+      if (DerivedIndex* const index = one.policy->index()) index->Accept(length, path);
+    }
+  }
+  void Truncate(int64_t length) override {
+    for (const MeasuredPolicy& one : measured_) {
+      if (DerivedIndex* const index = one.policy->index()) index->Truncate(length);
+    }
+  }
+
   void Measure(const RowRun& run, int64_t layer, const RunQueries& queries) {
     const ops::AttentionShape& shape = geometry_.shape;
     std::vector<HeadWeights> heads(shape.heads);

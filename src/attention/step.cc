@@ -111,7 +111,7 @@ AttentionStep::~AttentionStep() {
 void AttentionStep::ReleaseReserved() noexcept {
   for (const Run& run : runs_.first(run_count_)) {
     run.text->ReleaseReserved();
-    run.text->policy_->Truncate(run.text->length());
+    run.text->TruncateIndex(run.text->length());
   }
 }
 

@@ -55,7 +55,7 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
 
 void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
-  policy_->Truncate(cache_.ContinueAs(text.cache_));
+  TruncateIndex(cache_.ContinueAs(text.cache_));
   states_ = text.states_.Fork();
   Append(0);
 }
@@ -95,15 +95,37 @@ void TextCache::Reserve(int64_t tokens) {
 bool TextCache::CanTruncate(int64_t length) const {
   if (length == this->length()) return true;
   return 0 <= length && length < this->length() && HoldsSeenKeys(*policy_, length) &&
-         policy_->RestartPoint(length, answer_) == length && states_.CanTruncate(length);
+         AllowedRestart(length, answer_) == length && states_.CanTruncate(length);
 }
 
 int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
-  int64_t before = policy_->RestartPoint(length, answer);
+  int64_t before = AllowedRestart(length, answer);
   while (!states_.CanTruncate(before)) {
-    before = policy_->RestartPoint(states_.RestartPoint(before), answer);
+    before = AllowedRestart(states_.RestartPoint(before), answer);
   }
   return CanTruncate(before) ? before : 0;
+}
+
+// Never back into a context of which other ranks have read parts.
+int64_t TextCache::AllowedRestart(int64_t length, int64_t answer) const {
+  const DerivedIndex* const index = policy_->index();
+  const int64_t before = index == nullptr ? length : index->RestartPoint(length, answer);
+  const int64_t context = policy_->merged_from();
+  return context != INT64_MAX && before < context ? 0 : before;
+}
+
+TextIndex TextCache::index() const {
+  const DerivedIndex* const index = policy_->index();
+  return index == nullptr ? TextIndex() : index->Save();
+}
+
+int64_t TextCache::index_bytes() const {
+  const DerivedIndex* const index = policy_->index();
+  return index == nullptr ? 0 : index->bytes();
+}
+
+void TextCache::TruncateIndex(int64_t length) {
+  if (DerivedIndex* const index = policy_->index()) index->Truncate(length);
 }
 
 void TextCache::SetQuestion(int64_t position, int64_t answer) {
@@ -129,14 +151,15 @@ int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolde
     chain.push_back(std::move(snapshot));
   }
   if (length() == 0) return 0;
-  if (const auto saved = folder.OpenIndex(pieces, policy_->index().kind)) {
-    policy_->Restore(cache_, saved->index());
+  if (DerivedIndex* const index = policy_->index()) {
+    const auto saved = folder.OpenIndex(pieces, index->Save().kind);
+    if (saved != nullptr) index->Restore(cache_, saved->index());
   }
   const int64_t kept =
       states_.any() ? RestoreStates(folder, chain, answer) : RestartPoint(length(), answer);
   if (kept == 0) {
     cache_ = KvCache(cache_.shared_pool());
-    policy_->Truncate(0);
+    TruncateIndex(0);
   } else {
     Truncate(kept);
     Append(0);
@@ -156,7 +179,7 @@ int64_t TextCache::RestoreStates(SnapshotFolder& folder,
     }
     for (int64_t state = std::ssize(info.states) - 1; state >= 0; --state) {
       const int64_t at = info.states[state];
-      if (at > end || policy_->RestartPoint(at, answer) != at || !HoldsSeenKeys(*policy_, at)) {
+      if (at > end || AllowedRestart(at, answer) != at || !HoldsSeenKeys(*policy_, at)) {
         continue;
       }
       try {
@@ -181,7 +204,7 @@ void TextCache::Truncate(int64_t length) {
   branches_.clear();
   cache_.Truncate(length);
   states_.Truncate(length);
-  policy_->Truncate(length);
+  TruncateIndex(length);
 }
 
 void TextCache::Append(int64_t tokens) {
@@ -199,13 +222,13 @@ void TextCache::Accept(int64_t row) {
   assert(branch != branches_.end());
   const int64_t end = branch->position + row - branch->first_row + 1;
   const auto path = std::span(branch->path).first(end - length());
-  policy_->Accept(length(), path);
+  if (DerivedIndex* const index = policy_->index()) index->Accept(length(), path);
   if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();
   states_.Accept(row);
   Append(end - length());
   cache_.Truncate(end);  // frees the memory of rows below the accepted one
-  policy_->Truncate(end);
+  TruncateIndex(end);
 }
 
 KvStats TextCache::Stats() const {
@@ -214,7 +237,7 @@ KvStats TextCache::Stats() const {
                 .seen = length(),
                 .kept = length() - (forgotten.end - forgotten.begin),
                 .max_kept_tokens = policy_->facts().max_kept_tokens,
-                .bytes = cache_.bytes() + policy_->bytes() + states_.bytes(),
+                .bytes = cache_.bytes() + index_bytes() + states_.bytes(),
                 .read_bytes = reads_.bytes,
                 .met_keys = reads_.met_keys,
                 .file_read_bytes = cache_.file_read_bytes()};

@@ -76,6 +76,10 @@ class TextCache {
   const AttentionPolicy& policy() const { return *policy_; }
   const KvCache& cache() const { return cache_; }
   const StateCache& states() const { return states_; }
+  // The policy's derived data that is worth saving beside the keys; valid until anything changes.
+  TextIndex index() const;
+  // The bytes of memory that derived data holds.
+  int64_t index_bytes() const;
 
   // The tokens that went through, which is the next token's position in the text.
   int64_t length() const { return cache_.length(); }
@@ -111,7 +115,7 @@ class TextCache {
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
   // The most tokens, up to `length`, to which the text can be truncated and asked for an answer
-  // from there on (AttentionPolicy::RestartPoint, StateCache::RestartPoint). 0: to none.
+  // from there on (DerivedIndex::RestartPoint, StateCache::RestartPoint). 0: to none.
   int64_t RestartPoint(int64_t length, int64_t answer) const;
 
   // Gives back states to which the text could return, when their memory is needed elsewhere. False:
@@ -127,6 +131,9 @@ class TextCache {
  private:
   friend class AttentionStep;
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
+  // The most tokens, up to `length`, from which the policy and other ranks let the text go on.
+  int64_t AllowedRestart(int64_t length, int64_t answer) const;
+  void TruncateIndex(int64_t length);
   // Whether the dropped positions are also forgotten by `policy` at that length.
   bool HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) const;
 
@@ -136,7 +143,7 @@ class TextCache {
     int64_t first_row;
     int64_t position;
     int64_t rows;
-    std::vector<int64_t> path;  // AttentionPolicy::Accept
+    std::vector<int64_t> path;  // DerivedIndex::Accept
     std::optional<KvCache> cache;
   };
 

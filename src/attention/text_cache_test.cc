@@ -95,7 +95,7 @@ TEST(TextCacheTest, TruncatedForkContinuesLikeItsText) {
       ReadText(*cache, text, end, 40);
       view->ContinueAs(*cache);
       EXPECT_EQ(view->length(), end);
-      EXPECT_EQ(view->policy().bytes() > 0, spec.starts_with("blocks") && end > 701);
+      EXPECT_EQ(view->index_bytes() > 0, spec.starts_with("blocks") && end > 701);
       const auto fresh = cache->Fork(policy());
       EXPECT_EQ(ReadText(*view, draft_tokens, end + 8, 1),
                 ReadText(*fresh, draft_tokens, end + 8, 1));

@@ -136,7 +136,7 @@ class Restore {
   // Saves the text in the state behind an answer.
   void Save() {
     folder_.Save(kFacts, "bench", tokens_, text_->cache());
-    folder_.SaveIndex(kFacts, tokens_, answered_->policy().index());
+    folder_.SaveIndex(kFacts, tokens_, answered_->index());
   }
 
   std::unique_ptr<TextCache> RestoredText() {

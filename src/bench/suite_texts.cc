@@ -55,7 +55,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
                    options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
-      const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
+      const int64_t index = IndexAt(*policy, layout, length - 1).held_bytes;
       int64_t bytes = layout.BytesFor(std::min(length, held));
       if (options.policy.ranks != nullptr) {
         policy->SetQuestion(SharedContext(depth, length), INT64_MAX);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/kv_cost.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
@@ -10,7 +11,7 @@ namespace godwit {
 
 int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens) {
   const int64_t index =
-      policy == nullptr || tokens < 1 ? 0 : policy->IndexAt(layout, tokens - 1).held_bytes;
+      policy == nullptr || tokens < 1 ? 0 : IndexAt(*policy, layout, tokens - 1).held_bytes;
   return CheckedAdd(layout.BytesFor(tokens), index + layout.states.BytesFor(tokens))
       .value_or(INT64_MAX);
 }
@@ -38,7 +39,7 @@ void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t 
 
 void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
                     int64_t budget_bytes) {
-  const int64_t index = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
+  const int64_t index = tokens < 1 ? 0 : IndexAt(policy, layout, tokens - 1).held_bytes;
   const int64_t states = layout.states.BytesFor(tokens);
   if (index + states <= budget_bytes) return;
   if (states > 0) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attention/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/test_support.h"
 
@@ -51,7 +52,7 @@ TEST(MemoryPlan, IndexOfACacheInAFileMustFitInMemory) {
   geometry.shape = {.heads = 32, .kv_heads = 8, .head_dim = 128, .scale = 1};
   geometry.windows.assign(32, 0);
   const auto blocks = MakePolicy(geometry, {.spec = "blocks", .context = 1 << 20});
-  const int64_t bytes = blocks->IndexAt(Llama8B(DType::kBF16), (1 << 20) - 1).held_bytes;
+  const int64_t bytes = IndexAt(*blocks, Llama8B(DType::kBF16), (1 << 20) - 1).held_bytes;
   CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes);
   EXPECT_THAT(ErrorOf(ErrorKind::kMemory,
                       [&] { CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes - 1); }),

@@ -113,7 +113,7 @@ void SavedTexts::SaveOne(const Text& text) {
     const SnapshotFacts facts = text.plan->facts();
     folder_.Save(facts, text.plan->label(), text.tokens, text.cache->cache(),
                  &text.cache->states());
-    folder_.SaveIndex(facts, text.tokens, text.cache->policy().index());
+    folder_.SaveIndex(facts, text.tokens, text.cache->index());
     if (!text.keep_as.empty()) {
       const auto pieces = folder_.Longest(facts, text.tokens);
       if (!pieces.empty()) folder_.Pin(text.keep_as, pieces.back().name);

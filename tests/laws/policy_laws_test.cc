@@ -190,7 +190,7 @@ TEST_P(Laws, FileChangesNoBits) {
       // default, take up to two.
       const int64_t page_set = layout.BytesFor(1);
       const bool signs = spec.find("representative_type") == spec.npos;
-      const int64_t index = signs ? reference->policy().IndexAt(layout, 320).held_bytes : 0;
+      const int64_t index = signs ? IndexAt(reference->policy(), layout, 320).held_bytes : 0;
       const auto memory =
           std::make_shared<KvBudget>(2 * page_set + 2 * std::clamp(index, page_set, 2 * page_set));
       const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
@@ -522,7 +522,7 @@ TEST_P(Laws, CostsAreKnownBefore) {
         const KvStats stats = cache->Stats();
         const KvCost cost = CostAt(*policy, geometry, layout, length);
         ASSERT_EQ(cost.cache_bytes, cache->cache().bytes()) << spec << ", " << length;
-        ASSERT_EQ(cost.index.held_bytes, cache->policy().bytes()) << spec << ", " << length;
+        ASSERT_EQ(cost.index.held_bytes, cache->index_bytes()) << spec << ", " << length;
         const int64_t seen_bytes = stats.met_keys * layout.head_bytes() / kernels::kTileTokens;
         if (spec.find("top_p") != std::string::npos || spec.find("presel") != std::string::npos) {
           ASSERT_LE(seen_bytes, cost.seen_bytes) << spec << ", " << length;

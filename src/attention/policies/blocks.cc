@@ -40,7 +40,7 @@ std::string OneRankReason(const BlocksSpec& spec) {
 
 // A row's keys depend on its position, the keys before it, and its query or an earlier query whose
 // choice it shares. The context before the question is read as with dense.
-class BlocksPolicy : public AttentionPolicy {
+class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
       : AttentionPolicy({.name = spec.ToString(),
@@ -71,13 +71,7 @@ class BlocksPolicy : public AttentionPolicy {
     index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
     estimate_.LimitToBlocks(here_);
   }
-  TextIndex index() const override { return index_.index(); }
-  void Restore(const KvCache& cache, const TextIndex& index) override {
-    index_.Restore(cache, index);
-  }
-  int64_t bytes() const override {
-    return index_.bytes() + estimate_.bytes() + importance_.bytes();
-  }
+  const DerivedIndex* index() const override { return this; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     if (!geometry_->Chooses(layer) || position < geometry_->first_sparse()) {
@@ -86,13 +80,6 @@ class BlocksPolicy : public AttentionPolicy {
     const int64_t local = geometry_->FirstLocal(ChooserOf(position));
     const int64_t passed_over = local - geometry_->initial - spec().second_block_count;
     return position + 1 - passed_over * spec().block_size;
-  }
-  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
-    IndexSize size = index_.SizeAt(layout, position);
-    const IndexSize estimate = estimate_.SizeAt(layout, position);
-    size.held_bytes += estimate.held_bytes + importance_.BytesAt(position);
-    size.read_bytes += estimate.read_bytes * size.read_every_tokens;
-    return size;
   }
   int64_t row_by_row_from(int64_t layer) const override {
     return geometry_->Chooses(layer) ? first_choice() : INT64_MAX;
@@ -107,34 +94,6 @@ class BlocksPolicy : public AttentionPolicy {
     if (run.position + run.rows <= first_choice()) return;
     index_.Reserve(run);
     estimate_.Reserve(run);
-  }
-
-  void Accept(int64_t length, std::span<const int64_t> path) override {
-    shared_.Accept(length, path);
-    preselection_.Accept(length, path);
-    importance_.Accept(length, path);
-    // The same range as in the plan of a chain's last token.
-    const int64_t last = length + std::ssize(path) - 1;
-    importance_.Keep(std::max<int64_t>(0, last - TextCache::kMaxRollbackTokens), last + 1);
-  }
-
-  void Truncate(int64_t length) override {
-    shared_.Keep(0, length);
-    preselection_.Keep(0, length);
-    importance_.Keep(0, length);
-    index_.Truncate(length);
-    estimate_.Truncate(length);
-  }
-
-  int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    for (int64_t before = -1; before != length;) {
-      before = length;
-      length = importance_.RestartPoint(preselection_.RestartPoint(length, answer));
-      if (length <= first_choice() || geometry_->leaders.empty()) continue;
-      const int64_t chooser = ChooserOf(length);
-      if (!shared_.Remembers(chooser, length)) length = chooser;
-    }
-    return length;
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
@@ -182,6 +141,50 @@ class BlocksPolicy : public AttentionPolicy {
 
  private:
   BlocksPolicy(const BlocksPolicy&) = default;
+
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    shared_.Accept(length, path);
+    preselection_.Accept(length, path);
+    importance_.Accept(length, path);
+    // The same range as in the plan of a chain's last token.
+    const int64_t last = length + std::ssize(path) - 1;
+    importance_.Keep(std::max<int64_t>(0, last - TextCache::kMaxRollbackTokens), last + 1);
+  }
+
+  void Truncate(int64_t length) override {
+    shared_.Keep(0, length);
+    preselection_.Keep(0, length);
+    importance_.Keep(0, length);
+    index_.Truncate(length);
+    estimate_.Truncate(length);
+  }
+
+  int64_t RestartPoint(int64_t length, int64_t answer) const override {
+    for (int64_t before = -1; before != length;) {
+      before = length;
+      length = importance_.RestartPoint(preselection_.RestartPoint(length, answer));
+      if (length <= first_choice() || geometry_->leaders.empty()) continue;
+      const int64_t chooser = ChooserOf(length);
+      if (!shared_.Remembers(chooser, length)) length = chooser;
+    }
+    return length;
+  }
+
+  TextIndex Save() const override { return index_.Save(); }
+  void Restore(const KvCache& cache, const TextIndex& saved) override {
+    index_.Restore(cache, saved);
+  }
+
+  int64_t bytes() const override {
+    return index_.bytes() + estimate_.bytes() + importance_.bytes();
+  }
+  IndexSize SizeAt(const KvLayout& layout, int64_t position) const override {
+    IndexSize size = index_.SizeAt(layout, position);
+    const IndexSize estimate = estimate_.SizeAt(layout, position);
+    size.held_bytes += estimate.held_bytes + importance_.BytesAt(position);
+    size.read_bytes += estimate.read_bytes * size.read_every_tokens;
+    return size;
+  }
 
   const BlocksSpec& spec() const { return geometry_->spec; }
   // The first row that chooses.

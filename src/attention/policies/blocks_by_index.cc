@@ -45,7 +45,7 @@ ops::BlockShape BlocksByIndex::Shape() const {
   return shape;
 }
 
-TextIndex BlocksByIndex::index() const {
+TextIndex BlocksByIndex::Save() const {
   const ops::BlockShape shape = Shape();
   // The kind of signs also names their layout (ops::SignTiles) and their origin. Both have
   // changed.
@@ -61,10 +61,10 @@ TextIndex BlocksByIndex::index() const {
 
 // Representatives of groups come from those of blocks. They take little time, so they are made
 // anew.
-void BlocksByIndex::Restore(const KvCache& cache, const TextIndex& index) {
-  if (index.kind != this->index().kind) return;
+void BlocksByIndex::Restore(const KvCache& cache, const TextIndex& saved) {
+  if (saved.kind != Save().kind) return;
   index_.emplace(Shape(), cache.pool_in_memory(), geometry_->leaders);
-  index_->Restore(index.parts, index.tokens / spec().block_size);
+  index_->Restore(saved.parts, saved.tokens / spec().block_size);
 }
 
 void BlocksByIndex::Reserve(const RowRun& run) {

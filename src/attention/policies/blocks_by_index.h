@@ -27,7 +27,7 @@ class BlocksByIndex {
   int64_t bytes() const {
     return (index_ ? index_->bytes() : 0) + (groups_ ? groups_->bytes() : 0);
   }
-  // The size of the index, as AttentionPolicy::IndexAt.
+  // As DerivedIndex has it.
   IndexSize SizeAt(const KvLayout& layout, int64_t position) const;
 
   // Reserves memory for the representatives by which the rows of a run choose. Throws
@@ -35,9 +35,9 @@ class BlocksByIndex {
   void Reserve(const RowRun& run);
   void Truncate(int64_t length);
 
-  // Save and restore the index as AttentionPolicy does, for a text that is held whole.
-  TextIndex index() const;
-  void Restore(const KvCache& cache, const TextIndex& index);
+  // Save and restore the index as DerivedIndex does, for a text that is held whole.
+  TextIndex Save() const;
+  void Restore(const KvCache& cache, const TextIndex& saved);
 
   // Chooses for the row of the run, after Reserve. chosen [choices, second_block_count] gets the
   // row's share (BlocksGeometry::ShareOf) of held blocks between the beginning and its window, and

@@ -28,7 +28,7 @@ class BlocksEstimate {
   void LimitToBlocks(const BlockRange& here) { here_ = here; }
 
   int64_t bytes() const { return means_ ? means_->bytes() : 0; }
-  // The size of the means, as AttentionPolicy::IndexAt. Every token reads them.
+  // The size of the means, as DerivedIndex::SizeAt. Every token reads them.
   IndexSize SizeAt(const KvLayout& layout, int64_t position) const;
 
   // Reserves memory for the means that the rows of a run see. Throws Error(kMemory).

@@ -54,7 +54,7 @@ class BlocksImportance {
   // Forgets everything from `length` on, and what is not needed to go back to `back` or less far.
   void Keep(int64_t back, int64_t length);
   void Accept(int64_t length, std::span<const int64_t> path);
-  // The length as AttentionPolicy::RestartPoint: not in the middle of observers that are not
+  // The length as DerivedIndex::RestartPoint: not in the middle of observers that are not
   // remembered.
   int64_t RestartPoint(int64_t length) const;
 

@@ -104,7 +104,7 @@ TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {
   EXPECT_EQ(memory->used(), 0);
   const int64_t read_before = cache->Stats().file_read_bytes;
   EXPECT_EQ(ReadText(*cache, text, 2001, 1), ReadText(*reference, text, 2001, 1));
-  EXPECT_EQ(memory->used(), cache->policy().bytes());
+  EXPECT_EQ(memory->used(), cache->index_bytes());
   EXPECT_GT(memory->used(), 0);
   // The index is made once, from all keys. Later steps read only chosen blocks.
   const int64_t made = cache->Stats().file_read_bytes;

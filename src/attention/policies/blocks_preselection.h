@@ -31,7 +31,7 @@ class BlocksPreselection {
   MatrixView<const int32_t> BlocksFor(const RowRun& run, int64_t layer, const Exec& exec,
                                       int64_t& read_bytes);
 
-  // As AttentionPolicy::RestartPoint.
+  // As DerivedIndex::RestartPoint.
   int64_t RestartPoint(int64_t length, int64_t answer) const;
   void Keep(int64_t begin, int64_t end) {
     queries_.Keep(begin, end);

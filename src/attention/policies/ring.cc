@@ -78,12 +78,6 @@ class RingPolicy : public PolicyAround {
     return here;
   }
 
-  // Never back into the context, because other ranks have read parts of it.
-  int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    const int64_t before = inner().RestartPoint(length, answer);
-    return before < layout_.context ? 0 : before;
-  }
-
   std::unique_ptr<AttentionPolicy> Fork() const override {
     return std::unique_ptr<AttentionPolicy>(new RingPolicy(*this));
   }

@@ -98,12 +98,6 @@ class ShardPolicy : public PolicyAround {
     return here;
   }
 
-  // Never back into the context, because other ranks have read parts of it.
-  int64_t RestartPoint(int64_t length, int64_t answer) const override {
-    const int64_t before = inner().RestartPoint(length, answer);
-    return before < question_begin_ ? 0 : before;
-  }
-
   std::unique_ptr<AttentionPolicy> Fork() const override {
     return std::unique_ptr<AttentionPolicy>(new ShardPolicy(*this));
   }

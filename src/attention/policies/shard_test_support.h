@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/attention_test_support.h"
+#include "attention/kv_cost.h"
 #include "dist/local.h"
 
 namespace godwit {
@@ -50,9 +51,9 @@ inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
   const KvStats stats = cache->Stats();
   read.bytes = stats.bytes;
   read.met_keys = stats.met_keys;
-  read.index_bytes = cache->policy().bytes();
+  read.index_bytes = cache->index_bytes();
   read.planned_index_bytes =
-      cache->policy().IndexAt(LayoutOf(geometry, options.kv_type), kTokens - 1).held_bytes;
+      IndexAt(cache->policy(), LayoutOf(geometry, options.kv_type), kTokens - 1).held_bytes;
   return read;
 }
 

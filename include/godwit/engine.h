@@ -224,7 +224,10 @@ struct KvSpan {  // positions in the text, [begin, end)
 
 struct KvReport {
   std::string policy;  // as SessionOptions::kv; "dense, read by window:1024"
-  int64_t seen = 0;    // tokens that went in
+  // The way in which the context is read, as SessionOptions::prefill, but chosen where that is
+  // "auto"; empty: as it is asked about.
+  std::string prefill = {};
+  int64_t seen = 0;  // tokens that went in
   // The tokens before the question, where the policy shows it other things than it showed them.
   int64_t context_tokens = 0;
   int64_t kept = 0;             // tokens that the next one may see

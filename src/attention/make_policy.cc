@@ -113,7 +113,7 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           geometry.states.layers, options.ranks->size());
   }
   PolicyOptions chosen = options;
-  chosen.prefill = ChoosePrefill(geometry, options, options.context);
+  chosen.prefill = ChoosePrefill(geometry, options, policy->facts(), options.context);
   if (!chosen.prefill.empty()) {
     const PrefillSpec spec = ParsePrefill(chosen.prefill);
     if (spec.ring > 0) {  // one rank alone reads as without a ring
@@ -123,6 +123,14 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
   }
   if (alone) return policy;
   return MakeShardPolicy(geometry, chosen, std::move(policy));
+}
+
+PolicyFacts PolicyFactsOf(const std::string& spec) {
+  AttentionGeometry smallest;
+  smallest.layers = 1;
+  smallest.shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1};
+  smallest.windows = {0};
+  return MakePolicy(smallest, {.spec = spec, .context = 1})->facts();
 }
 
 bool CanBeStored(const AttentionGeometry& geometry, DType kv_type) {

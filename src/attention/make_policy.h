@@ -56,6 +56,10 @@ std::span<const PolicyKind> AllPolicies();
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);
 
+// The facts about a policy that hold for every model: all but numbers of tokens. Throws as
+// MakePolicy does.
+PolicyFacts PolicyFactsOf(const std::string& spec);
+
 // Whether a model's keys and values can be stored in that type: values that are numbers of keys
 // (latent attention) have no 4 bits.
 bool CanBeStored(const AttentionGeometry& geometry, DType kv_type);

@@ -110,5 +110,38 @@ TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
           "a context of 65 tokens is too long for this model, which has learned positions for 64"));
 }
 
+TEST(MakePolicyTest, FactsOfASpecNeedNoModel) {
+  for (const PolicyKind& kind : AllPolicies()) {
+    const PolicyFacts facts = PolicyFactsOf(std::string(kind.tight_example));
+    EXPECT_EQ(facts.name, kind.tight_example);
+    EXPECT_EQ(facts.shows_all, kind.name == "dense") << facts.name;
+    EXPECT_EQ(facts.separates_question, kind.name == "blocks") << facts.name;
+    EXPECT_EQ(facts.chosen_tokens, kind.name == "blocks" ? 64 : 1) << facts.name;
+    EXPECT_EQ(facts.endless(), kind.name == "sinks" || kind.name == "window") << facts.name;
+    EXPECT_EQ(facts.one_rank_reason.empty(), !facts.endless()) << facts.name;
+  }
+}
+
+// A text that is asked by the inner policy is limited by it, and its derived data is the inner
+// one's.
+TEST(MakePolicyTest, APolicyAroundAnotherHasItsFactsButForTheReading) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  const auto facts = [&](const std::string& prefill) {
+    return MakePolicy(geometry, {.spec = "blocks:infllm", .context = 640, .prefill = prefill})
+        ->facts();
+  };
+  const PolicyFacts expected = facts("");
+  EXPECT_EQ(expected.reading, "dense");
+  EXPECT_FALSE(expected.keys_suffice);
+  const PolicyFacts around = facts("star:block=64,anchor=32,tail=7");
+  EXPECT_EQ(around.name, expected.name + ", read by star:block=64,anchor=32,tail=7");
+  EXPECT_EQ(around.reading, "star:block=64,anchor=32,tail=7");
+  EXPECT_EQ(around.prefill, around.reading);
+  EXPECT_EQ(around.question_dependent_tokens, 7);
+  EXPECT_EQ(around.limit_tokens, 640);
+  EXPECT_EQ(around.chosen_tokens, expected.chosen_tokens);
+  EXPECT_FALSE(around.keys_suffice);
+}
+
 }  // namespace
 }  // namespace godwit::make_policy_test

@@ -5,12 +5,13 @@
 
 namespace godwit::chat {
 
+bool KeepsFirstAndLast(const std::string& spec) { return FindSinksSpec(spec).has_value(); }
+
 std::string WithPinnedMessages(const std::string& spec, const Conversation& conversation,
                                std::optional<int32_t> sink_token) {
-  constexpr std::string_view kSinks = "sinks:";
-  if (!spec.starts_with(kSinks)) return spec;
-  SinksSpec sinks = ParseSinksSpec(std::string_view(spec).substr(kSinks.size()));
-  if (sinks.pin == 0) return spec;
+  const auto found = FindSinksSpec(spec);
+  if (!found || found->pin == 0) return spec;
+  SinksSpec sinks = *found;
   sinks.pin = conversation.MessageEnd(sinks.pin);
   const auto prompt = conversation.prompt();
   if (sink_token && !prompt.empty() && prompt.front() != *sink_token) ++sinks.pin;

@@ -1,4 +1,4 @@
-// The policy "sinks:S+W,pin=N" in a chat: whole messages stay.
+// The policy "sinks:S+W,pin=N" in a chat: a text may be endless, and whole messages stay.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,9 @@
 #include "chat/conversation.h"
 
 namespace godwit::chat {
+
+// Whether the policy keeps only the first and the last tokens of a text.
+bool KeepsFirstAndLast(const std::string& spec);
 
 // The spec with N moved to the end of a message (Conversation::MessageEnd), and counting the sink
 // token that a session puts in front. Any other spec comes back unchanged. Throws Error(kInput)

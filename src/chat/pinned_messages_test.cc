@@ -53,6 +53,11 @@ TEST_F(PinnedMessagesTest, OtherSpecsStayAsTheyAre) {
   }
 }
 
+TEST_F(PinnedMessagesTest, OnlySinksKeepFirstAndLastTokens) {
+  EXPECT_TRUE(KeepsFirstAndLast("sinks:2+30,pin=7"));
+  for (const char* spec : {"dense", "window:5", "blocks"}) EXPECT_FALSE(KeepsFirstAndLast(spec));
+}
+
 TEST_F(PinnedMessagesTest, MessagesThatFillTheCacheAreRefused) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { With("sinks:2+14,pin=7"); }),
               HasSubstr("the first 16 tokens, in a cache of 16"));

@@ -49,7 +49,7 @@ std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments,
           "leave it out, or run one rank",
           text.ranks->size());
   }
-  if (text.spec != "dense") {
+  if (!PolicyFactsOf(text.spec).shows_all) {
     Throw(ErrorKind::kUnsupported,
           "the draft source \"partial\" works with the KV policy dense only, and {} shows a part "
           "of the text itself: leave it out, or use dense",

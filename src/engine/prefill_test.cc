@@ -183,6 +183,7 @@ TEST(Prefill, ResultsNameThePrefill) {
     Session session = engine.NewSession({.kv = kv, .prefill = "window:9"});
     const KvReport report = session.Generate(Prompt(1, 80), GreedyWithLogprobs(2, 20)).kv;
     EXPECT_EQ(report.policy, fmt::format("{}, read by window:9", kv));
+    EXPECT_EQ(report.prefill, "window:9");
     EXPECT_EQ(report.context_tokens, 60);
     EXPECT_EQ(session.Fork().kv().context_tokens, 60);
   }

@@ -20,6 +20,7 @@ namespace godwit::ranks_test {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 const SessionOptions kStar = {.prefill = "star:block=40", .kv_type = "f32"};
 
 struct Outcome {
@@ -163,6 +164,7 @@ TEST(Ranks, ReadByTheSameAutomaticPrefill) {
   for (const Outcome& one : outcomes) {
     ASSERT_EQ(one.error, "");
     EXPECT_THAT(one.result.kv.policy, HasSubstr("dense, read by ring:chunk="));
+    EXPECT_THAT(one.result.kv.prefill, StartsWith("ring:chunk="));
     EXPECT_EQ(one.result.tokens, outcomes[0].result.tokens);
   }
 }

@@ -66,6 +66,7 @@ void ForgetBehind(Sequence& sequence, size_t tokens) {
 KvReport ReportOf(const TextCache& cache, int64_t question_begin) {
   const KvStats stats = cache.Stats();
   KvReport report{.policy = stats.policy,
+                  .prefill = cache.policy().facts().prefill,
                   .seen = stats.seen,
                   .context_tokens = std::min(stats.seen, question_begin),
                   .kept = stats.kept,

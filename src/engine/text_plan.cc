@@ -54,7 +54,8 @@ std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPl
   if (plan->ranks() == nullptr || plan->options_.prefill != kAutoPrefill) return plan;
   const AttentionGeometry geometry = Geometry(plan->engine_.spec);
   auto chosen = std::make_shared<TextPlan>(*plan);
-  chosen->options_.prefill = ChoosePrefill(geometry, plan->options_, tokens - query_tokens);
+  chosen->options_.prefill =
+      ChoosePrefill(geometry, plan->options_, plan->policy_->facts(), tokens - query_tokens);
   chosen->policy_ = MakePolicy(geometry, chosen->options_);
   return chosen;
 }

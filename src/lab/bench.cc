@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "attention/make_policy.h"
+#include "attention/policies/choose_prefill.h"
+#include "attention/policies/prefill_spec.h"
 #include "attention/rank_speed.h"
 #include "base/cores.h"
 #include "base/error.h"
@@ -241,7 +244,7 @@ void CheckForRankTime(const BenchOptions& options, std::span<const bench::TestCa
     Throw(ErrorKind::kInput,
           "--ranks estimates the time of several hosts from tests on one: run it without mpirun");
   }
-  if (options.session.kv != "dense") {
+  if (!PolicyFactsOf(options.session.kv).shows_all) {
     Throw(ErrorKind::kUnsupported, "--ranks works with --kv dense only, not with {}",
           options.session.kv);
   }
@@ -368,8 +371,11 @@ std::string RankTime(const BenchOptions& options, const Subject& subject,
                      const bench::SuiteOptions& suite, const bench::SuiteResult& result) {
   const std::string& prefill = options.session.prefill;
   std::vector<std::string> prefills = {"star", "ring"};
-  if (prefill.starts_with("star")) prefills[0] = prefill;
-  if (prefill.starts_with("ring")) prefills[1] = prefill;
+  if (!prefill.empty() && prefill != kAutoPrefill) {
+    const PrefillSpec spec = ParsePrefill(prefill);
+    if (spec.star()) prefills[0] = prefill;
+    if (spec.ring > 0) prefills[1] = prefill;
+  }
   return RankTimeText(
       {.spec = subject.spec,
        .layout = LayoutOf(Geometry(subject.spec), suite.policy.kv_type),

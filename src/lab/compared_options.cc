@@ -16,14 +16,9 @@
 namespace godwit::lab {
 namespace {
 
-// The policy's own spelling of its name, from the smallest of models: "blocks:" is "blocks".
+// The policy's own spelling of its name: "blocks:" is "blocks".
 std::string KvName(const std::string& kv) {
-  if (cli::RecomputeWindow(kv)) return kv;
-  AttentionGeometry any;
-  any.layers = 1;
-  any.shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1};
-  any.windows = {0};
-  return MakePolicy(any, {.spec = kv, .context = 1})->facts().name;
+  return cli::RecomputeWindow(kv) ? kv : PolicyFactsOf(kv).name;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/name_list.h"
 #include "base/nearest.h"
+#include "chat/pinned_messages.h"
 
 namespace godwit::server {
 namespace {
@@ -95,8 +96,7 @@ std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defau
   const ErrorData& data = error.data();
   if (data.code != ErrorCode::kPromptTooLong) return error.what();
   std::vector<std::string> advice{"shorten it"};
-  const auto forgets = [](const std::string& kv) { return kv.starts_with("sinks:"); };
-  const auto choice = std::ranges::find_if(defaults.kv_choices, forgets);
+  const auto choice = std::ranges::find_if(defaults.kv_choices, chat::KeepsFirstAndLast);
   if (choice != defaults.kv_choices.end()) {
     advice.push_back(fmt::format(
         "send it with \"kv\": \"{}\", which keeps only its first and last tokens", *choice));

@@ -28,11 +28,11 @@ int64_t FedChunk(const std::vector<RankSpeed>& speeds, double key_bytes, int64_t
 }  // namespace
 
 std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options,
-                          int64_t context) {
+                          const PolicyFacts& asked, int64_t context) {
   if (options.prefill != kAutoPrefill) return options.prefill;
   if (options.ranks == nullptr || options.ranks->size() == 1) return "";
   const PrefillSpec star = ParsePrefill("star:by-speed");
-  if (options.spec != "dense") return star.ToString();
+  if (!asked.shows_all) return star.ToString();
   // A larger chunk takes more memory for a step's activations than a rank keeps of most contexts.
   constexpr int64_t kMaxChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);

@@ -20,7 +20,9 @@ inline constexpr std::string_view kAutoPrefill = "auto";
 // A star is chosen for a context of so many tokens where the largest chunk is too small. The
 // context must have a block for each rank and be long enough for a star to save anything. Where
 // question and answer choose among blocks, it is always a star.
+//
+// asked: the facts of the policy by which the text is asked, or of one around it.
 std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options,
-                          int64_t context);
+                          const PolicyFacts& asked, int64_t context);
 
 }  // namespace godwit

@@ -25,15 +25,14 @@ constexpr const char* kStar = "star:block=32768,anchor=32768,by-speed";
 class ChoosePrefillTest : public testing::Test {
  protected:
   std::string Choose(std::vector<RankSpeed> speeds, const AttentionGeometry& geometry = Large(),
-                     std::string kv = "dense", DType kv_type = DType::kI8,
+                     const std::string& kv = "dense", DType kv_type = DType::kI8,
                      int64_t context = 1 << 20) {
     return ChoosePrefill(geometry,
-                         {.spec = std::move(kv),
-                          .kv_type = kv_type,
+                         {.kv_type = kv_type,
                           .prefill = "auto",
                           .ranks = world_.Rank(0),
                           .rank_speeds = std::move(speeds)},
-                         context);
+                         PolicyFactsOf(kv), context);
   }
 
  private:
@@ -69,10 +68,10 @@ TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
 }
 
 TEST_F(ChoosePrefillTest, ExplicitPrefillAndASingleRankStayUnchanged) {
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}, 1), "window:7");
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}, 1), "");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}, {}, 1), "window:7");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}, {}, 1), "");
   LocalWorld world(1);
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}, 1), "");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}, {}, 1), "");
 }
 
 TEST_F(ChoosePrefillTest, PolicyNamesTheChosenPrefill) {

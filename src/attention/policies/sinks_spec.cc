@@ -7,9 +7,19 @@
 #include "base/error.h"
 
 namespace godwit {
+namespace {
+
+constexpr std::string_view kKind = "sinks:";
+
+}  // namespace
 
 std::string SinksSpec::ToString() const {
-  return fmt::format("sinks:{}+{}{}", sinks, window, pin > 0 ? fmt::format(",pin={}", pin) : "");
+  return fmt::format("{}{}+{}{}", kKind, sinks, window, pin > 0 ? fmt::format(",pin={}", pin) : "");
+}
+
+std::optional<SinksSpec> FindSinksSpec(std::string_view kv) {
+  if (!kv.starts_with(kKind)) return std::nullopt;
+  return ParseSinksSpec(kv.substr(kKind.size()));
 }
 
 SinksSpec ParseSinksSpec(std::string_view arguments) {

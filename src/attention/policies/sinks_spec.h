@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,13 @@ struct SinksSpec {
 
   // The spec as --kv spells it.
   std::string ToString() const;
+
+  bool operator==(const SinksSpec&) const = default;
 };
+
+// The meaning of a policy as --kv spells it; nothing for one of another kind. Throws as
+// ParseSinksSpec.
+std::optional<SinksSpec> FindSinksSpec(std::string_view kv);
 
 // Parses the text after "sinks:". Throws Error(kInput) for senseless arguments.
 SinksSpec ParseSinksSpec(std::string_view arguments);

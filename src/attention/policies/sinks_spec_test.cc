@@ -27,6 +27,13 @@ TEST(SinksSpecTest, PinShortensTheWindow) {
   EXPECT_EQ(ParseSinksSpec("4+60,pin=0").ToString(), "sinks:4+60");
 }
 
+TEST(SinksSpecTest, IsFoundInAPolicyOfItsKindOnly) {
+  EXPECT_EQ(FindSinksSpec("sinks:4+60,pin=20")->pin, 20);
+  for (const char* kv : {"dense", "window:64", "sinks", "blocks:initial=64"}) {
+    EXPECT_EQ(FindSinksSpec(kv), std::nullopt) << kv;
+  }
+}
+
 TEST(SinksSpecTest, RefusesWhatMakesNoSense) {
   for (const char* arguments :
        {"4+60,", "4+60,pin", "4+60,pin=", "4+60,pin=x", "4+60,pin=-1", "4+60,pin=5,pin=6",

@@ -200,9 +200,11 @@ void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_
 void RequireUseOfQueryTokens(std::span<const std::string> prefills,
                              std::span<const std::string> kvs) {
   const auto reads_apart = [](const std::string& prefill) { return !prefill.empty(); };
-  const auto chooses = [](const std::string& kv) { return NameIn(kv) == "blocks"; };
+  const auto asks_apart = [](const std::string& kv) {
+    return !RecomputeWindow(kv) && PolicyFactsOf(kv).separates_question;
+  };
   if (std::any_of(prefills.begin(), prefills.end(), reads_apart) ||
-      std::any_of(kvs.begin(), kvs.end(), chooses)) {
+      std::any_of(kvs.begin(), kvs.end(), asks_apart)) {
     return;
   }
   Throw(ErrorKind::kInput,

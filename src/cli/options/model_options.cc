@@ -4,7 +4,9 @@
 #include <functional>
 #include <optional>
 
+#include "attention/make_policy.h"
 #include "attention/policies/choose_prefill.h"
+#include "attention/policies/prefill_spec.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/name_list.h"
@@ -227,9 +229,11 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
   // The engine pins its own threads; this thread computes with them.
   if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
   if (session.prefill == kAutoPrefill && MpiSize() > 1) {
-    const std::string policy = engine.NewSession(session).kv().policy;
-    const bool if_long = session.kv == "dense" && policy.find("star") != std::string::npos;
-    console::WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
+    const KvReport kv = engine.NewSession(session).kv();
+    // Where question and answer choose among blocks, a context of any length is read by a star.
+    const bool if_long = PolicyFactsOf(session.kv).shows_all && !kv.prefill.empty() &&
+                         ParsePrefill(kv.prefill).star();
+    console::WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", kv.policy,
                                      if_long ? "; a context of few blocks is read by ring" : ""));
   }
   return engine;

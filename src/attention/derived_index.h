@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kv/kv_cache.h"
-#include "kv/kv_layout.h"
+#include "ops/kv_layout.h"
 #include "kv/saved_index.h"
 
 namespace godwit {

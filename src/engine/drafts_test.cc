@@ -251,8 +251,8 @@ TEST(Drafts, TextContinuesWithoutMemoryForAPartialCache) {
 
 std::shared_ptr<Request> Submit(const Engine::Impl& engine, const GenerateOptions& options) {
   auto request =
-      engine.NewRequest(std::make_shared<TextPlan>(engine, SessionOptions{}), Beginning(), options,
-                        std::make_shared<Interrupt>(), RequestKind::kSubmitted);
+      engine.NewRequest(std::make_shared<TextPlan>(engine.served, SessionOptions{}), Beginning(),
+                        options, std::make_shared<Interrupt>(), RequestKind::kSubmitted);
   engine.scheduler->Submit(request);
   return request;
 }
@@ -267,7 +267,7 @@ TEST(Drafts, EndedRequestHoldsNoPartialCache) {
   const auto request = Submit(*engine, With(Greedy(250), kPartial));
   const GenerateResult result = WaitFor(*request);
   EXPECT_GT(result.drafts->accepted, 100);
-  const auto pool = engine->PoolOf(ChooseKvType("auto", engine->weight_types));
+  const auto pool = engine->served.pools->Of(ChooseKvType("auto", engine->served.types));
   EXPECT_EQ(pool->pages_in_use() * pool->layout().page_bytes(), result.kv.bytes);
 }
 

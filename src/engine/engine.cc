@@ -1,5 +1,6 @@
 #include "godwit/engine.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/cores.h"
@@ -54,7 +55,7 @@ std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
 SnapshotFacts FactsOf(const Engine::Impl& engine) {
   SnapshotFacts facts{{"godwit", GODWIT_VERSION},
                       {"instructions", std::string(engine.isa.name)},
-                      {"weights", std::string(Name(engine.weight_types.layers))}};
+                      {"weights", std::string(Name(engine.served.types.layers))}};
   if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
@@ -66,7 +67,7 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                    std::shared_ptr<Communicator> all_ranks)
     : folder(model_folder),
-      ranks(std::move(all_ranks)),
+      served{.ranks = std::move(all_ranks)},
       isa(kernels::SelectIsa(options.isa)),
       cpus(Cpus(options)),
       pool(ThreadCount(options.threads), cpus),
@@ -77,14 +78,15 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     return Stopwatch();
   };
   const ModelFolder opened(folder);
-  if (ranks != nullptr) {
-    AgreeOnModel(*ranks, folder, {"the tokens of a step", fmt::format("{}", options.step_tokens)});
+  if (served.ranks != nullptr) {
+    AgreeOnModel(*served.ranks, folder,
+                 {"the tokens of a step", fmt::format("{}", options.step_tokens)});
   }
-  spec = opened.spec();
+  served.spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
     if (options.on_warning) options.on_warning(warning);
   };
-  for (const std::string& warning : spec.warnings) warn(warning);
+  for (const std::string& warning : served.spec.warnings) warn(warning);
   // Missing or misnamed parts are found before slow reading: the weights of a folder, or the
   // vocabulary of a GGUF file.
   if (options.needs_text && !opened.is_gguf()) opened.RequireTokenizer();
@@ -99,18 +101,18 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
   load_times.tokenizer_ms = tokenizer_watch.ms();
   // The session refuses such an id where it occurs. Most texts have none, unless all have one.
-  if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
+  if (tokenizer != nullptr && tokenizer->VocabSize() > served.spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
-      if (id < spec.vocab_size) continue;
+      if (id < served.spec.vocab_size) continue;
       Throw(ErrorKind::kFormat,
             "{}: {} adds token id {} to every text, but the model's vocab_size is {}", folder,
-            *opened.tokenizer_file(), id, spec.vocab_size);
+            *opened.tokenizer_file(), id, served.spec.vocab_size);
     }
     warn(
         fmt::format("{} has token ids up to {}, but the model's vocab_size is {}: texts with one "
                     "of the {} higher ids are refused",
-                    *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
-                    tokenizer->VocabSize() - spec.vocab_size));
+                    *opened.tokenizer_file(), tokenizer->VocabSize() - 1, served.spec.vocab_size,
+                    tokenizer->VocabSize() - served.spec.vocab_size));
   }
   const Stopwatch weights_watch;
   auto decoder = LoadModel(
@@ -119,17 +121,18 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       ParseWeightType(options.weights), PackedOptionsOf(options));
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
-  weight_types = decoder->weight_types();
+  served.types = decoder->weight_types();
   mapped_bytes_ = decoder->mapped_bytes();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
   Start(options);
-  if (ranks != nullptr) {
+  if (served.ranks != nullptr) {
     Workspace workspace;
-    rank_speeds =
-        MeasureRanks(*ranks, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
-                     Geometry(spec), ChooseKvType("auto", weight_types), kv_memory_bytes());
-    if (ranks->rank() == 0) std::ranges::for_each(SlowRanks(*ranks, rank_speeds), warn);
+    served.rank_speeds =
+        MeasureRanks(*served.ranks, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
+                     served.geometry(), ChooseKvType("auto", served.types), served.pools->bytes());
+    if (served.ranks->rank() == 0)
+      std::ranges::for_each(SlowRanks(*served.ranks, served.rank_speeds), warn);
   }
   load_times.total_ms = watch.ms();
 }
@@ -137,7 +140,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
                    std::unique_ptr<const Tokenizer> text_tokenizer, SpecialTokens special_tokens,
                    const LoadOptions& options, NowMs now_ms)
-    : spec(std::move(decoder_spec)),
+    : served{.spec = std::move(decoder_spec)},
       tokenizer(std::move(text_tokenizer)),
       special(std::move(special_tokens)),
       model(std::move(language_model)),
@@ -159,20 +162,22 @@ void Engine::Impl::Start(const LoadOptions& options) {
     Throw(ErrorKind::kInput,
           "KV memory of {} bytes, expected more than 0, or 0 for all free memory", bytes);
   }
-  kv_budget_ = std::make_shared<KvBudget>(
+  const auto budget = std::make_shared<KvBudget>(
       options.kv_memory_bytes > 0 ? options.kv_memory_bytes
                                   : ReadMachineMemoryBeside(mapped_bytes_).available_bytes,
       mapped_bytes_);
-  if (!options.kv_file.empty()) {
-    kv_file_ = std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, kv_budget_);
-    kv_budget_ = kv_file_->budget();
-  }
+  served.pools = std::make_unique<const KvPools>(
+      served.geometry(), budget,
+      options.kv_file.empty()
+          ? nullptr
+          : std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, budget));
+  served.name = std::filesystem::path(folder).filename().string();
   if (!options.cache_dir.empty()) {
-    if (ranks != nullptr) {
+    if (served.ranks != nullptr) {
       Throw(ErrorKind::kUnsupported,
             "texts cannot be saved when {} ranks share them: leave the folder of saved texts out, "
             "or run one rank",
-            ranks->size());
+            served.ranks->size());
     }
     if (options.cache_bytes < 0 || options.cache_every_tokens < 1) {
       Throw(ErrorKind::kInput,
@@ -180,31 +185,13 @@ void Engine::Impl::Start(const LoadOptions& options) {
             "all free space",
             options.cache_bytes, options.cache_every_tokens);
     }
-    facts_ = FactsOf(*this);
+    served.facts = FactsOf(*this);
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
   scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
                                           options.prompt_slowdown, saved.get(), now_ms_);
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
-}
-
-std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
-  const std::lock_guard lock(pools_mutex_);
-  std::shared_ptr<KvPool>& kv_pool = pools_[kv_type];
-  if (kv_pool == nullptr) {
-    const KvLayout layout = LayoutOf(Geometry(spec), kv_type);
-    auto made = kv_file_ ? std::make_shared<KvPool>(layout, kv_file_)
-                         : std::make_shared<KvPool>(layout, kv_budget_);
-    const int64_t least = made->layout().BytesFor(1);
-    if (least > kv_budget_->bytes()) {
-      Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest KV cache, {} tokens in {}, takes {}",
-            kv_file_ ? "file" : "memory", FormatBytes(kv_budget_->bytes()), kTileTokens,
-            Name(kv_type), FormatBytes(least));
-    }
-    kv_pool = std::move(made);
-  }
-  return kv_pool;
 }
 
 namespace {
@@ -230,11 +217,11 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   plan = TextPlan::ForPrompt(std::move(plan), std::ssize(prompt), options.query_tokens);
   if (!options.stop.empty()) RequireTokenizer();
   auto drafted = NewSpeculation(options, *plan);  // before the request takes the plan
-  auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
-                                           kind == RequestKind::kStates ? nullptr : tokenizer.get(),
-                                           special.eos_ids, static_cast<int32_t>(spec.vocab_size),
-                                           std::move(interrupt), kind, std::move(drafted));
-  const bool chooses = ranks == nullptr || ranks->rank() == 0;
+  auto request = std::make_shared<Request>(
+      std::move(plan), std::move(prompt), options,
+      kind == RequestKind::kStates ? nullptr : tokenizer.get(), special.eos_ids,
+      static_cast<int32_t>(served.spec.vocab_size), std::move(interrupt), kind, std::move(drafted));
+  const bool chooses = served.ranks == nullptr || served.ranks->rank() == 0;
   if (chooses && !options.json_schema.empty()) {
     RequireTokenizer();
     request->RestrictTo(json_grammar_->Match(options.json_schema), *tokenizer);
@@ -246,12 +233,12 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
 std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions& options,
                                                           const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
-  RefuseDraftsThatShow(spec);
-  auto sources = MakeDrafts(options.draft, {.vocab = spec.vocab_size,
+  RefuseDraftsThatShow(served.spec);
+  auto sources = MakeDrafts(options.draft, {.vocab = served.spec.vocab_size,
                                             .heads = [this] { return Heads(); },
                                             .partial =
                                                 [&](std::string_view named) {
-                                                  return MakePartialDrafts(named, Geometry(spec),
+                                                  return MakePartialDrafts(named, served.geometry(),
                                                                            plan.options(), now_ms_);
                                                 }});
   return std::make_unique<Speculative>(std::move(sources), now_ms_);
@@ -260,7 +247,7 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
   const std::lock_guard lock(heads_mutex_);
   if (heads_ != nullptr) return heads_;
-  heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers, now_ms_);
+  heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, served.types.layers, now_ms_);
   return heads_;
 }
 
@@ -335,7 +322,9 @@ bool Engine::StopKeeping(const std::string& name) const {
 }
 
 void Engine::FollowRankZero() const { impl_->FollowRankZero(); }
-bool Engine::ranks_ended() const { return impl_->ranks != nullptr && impl_->ranks->left(); }
+bool Engine::ranks_ended() const {
+  return impl_->served.ranks != nullptr && impl_->served.ranks->left();
+}
 
 std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,
                                       int64_t limit_tokens) const {
@@ -366,13 +355,13 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
   return RenderChat(*chat_template, messages, std::move(input));
 }
 
-int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }
-int64_t Engine::max_context() const { return impl_->spec.max_context; }
+int64_t Engine::vocab_size() const { return impl_->served.spec.vocab_size; }
+int64_t Engine::max_context() const { return impl_->served.spec.max_context; }
 const SamplerDefaults& Engine::sampler_defaults() const { return impl_->sampler_defaults; }
-std::optional<int32_t> Engine::sink_token() const { return impl_->spec.sink_token; }
-int64_t Engine::kv_memory_bytes() const { return impl_->kv_memory_bytes(); }
+std::optional<int32_t> Engine::sink_token() const { return impl_->served.spec.sink_token; }
+int64_t Engine::kv_memory_bytes() const { return impl_->served.pools->bytes(); }
 int64_t Engine::KvBytes(int64_t tokens, const SessionOptions& session) const {
-  return TextPlan(*impl_, session).KvBytes(tokens);
+  return TextPlan(impl_->served, session).KvBytes(tokens);
 }
 int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
 const LoadTimes& Engine::load_times() const { return impl_->load_times; }

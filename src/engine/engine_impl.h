@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "attention/rank_speed.h"
 #include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
@@ -17,15 +16,14 @@
 #include "engine/interrupt.h"
 #include "engine/saved_texts.h"
 #include "engine/scheduler.h"
+#include "engine/served_model.h"
 #include "engine/text_plan.h"
 #include "generate/head_drafts.h"
 #include "generate/speculative.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
-#include "kv/kv_pool.h"
 #include "model/decoder.h"
 #include "model/language_model.h"
-#include "model/spec.h"
 #include "text/chat_template.h"
 #include "text/json_grammar.h"
 #include "text/special_tokens.h"
@@ -48,11 +46,6 @@ class Engine::Impl {
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
        const LoadOptions& options, NowMs now_ms = SteadyMs);
 
-  // The bytes that the caches of all texts may take together.
-  int64_t kv_memory_bytes() const { return kv_budget_->bytes(); }
-  // The pool for texts of that type.
-  std::shared_ptr<KvPool> PoolOf(DType kv_type) const;
-
   // Makes a request for `prompt` (TextPlan::WithSink) that is checked and still to be submitted.
   // Throws Error(kInput) for options that make no sense.
   std::shared_ptr<Request> NewRequest(std::shared_ptr<const TextPlan> plan,
@@ -67,8 +60,6 @@ class Engine::Impl {
   void RequireRankZero() const;
   // Throws Error(kUnsupported) if nothing is saved.
   SavedTexts& RequireSavedTexts() const;
-  // The facts on which this engine's cached keys and values depend, besides how texts are read.
-  const SnapshotFacts& facts() const { return facts_; }
   // The chat template; null if the model has none. Read on first use: a broken one affects chats
   // only.
   const ChatTemplate* FindChatTemplate() const;
@@ -76,11 +67,8 @@ class Engine::Impl {
   std::string folder;
   // The place in which a chat template would be, for messages.
   std::string template_place = "chat_template.jinja, or chat_template in tokenizer_config.json";
-  std::shared_ptr<Communicator> ranks;
-  std::vector<RankSpeed> rank_speeds;
-  DecoderSpec spec;
+  ServedModel served;
   SamplerDefaults sampler_defaults;
-  WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};
   int64_t weight_bytes = 0;
   LoadTimes load_times;
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -113,13 +101,6 @@ class Engine::Impl {
 
   void Start(const LoadOptions& options);
 
-  SnapshotFacts facts_;  // if texts are saved
-
-  std::shared_ptr<KvFile> kv_file_;  // null: the caches lie in memory
-  std::shared_ptr<KvBudget> kv_budget_;
-  mutable std::mutex pools_mutex_;
-  mutable std::map<DType, std::shared_ptr<KvPool>> pools_;
-
  public:
   // The saved texts; null: nothing is saved.
   mutable std::unique_ptr<SavedTexts> saved;
@@ -130,7 +111,7 @@ class Engine::Impl {
 class Session::Impl {
  public:
   Impl(std::shared_ptr<const Engine::Impl> engine, const SessionOptions& options)
-      : Impl(engine, std::make_shared<const TextPlan>(*engine, options)) {}
+      : Impl(engine, std::make_shared<const TextPlan>(engine->served, options)) {}
   Impl(std::shared_ptr<const Engine::Impl> engine, std::shared_ptr<const TextPlan> plan);
 
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special) const;
@@ -146,7 +127,7 @@ class Session::Impl {
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
   int64_t limit_tokens() const;
-  int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
+  int64_t learned_positions() const { return engine_->served.geometry().learned_positions; }
 
  private:
   // The ids of a prompt. `encode` may leave out ids beyond the limit that it is given.

@@ -26,31 +26,31 @@ bool RunToEnd(const Communicator& ranks, Request& request) {
 
 Engine::Impl::~Impl() {
   scheduler.reset();  // it talks to the ranks
-  if (ranks == nullptr || ranks->rank() != 0) return;
-  if (std::uncaught_exceptions() > 0) ranks->Leave("an error of its own");
+  if (served.ranks == nullptr || served.ranks->rank() != 0) return;
+  if (std::uncaught_exceptions() > 0) served.ranks->Leave("an error of its own");
   try {
-    BroadcastEnd(*ranks);
+    BroadcastEnd(*served.ranks);
   } catch (const std::exception&) {  // they have ended
   }
 }
 
 void Engine::Impl::RequireRankZero() const {
-  if (ranks == nullptr || ranks->rank() == 0) return;
+  if (served.ranks == nullptr || served.ranks->rank() == 0) return;
   Throw(ErrorKind::kUnsupported, "{} cannot make requests: rank 0 makes them for all ranks",
-        ranks->NameOf(ranks->rank()));
+        served.ranks->NameOf(served.ranks->rank()));
 }
 
 void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_result) const {
-  if (ranks == nullptr || ranks->rank() == 0) {
+  if (served.ranks == nullptr || served.ranks->rank() == 0) {
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests for all ranks and cannot follow");
   }
-  LeaveOnError(ranks.get(), [&] {
-    while (auto told = ReceiveRequest(*ranks)) {
-      const auto request = NewRequest(std::make_shared<const TextPlan>(*this, told->session),
+  LeaveOnError(served.ranks.get(), [&] {
+    while (auto told = ReceiveRequest(*served.ranks)) {
+      const auto request = NewRequest(std::make_shared<const TextPlan>(served, told->session),
                                       std::move(told->tokens), told->generate,
                                       std::make_shared<Interrupt>(), told->kind);
       scheduler->Submit(request);
-      const bool ended_well = RunToEnd(*ranks, *request);
+      const bool ended_well = RunToEnd(*served.ranks, *request);
       if (ended_well && on_result) on_result(request->TakeResult());
     }
   });

@@ -21,7 +21,7 @@ GenerateResult Generation::Impl::Wait() {
 Generation SubmitTo(std::shared_ptr<const Engine::Impl> engine, std::span<const int32_t> prompt,
                     const GenerateOptions& options, const SessionOptions& session) {
   engine->RequireRankZero();
-  auto plan = std::make_shared<const TextPlan>(*engine, session);
+  auto plan = std::make_shared<const TextPlan>(engine->served, session);
   std::vector<int32_t> text = plan->WithSink(prompt);
   auto request = engine->NewRequest(std::move(plan), std::move(text), options,
                                     std::make_shared<Interrupt>(), RequestKind::kSubmitted);

@@ -379,7 +379,7 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
           EXPECT_THAT(answer_error.what(), HasSubstr("rank 2: "));
           expect_answer();
         }
-        EXPECT_FALSE(engine->ranks->left());
+        EXPECT_FALSE(engine->served.ranks->left());
       },
       bytes);
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
@@ -398,7 +398,7 @@ TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
       mine.error = ErrorOf(ErrorKind::kIo, [&] { answers[answer].Wait(); });
       EXPECT_EQ(mine.error, "rank 1 has ended: its disk is full");
     }
-    EXPECT_TRUE(engine->ranks->left());
+    EXPECT_TRUE(engine->served.ranks->left());
   };
   const auto outcomes = OnRanks(
       3, ask, [](int) { return 0; },

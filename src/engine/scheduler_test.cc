@@ -313,7 +313,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   auto engine = std::make_shared<const Engine::Impl>(
       kTiny,
       LoadOptions{.threads = 2, .kv_memory_bytes = 9 * measure.kv().bytes, .step_tokens = 40});
-  const auto plan = std::make_shared<const TextPlan>(*engine, SessionOptions{});
+  const auto plan = std::make_shared<const TextPlan>(engine->served, SessionOptions{});
   struct Started {
     std::shared_ptr<Request> request;
     Tokens prompt;
@@ -389,7 +389,7 @@ class Scripted {
   std::shared_ptr<Request> Submit(const Tokens& prompt, const GenerateOptions& options,
                                   std::shared_ptr<Interrupt> interrupt = nullptr) {
     if (interrupt == nullptr) interrupt = std::make_shared<Interrupt>();
-    const auto plan = std::make_shared<const TextPlan>(*engine_, SessionOptions{});
+    const auto plan = std::make_shared<const TextPlan>(engine_->served, SessionOptions{});
     auto request =
         engine_->NewRequest(plan, prompt, options, std::move(interrupt), RequestKind::kSubmitted);
     engine_->scheduler->Submit(request);

@@ -20,7 +20,7 @@ Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
 std::vector<int32_t> Session::Impl::WithinLimits(
     FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const {
   // Texts up to the model's maximum context are counted, and the number becomes the advice.
-  const int64_t most = std::max(limit_tokens(), engine_->spec.max_context);
+  const int64_t most = std::max(limit_tokens(), engine_->served.spec.max_context);
   auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
   // The number of tokens says what would help. It is counted within limits.
@@ -50,7 +50,8 @@ FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
-  if (engine_->ranks != nullptr) cache_ = request.plan().NewText();  // the others have no sessions
+  if (engine_->served.ranks != nullptr)
+    cache_ = request.plan().NewText();  // the others have no sessions
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->RestartPoint(
@@ -161,7 +162,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
 
   // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
   constexpr int64_t kBlock = 64;
-  const int64_t width = engine_->model->hidden_size(), vocab = engine_->spec.vocab_size;
+  const int64_t width = engine_->model->hidden_size(), vocab = engine_->served.spec.vocab_size;
   std::vector<float> block(std::min(std::ssize(text), kBlock) * vocab);
   int64_t next = first + added;
   Follow(request, [&](const Event& event) {
@@ -206,7 +207,7 @@ KvReport Session::Impl::kv() const {
 
 int64_t Session::Impl::limit_tokens() const {
   const int64_t most = plan_->limit_tokens();
-  return most == INT64_MAX || !engine_->spec.sink_token ? most : most - 1;
+  return most == INT64_MAX || !engine_->served.spec.sink_token ? most : most - 1;
 }
 
 namespace {

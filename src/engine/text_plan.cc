@@ -1,48 +1,26 @@
 #include "engine/text_plan.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "attention/kv_cost.h"
 #include "attention/policies/choose_prefill.h"
 #include "base/checksum.h"
 #include "base/error.h"
-#include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
-#include "engine/storage_types.h"
 #include "ops/kv_layout.h"
 
 namespace godwit {
-namespace {
-
-int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
-  if (options.context_tokens < 0) {
-    Throw(ErrorKind::kInput,
-          "a context of {} tokens: expected at least 1, or 0 for the model's maximum",
-          options.context_tokens);
-  }
-  return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
-}
-
-}  // namespace
-
-TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
-    : engine_(engine),
-      options_{.spec = options.kv,
-               .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
-               .context = ContextOf(options, engine.spec),
-               .prefill = options.prefill,
-               .ranks = engine.ranks,
-               .rank_speeds = engine.rank_speeds},
+TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
+    : model_(model),
+      options_(model.OptionsOf(options)),
       chunk_tokens_(options.chunk_tokens),
       owner_(options.owner) {
-  options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens: expected 1 to {}", chunk_tokens_,
           1 << 20);
   }
-  policy_ = MakePolicy(Geometry(engine.spec), options_);
-  pool_ = engine.PoolOf(options_.kv_type);
+  policy_ = MakePolicy(model.geometry(), options_);
+  pool_ = model.pools->Of(options_.kv_type);
   // A text without an end reaches its full size sooner or later.
   if (policy_->facts().endless()) {
     CheckFits(INT64_MAX);
@@ -52,7 +30,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
 std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPlan> plan,
                                                     int64_t tokens, int64_t query_tokens) {
   if (plan->ranks() == nullptr || plan->options_.prefill != kAutoPrefill) return plan;
-  const AttentionGeometry geometry = Geometry(plan->engine_.spec);
+  const AttentionGeometry geometry = plan->model_.geometry();
   auto chosen = std::make_shared<TextPlan>(*plan);
   chosen->options_.prefill =
       ChoosePrefill(geometry, plan->options_, plan->policy_->facts(), tokens - query_tokens);
@@ -61,11 +39,11 @@ std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPl
 }
 
 std::unique_ptr<TextCache> TextPlan::NewText() const {
-  return MakeTextCache(Geometry(engine_.spec), options_, pool_);
+  return MakeTextCache(model_.geometry(), options_, pool_);
 }
 
 std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
-  const std::optional<int32_t> sink = engine_.spec.sink_token;
+  const std::optional<int32_t> sink = model_.spec.sink_token;
   const bool add = sink && !tokens.empty() && tokens.front() != *sink;
   std::vector<int32_t> text;
   text.reserve(tokens.size() + 1);
@@ -75,12 +53,12 @@ std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
 }
 
 void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> count) const {
-  const int64_t most = engine_.spec.max_context;
+  const int64_t most = model_.spec.max_context;
   ThrowWith({.code = ErrorCode::kPromptTooLong,
              .found = count.value_or(most + 1),
              .limit = std::min(limit_tokens(), most),
              .fits = most,
-             .learned_positions = Geometry(engine_.spec).learned_positions,
+             .learned_positions = model_.geometry().learned_positions,
              .ranks = ranks() == nullptr ? 1 : ranks()->size()},
             ErrorKind::kInput,
             "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
@@ -90,7 +68,7 @@ void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> co
 void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
   const auto n = static_cast<int64_t>(prompt.size());
   if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
-  RequireTokenIds(engine_.spec, prompt);
+  RequireTokenIds(model_.spec, prompt);
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
   if (ranks() != nullptr) return;
   try {
@@ -102,7 +80,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
         .code = ErrorCode::kPromptTooLong,
         .found = n,
         .limit = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes()),
-        .learned_positions = Geometry(engine_.spec).learned_positions};
+        .learned_positions = model_.geometry().learned_positions};
     throw Error(error.kind(), error.what(), data);
   }
 }
@@ -139,7 +117,7 @@ int64_t TextPlan::QuestionIndependentTokens(int64_t question_begin) const {
 }
 
 SnapshotFacts TextPlan::facts() const {
-  SnapshotFacts facts = engine_.facts();
+  SnapshotFacts facts = model_.facts;
   facts.emplace_back("read by", policy_->facts().reading);
   const KvLayout& layout = pool_->layout();
   const char* const how = layout.centred      ? " (rotated, centred)"
@@ -148,17 +126,13 @@ SnapshotFacts TextPlan::facts() const {
   facts.emplace_back("kv type", fmt::format("{}{}", Name(options_.kv_type), how));
   if (layout.values_in_keys) facts.emplace_back("values", "in keys");
   if (options_.int8_products) facts.emplace_back("attention", "int8");
-  if (Geometry(engine_.spec).RotatesByContext()) {
+  if (model_.geometry().RotatesByContext()) {
     facts.emplace_back("context", fmt::format("{}", options_.context));
   }
   if (!owner_.empty()) {
     facts.emplace_back("owner", ContentName({std::as_bytes(std::span(owner_))}));
   }
   return facts;
-}
-
-std::string TextPlan::label() const {
-  return std::filesystem::path(engine_.folder).filename().string();
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {

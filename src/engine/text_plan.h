@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attention/make_policy.h"
+#include "engine/served_model.h"
 #include "godwit/engine.h"
 #include "kv/kv_pool.h"
 #include "kv/snapshot_header.h"
@@ -20,8 +21,8 @@ namespace godwit {
 class TextPlan {
  public:
   // Throws Error(kInput) for options that make no sense, Error(kUnsupported) for a policy that
-  // cannot serve the model. The engine is borrowed.
-  TextPlan(const Engine::Impl& engine, const SessionOptions& options);
+  // cannot serve the model, which is borrowed.
+  TextPlan(const ServedModel& model, const SessionOptions& options);
 
   // Returns `plan`, or where it leaves open how ranks read a context (prefill "auto") one that does
   // not. The prompt has so many tokens, whose last ones are its question.
@@ -46,10 +47,10 @@ class TextPlan {
   // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
-  // The facts on which the keys and values of its texts depend besides the tokens, and the plan's
-  // name for people.
+  // The facts on which the keys and values of its texts depend besides the tokens, and the name of
+  // its model for people.
   SnapshotFacts facts() const;
-  std::string label() const;
+  const std::string& label() const { return model_.name; }
 
   const PolicyOptions& options() const { return options_; }
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
@@ -77,7 +78,7 @@ class TextPlan {
   // Throws Error(kMemory) if the cache of such a text does not fit.
   void CheckFits(int64_t tokens) const;
 
-  const Engine::Impl& engine_;
+  const ServedModel& model_;
   PolicyOptions options_;
   int64_t chunk_tokens_;
   std::string owner_;

@@ -32,6 +32,7 @@
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "dist/mpi.h"
+#include "engine/policy_options.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
@@ -328,14 +329,12 @@ Subject OpenSubject(BenchOptions& options) {
 
 bench::SuiteOptions Plan(const BenchOptions& options, const Subject& subject,
                          std::shared_ptr<Communicator> ranks) {
-  const DType kv_type = ChooseKvType(options.session.kv_type, subject.weights);
+  PolicyOptions policy = PolicyOptionsOf(options.session, subject.spec, subject.weights);
+  policy.ranks = std::move(ranks);
+  const KvLayout layout = LayoutOf(Geometry(subject.spec), policy.kv_type);
   return {.cases = Cases(options),
-          .policy = {.spec = options.session.kv,
-                     .kv_type = kv_type,
-                     .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
-                     .prefill = options.session.prefill,
-                     .ranks = std::move(ranks)},
-          .kv_pool = PoolOf(options.model.kv_memory, LayoutOf(Geometry(subject.spec), kv_type)),
+          .policy = std::move(policy),
+          .kv_pool = PoolOf(options.model.kv_memory, layout),
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
           .numa = ParseNuma(options.model.numa),

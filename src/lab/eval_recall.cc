@@ -22,6 +22,7 @@
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "console/terminal/table.h"
+#include "engine/policy_options.h"
 #include "engine/storage_types.h"
 #include "lab/commands.h"
 #include "lab/model_run.h"
@@ -108,13 +109,12 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
                                    std::span<const int32_t> tokens) {
   const CalibrationRun run(options.model);
   const auto storage = ParseWeightType(options.model.weights);
-  const DType kv_type =
-      ChooseKvType(options.session.kv_type, LoadedTypes(model.tensors(), storage));
   const AttentionGeometry geometry = Geometry(model.spec());
-  PolicyOptions policy{
-      .kv_type = kv_type,
-      .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
-      .context = std::ssize(tokens)};
+  PolicyOptions policy =
+      PolicyOptionsOf(options.session, model.spec(), LoadedTypes(model.tensors(), storage));
+  policy.spec = "dense";
+  policy.prefill.clear();
+  policy.context = std::ssize(tokens);
   auto dense = MakePolicy(geometry, policy);
   std::vector<Recall> recalls(options.kvs.size());
   std::vector<MeasuredPolicy> measured;
@@ -125,7 +125,7 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
   const auto decoder =
       LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
                 storage, cli::PackedCopy(options.model));
-  const KvLayout layout = LayoutOf(geometry, kv_type);
+  const KvLayout layout = LayoutOf(geometry, policy.kv_type);
   auto pool = PoolOf(options.model.kv_memory, layout);
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
   // A lack of memory is reported before hours of reading, not after them.

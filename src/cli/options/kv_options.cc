@@ -11,6 +11,7 @@
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "cli/options/recompute_spec.h"
+#include "engine/policy_options.h"
 #include "engine/storage_types.h"
 
 namespace godwit::cli {
@@ -28,10 +29,8 @@ void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view s
         Quote(spec));
 }
 
-// The KV type before the weights are read: "auto" counts as the type that most models get.
-DType KvTypeOf(const SessionOptions& options) {
-  return ParseKvType(options.kv_type).value_or(DType::kBF16);
-}
+// The types before the weights are read: a KV type "auto" counts as the one that most models get.
+constexpr WeightTypes kUsualWeights{.layers = DType::kBF16, .head = DType::kBF16};
 
 std::optional<bool> ParseInt8Attention(std::string_view when) {
   if (when == "on") return true;
@@ -219,14 +218,7 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
     session.kv = "dense";
     session.context_tokens = *window;
   }
-  const DType kv_type = KvTypeOf(session);
-  return MakePolicy(Geometry(spec),
-                    {.spec = session.kv,
-                     .kv_type = kv_type,
-                     .int8_products = ChooseInt8Attention(session.int8_attention, kv_type),
-                     .context = session.context_tokens == 0 ? DefaultContext(spec)
-                                                            : session.context_tokens,
-                     .prefill = session.prefill})
+  return MakePolicy(Geometry(spec), PolicyOptionsOf(session, spec, kUsualWeights))
       ->facts()
       .max_kept_tokens;
 }

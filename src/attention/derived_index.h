@@ -37,8 +37,8 @@ class DerivedIndex {
   // The data that is worth saving beside the keys, with its kind and its number of tokens. Valid
   // until anything changes.
   virtual TextIndex Save() const { return {}; }
-  // Gives the index of a new text the saved one of a text that was taken up: data of the kind of
-  // Save(), from the same first tokens. Throws Error(kMemory).
+  // Gives a new text the saved data of a text that was taken up, from the same first tokens. Data
+  // of another kind than that of Save() is ignored. Throws Error(kMemory).
   virtual void Restore(const KvCache& /*cache*/, const TextIndex& /*saved*/) {}
 
   // The bytes of memory that it holds.

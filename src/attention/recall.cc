@@ -89,6 +89,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
   }
 
  private:
+  // DerivedIndex: those of the measured policies.
   void Accept(int64_t length, std::span<const int64_t> path) override {
     for (const MeasuredPolicy& one : measured_) {
       if (DerivedIndex* const index = one.policy->index()) index->Accept(length, path);

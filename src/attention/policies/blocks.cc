@@ -142,6 +142,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
  private:
   BlocksPolicy(const BlocksPolicy&) = default;
 
+  // DerivedIndex:
   void Accept(int64_t length, std::span<const int64_t> path) override {
     shared_.Accept(length, path);
     preselection_.Accept(length, path);

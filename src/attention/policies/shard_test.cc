@@ -64,6 +64,18 @@ TEST(ShardPolicyTest, ChunksAndThreadsChangeNoBits) {
   }
 }
 
+// Other ranks have read parts of the context, so only the question can be asked again.
+TEST(ShardPolicyTest, ATextGoesBackToItsQuestionAndNoFurther) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
+  const TestText text(geometry, kTokens, 8);
+  for (const Read& read : ReadWithRanks(3, geometry, text, Star(DType::kF32, 50), 64, 1)) {
+    EXPECT_EQ(read.restart, kQuestionBegin);
+    EXPECT_EQ(read.restart_before, 0);
+  }
+  EXPECT_EQ(ReadAll(geometry, text, Star(DType::kF32, 50), 64, 1).restart_before,
+            kQuestionBegin - 1);
+}
+
 // A rank reads the anchor, its blocks and the question, and keeps what it reads.
 TEST(ShardPolicyTest, BlocksAreSpread) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});

@@ -31,6 +31,8 @@ struct Read {
   int64_t bytes = 0;
   int64_t index_bytes = 0, planned_index_bytes = 0;
   int64_t met_keys = 0;  // in the last step
+  // Where the text can go on: from the question, and from one token before it.
+  int64_t restart = 0, restart_before = 0;
 };
 
 inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
@@ -51,6 +53,8 @@ inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
   const KvStats stats = cache->Stats();
   read.bytes = stats.bytes;
   read.met_keys = stats.met_keys;
+  read.restart = cache->RestartPoint(kQuestionBegin, INT64_MAX);
+  read.restart_before = cache->RestartPoint(kQuestionBegin - 1, INT64_MAX);
   read.index_bytes = cache->index_bytes();
   read.planned_index_bytes =
       IndexAt(cache->policy(), LayoutOf(geometry, options.kv_type), kTokens - 1).held_bytes;

@@ -9,6 +9,7 @@ namespace godwit::make_policy_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string Refusal(const char* spec) {
   const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
@@ -119,6 +120,11 @@ TEST(MakePolicyTest, FactsOfASpecNeedNoModel) {
     EXPECT_EQ(facts.chosen_tokens, kind.name == "blocks" ? 64 : 1) << facts.name;
     EXPECT_EQ(facts.endless(), kind.name == "sinks" || kind.name == "window") << facts.name;
     EXPECT_EQ(facts.one_rank_reason.empty(), !facts.endless()) << facts.name;
+    EXPECT_EQ(PolicyFactsOf(std::string(kind.ample_example)).name, kind.ample_example);
+    for (const std::string_view other : kind.other_examples) {
+      if (other.empty()) break;
+      EXPECT_THAT(PolicyFactsOf(std::string(other)).name, StartsWith(kind.name));
+    }
   }
 }
 

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "kv/kv_cache.h"
-#include "ops/kv_layout.h"
 #include "kv/saved_index.h"
+#include "ops/kv_layout.h"
 
 namespace godwit {
 

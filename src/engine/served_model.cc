@@ -24,8 +24,8 @@ std::shared_ptr<KvPool> KvPools::Of(DType kv_type) const {
     const int64_t least = made->layout().BytesFor(1);
     if (least > budget_->bytes()) {
       Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest KV cache, {} tokens in {}, takes {}",
-            file_ ? "file" : "memory", FormatBytes(budget_->bytes()), kTileTokens,
-            Name(kv_type), FormatBytes(least));
+            file_ ? "file" : "memory", FormatBytes(budget_->bytes()), kTileTokens, Name(kv_type),
+            FormatBytes(least));
     }
     pool = std::move(made);
   }

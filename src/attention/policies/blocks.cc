@@ -43,15 +43,16 @@ std::string OneRankReason(const BlocksSpec& spec) {
 class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
-      : AttentionPolicy({.name = spec.ToString(),
-                         .reading = "dense",
-                         .explanation = spec.Explain(),
-                         .limit_tokens = context,
-                         .max_kept_tokens = context,
-                         .chosen_tokens = spec.block_size,
-                         .separates_question = true,
-                         .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,
-                         .one_rank_reason = OneRankReason(spec)}),
+      : AttentionPolicy(
+            {.name = spec.ToString(),
+             .reading = "dense",
+             .explanation = spec.Explain(),
+             .limit_tokens = context,
+             .max_kept_tokens = context,
+             .chosen_tokens = spec.block_size,
+             .separates_question = true,
+             .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,
+             .one_rank_reason = OneRankReason(spec)}),
         geometry_(std::make_shared<const BlocksGeometry>(geometry, spec)),
         importance_(geometry_),
         index_(geometry_),

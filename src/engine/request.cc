@@ -72,8 +72,8 @@ KvReport ReportOf(const TextCache& cache, int64_t question_begin) {
                   .kept = stats.kept,
                   .bytes = stats.bytes};
   if (cache.cache().pool().file() != nullptr) {
-    report.file = {.in_memory_bytes = cache.cache().BytesInMemory() + cache.index_bytes() +
-                                      cache.states().bytes(),
+    report.file = {.in_memory_bytes =
+                       cache.cache().BytesInMemory() + cache.index_bytes() + cache.states().bytes(),
                    .read_bytes = stats.file_read_bytes};
   }
   for (const auto& [begin, end] : stats.dropped) report.dropped.push_back({begin, end});

@@ -171,7 +171,7 @@ class MpiTest(CliTest):
                 ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
                 ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
-                ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
+                ([*STAR, "--kv", "blocks:snapkv"], "with preselect_block the question"),
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
                 ([*STAR, "--samples", "2", "--kv-memory", "40K"], "use more ranks"),

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cassert>
 
+#include "ops/profile.h"
+
 namespace godwit::ops {
 
 void CopyRows(const Exec& exec, MatrixView<const float> from, MatrixView<float> out) {
   assert(from.rows == out.rows && from.cols == out.cols);
+  const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(out.rows, out.cols,
                     [&](int64_t row) { std::ranges::copy(from.RowSpan(row), out.Row(row)); });
 }

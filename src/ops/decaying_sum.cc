@@ -6,6 +6,7 @@
 
 #include "kernels/decaying_sum.h"
 #include "kernels/kernel_table.h"
+#include "ops/profile.h"
 
 namespace godwit::ops {
 
@@ -15,6 +16,7 @@ void DecayingSum(const Exec& exec, float decay, std::span<const StatePiece> piec
   assert(values.rows == out.rows && values.cols == out.cols);
   std::array<float, kernels::kTileTokens + 1> powers = {1};
   for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * decay;
+  const ProfilePart measured(exec.profile, StepPart::kAttention);
   exec.Parallel((values.cols + kColumns - 1) / kColumns, [&](int64_t task) {
     const int64_t first = task * kColumns, last = std::min(values.cols, first + kColumns);
     for (const StatePiece& piece : pieces) {

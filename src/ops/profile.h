@@ -23,14 +23,14 @@ namespace godwit {
 enum class StepPart : uint8_t {
   kProducts,        // linear layers and the head
   kExpertProducts,  // linear layers of a mixture's experts
-  kAttention,
-  kChoosingKeys,  // a policy's choice of the keys that a row sees
-  kRopeAndKv,     // rotating queries and keys, and writing keys and values
-  kQuantizing,    // rounding and quantizing the rows of a product
+  kAttention,       // or the mixer of a recurrent layer
+  kChoosingKeys,    // a policy's choice of the keys that a row sees
+  kRopeAndKv,       // rotating queries and keys, and writing keys and values
+  kQuantizing,      // rounding and quantizing the rows of a product
   kNorms,
   kActivation,
   kRouting,    // choosing experts, gathering their rows and adding their outputs
-  kAdds,       // the embedding, residual additions, scales and caps
+  kAdds,       // the embedding, residual additions, scales, caps and copies
   kOthers,     // fork-joins of an operation that names no part
   kOneThread,  // the calling thread between operations
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/kv_layout.h"
 #include "ops/quantize.h"
 
 namespace godwit::ops {

@@ -28,7 +28,6 @@ void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::Attention
     const auto all = exec.workspace.Matrix<float>(1, ranks.size() * floats).RowSpan(0);
     ops::PackStatesOf(shape, range, mine);
     ranks.AllGather(std::as_bytes(mine), std::as_writable_bytes(all), exec.cancel);
-    const ProfilePart measured(exec.profile, StepPart::kAttention);
     ops::FinishPacked(exec, shape, range, ranks.size(), all, sink_logits, out);
   }
 }

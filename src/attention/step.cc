@@ -207,7 +207,6 @@ int64_t AttentionStep::PositionOf(int64_t row) const {
 }
 
 void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
-  const ProfilePart measured(exec_.profile, StepPart::kRopeAndKv);
   Workspace::Scope scope(exec_.workspace);
   const auto runs = runs_.first(run_count_);
   const auto stored = exec_.workspace.Matrix<ops::StoredRows>(1, std::ssize(runs)).RowSpan(0);
@@ -351,7 +350,6 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
 void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
   for (const Run& run : runs_.first(run_count_)) {
     if (!run.cache->layout().rotated_values()) continue;
-    const ProfilePart measured(exec_.profile, StepPart::kAttention);
     ops::HadamardHeads(exec_, geometry_.shape.value_dim(),
                        out.Rows(run.rows.first_row, run.rows.first_row + run.rows.rows));
   }

@@ -48,6 +48,7 @@ void FinishPacked(const Exec& exec, const AttentionShape& shape, const StateRang
   const int64_t dim = shape.value_dim(), group = shape.heads / shape.kv_heads;
   const int64_t width = PackedState(dim), stride = StateStride(dim), count = range.count();
   assert(std::ssize(packed) == ranks * count * width);
+  const ProfilePart measured(exec.profile, StepPart::kAttention);
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), 2 * stride);
   exec.ParallelRows(count, ranks * width, [&](int64_t i, int worker) {

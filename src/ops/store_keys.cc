@@ -49,6 +49,7 @@ void StoreTile(const Exec& exec, const KvLayout& layout, int64_t layer, const St
 
 void StoreKeys(const Exec& exec, const KvLayout& layout, int64_t layer,
                std::span<const StoredRows> texts, const StepKeys& keys) {
+  const ProfilePart measured(exec.profile, StepPart::kRopeAndKv);
   assert(keys.k.cols == layout.kv_heads * layout.head_dim);
   assert(keys.v.rows == (layout.values_in_keys ? 0 : keys.k.rows));
   Workspace::Scope scope(exec.workspace);

@@ -78,7 +78,7 @@ class Layer {
     text_ = MakeTextCache(Geometry(spec_), policy);
     for (int64_t left = options.depth; left > 0;) {
       const int64_t rows = std::min(left, options.rows);
-      Attend(rows, /*queries=*/false);
+      (void)Attend(rows, /*queries=*/false);
       left -= rows;
     }
   }
@@ -125,8 +125,9 @@ class Layer {
     return w;
   }
 
-  // The rows go through the attention of the layer, and are taken back.
-  void Attend(int64_t rows, bool queries) {
+  // The rows go through the attention of the layer. With queries they are taken back. Returns the
+  // keys and bytes that they looked at.
+  KvStats Attend(int64_t rows, bool queries) {
     const int64_t length = text_->length();
     const Segment segment{.tokens = std::span(tokens_).first(rows), .text = text_.get()};
     {
@@ -141,17 +142,24 @@ class Layer {
                   queries ? MatrixView<float>(attended_) : MatrixView<float>{});
       step.End();
     }
+    KvStats stats = text_->Stats();
     if (queries) text_->Truncate(length);
+    return stats;
   }
 
-  // The least time, over some runs, that the work spends in a part.
-  double Alone(StepPart part, const Work& work) {
+  // The least seconds, over some runs of the work, of a time of its profile.
+  template <typename Of>
+  double Least(const Work& work, const Of& nanoseconds) {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t run = 0; run <= options_.runs; ++run) {  // the first warms up
       const ProfileTimes times = Profiled(work);
-      if (run > 0) least = std::min(least, times.busy_of(part));
+      if (run > 0) least = std::min(least, nanoseconds(times));
     }
     return static_cast<double>(least) / 1e9;
+  }
+
+  double Alone(StepPart part, const Work& work) {
+    return Least(work, [&](const ProfileTimes& times) { return times.busy_of(part); });
   }
 
   ProfileTimes Profiled(const Work& work) {
@@ -224,7 +232,7 @@ class Layer {
           StepPart::kProducts, [&] { ops::Linear(exec_, filled, *product.w, product.to); });
     }
 
-    const Work attend = [&] { Attend(options_.rows, /*queries=*/true); };
+    const Work attend = [&] { (void)Attend(options_.rows, /*queries=*/true); };
     AddAttention(count, attend);
 
     const Work activate = [&] { Activate(); };
@@ -245,8 +253,7 @@ class Layer {
     const auto rows = static_cast<double>(options_.rows),
                depth = static_cast<double>(options_.depth);
     const auto q = static_cast<double>(q_), kv = static_cast<double>(kv_);
-    attend();
-    const KvStats stats = ReadsOfAttend();
+    const KvStats stats = Attend(options_.rows, /*queries=*/true);
     const auto cached = static_cast<double>(stats.read_bytes);  // by all rows together
     const double row_bytes = cached / (rows + depth);
     const auto met = static_cast<double>(stats.met_keys);  // of every KV head and row
@@ -296,22 +303,6 @@ class Layer {
     }
   }
 
-  // The keys and bytes that a step over the rows looks at.
-  KvStats ReadsOfAttend() {
-    const int64_t length = text_->length();
-    const Segment segment{.tokens = tokens_, .text = text_.get()};
-    Workspace::Scope scope(workspace_);
-    AttentionStep step(exec_, {&segment, 1});
-    const MatrixView<float> all = qkv_rows_;
-    step.Attend(
-        0, {.q = all.Cols(0, q_), .k = all.Cols(q_, q_ + kv_), .v = all.Cols(q_ + kv_, all.cols)},
-        attended_);
-    step.End();
-    const KvStats stats = text_->Stats();
-    text_->Truncate(length);
-    return stats;
-  }
-
   template <size_t kCount>
   double InOrder(const Product (&products)[kCount], const Work& norm, const Work& attend,
                  const Work& activate, const Work& residual) {
@@ -321,23 +312,19 @@ class Layer {
       ops::SetRows(exec_, product.from, to);
       ops::Linear(exec_, to, *product.w, product.to);
     };
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t run = 0; run <= options_.runs; ++run) {
-      const ProfileTimes times = Profiled([&] {
-        norm();
-        multiply(products[0]);
-        attend();
-        multiply(products[1]);
-        residual();
-        norm();
-        multiply(products[2]);
-        activate();
-        multiply(products[3]);
-        residual();
-      });
-      if (run > 0) least = std::min(least, times.wall_ns);
-    }
-    return static_cast<double>(least) / 1e9;
+    const Work layer = [&] {
+      norm();
+      multiply(products[0]);
+      attend();
+      multiply(products[1]);
+      residual();
+      norm();
+      multiply(products[2]);
+      activate();
+      multiply(products[3]);
+      residual();
+    };
+    return Least(layer, [](const ProfileTimes& times) { return times.wall_ns; });
   }
 
   static double BytesOf(DType dtype) { return static_cast<double>(SizeOf(dtype)); }

@@ -46,9 +46,9 @@ StateCache StateCache::Fork() const {
 
 int64_t StateCache::bytes() const {
   if (!any()) return 0;
-  return std::ssize(pages_) * layout().page_bytes() +
-         (std::ssize(reserved_) + std::ssize(tree_.rows) + std::ssize(tree_.ends)) *
-             layout().page_bytes();
+  return (std::ssize(pages_) + std::ssize(reserved_) + std::ssize(tree_.rows) +
+          std::ssize(tree_.ends)) *
+         layout().page_bytes();
 }
 
 void StateCache::TakePages(int64_t count, std::vector<Page>& pages) {
@@ -70,6 +70,15 @@ void StateCache::TakePages(int64_t count, std::vector<Page>& pages) {
     }
     throw;
   }
+}
+
+template <typename Drops>
+void StateCache::DropPagesIf(const Drops& drops) noexcept {
+  std::erase_if(pages_, [&](const Page& page) {
+    if (!drops(page)) return false;
+    pool_->Release(page.id);
+    return true;
+  });
 }
 
 void StateCache::DropPages(std::vector<Page>& pages) noexcept {
@@ -107,7 +116,7 @@ void StateCache::Reserve(int64_t tokens) {
   const int64_t first = length_ / kTileTokens;
   const int64_t last = (length_ + tokens) / kTileTokens;
   std::vector<int64_t> tiles;
-  for (int64_t tile = std::max(first + 1, last - 2 * 256); tile <= last; ++tile) {
+  for (int64_t tile = std::max(first + 1, StateLayout::FirstKept(last)); tile <= last; ++tile) {
     if (StateLayout::IsKept(tile, last)) tiles.push_back(tile);
   }
   ReserveTail(std::ssize(tiles));
@@ -117,27 +126,23 @@ void StateCache::Reserve(int64_t tokens) {
 
 void StateCache::ReserveTree(std::span<const int32_t> parents) {
   if (!any()) return;
-  Release();
-  const auto rows = std::ssize(parents);
-  int64_t ends = 0;
-  tree_.parents.assign(parents.begin(), parents.end());
-  for (const int32_t parent : parents) {
-    const int64_t position = parent < 0 ? length_ : tree_.positions[parent] + 1;
-    tree_.positions.push_back(position);
-    ends += position % kTileTokens == kTileTokens - 1 ? 1 : 0;
+  Tree tree{.parents = {parents.begin(), parents.end()}};
+  for (int64_t row = 0; row < std::ssize(parents); ++row) {
+    const int32_t parent = parents[row];
+    const int64_t position = parent < 0 ? length_ : tree.positions[parent] + 1;
+    tree.positions.push_back(position);
+    if ((position + 1) % kTileTokens != 0) continue;
+    tree.ends.emplace_back(row, Page{.tile = (position + 1) / kTileTokens});
   }
-  const int64_t pages = (rows + kTileTokens - 1) / kTileTokens;
-  Tree tree = std::exchange(tree_, {});
-  ReserveTail(pages + ends);
+  const int64_t pages = PagesFor(std::ssize(parents));
+  ReserveTail(pages + std::ssize(tree.ends));
+  tree.rows.assign(reserved_.begin(), reserved_.begin() + pages);
+  auto from = reserved_.begin() + pages;
+  for (auto& [row, end] : tree.ends) {
+    end.id = from->id;
+    end.data = from++->data;
+  }
   tree_ = std::move(tree);
-  tree_.rows.assign(reserved_.begin(), reserved_.begin() + pages);
-  auto end = reserved_.begin() + pages;
-  for (int64_t row = 0; row < rows; ++row) {
-    if (tree_.positions[row] % kTileTokens != kTileTokens - 1) continue;
-    end->tile = (tree_.positions[row] + 1) / kTileTokens;
-    tree_.ends.emplace_back(row, *end++);
-  }
-  pages_.reserve(pages_.size() + tree_.ends.size());
   reserved_.clear();
 }
 
@@ -154,8 +159,8 @@ void StateCache::Release() noexcept {
 
 bool StateCache::ReleaseKept() noexcept {
   if (pages_.size() < 2) return false;
-  for (const Page& page : std::span(pages_).first(pages_.size() - 1)) pool_->Release(page.id);
-  pages_.erase(pages_.begin(), pages_.end() - 1);
+  const int64_t last = pages_.back().tile;
+  DropPagesIf([&](const Page& page) { return page.tile != last; });
   return true;
 }
 
@@ -234,11 +239,7 @@ void StateCache::FillTree(Workspace& workspace, int64_t layer, int64_t first_row
 // Drops the pages to which the text need not return.
 void StateCache::DropUnkept() noexcept {
   const int64_t last = length_ / kTileTokens;
-  std::erase_if(pages_, [&](const Page& page) {
-    if (StateLayout::IsKept(page.tile, last)) return false;
-    pool_->Release(page.id);
-    return true;
-  });
+  DropPagesIf([&](const Page& page) { return !StateLayout::IsKept(page.tile, last); });
 }
 
 void StateCache::Append(int64_t tokens) {
@@ -293,11 +294,7 @@ void StateCache::Truncate(int64_t length) {
   if (length == length_) return;
   length_ = length;
   const int64_t last = length == 0 ? -1 : length / kTileTokens;
-  std::erase_if(pages_, [&](const Page& page) {
-    if (page.tile <= last) return false;
-    pool_->Release(page.id);
-    return true;
-  });
+  DropPagesIf([&](const Page& page) { return page.tile > last; });
 }
 
 std::vector<int64_t> StateCache::Positions() const {

@@ -98,6 +98,9 @@ class StateCache {
   const StateLayout& layout() const { return pool_->layout(); }
   void TakePages(int64_t count, std::vector<Page>& pages);
   void DropPages(std::vector<Page>& pages) noexcept;
+  // Gives back those of the text's pages of which drops(page) is true.
+  template <typename Drops>
+  void DropPagesIf(const Drops& drops) noexcept;
   void ReserveTail(int64_t more);
   const Page* Find(int64_t tile) const;
   const Page& PageOfStep(int64_t tile) const;

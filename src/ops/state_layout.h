@@ -33,14 +33,17 @@ struct StateLayout {
   // It keeps the last two pages, and the last two at every 16th and every 256th tile. A text that
   // returns by n tokens then reads again at most about 16 n.
   static constexpr int64_t kMostPages = 6;
+  static constexpr int64_t kStrides[] = {1, 16, 256};
   static constexpr bool IsKept(int64_t tile, int64_t last) {
     if (tile == 0) return last <= 1;
-    for (const int64_t stride : {1, 16, 256}) {
+    for (const int64_t stride : kStrides) {
       const int64_t newest = last / stride * stride;
       if (tile == newest || tile == newest - stride) return true;
     }
     return false;
   }
+  // No tile before this one is kept, but for the first of a short text.
+  static constexpr int64_t FirstKept(int64_t last) { return last - 2 * kStrides[2]; }
   // The most bytes that such a text takes, with the page into which its next step may write.
   constexpr int64_t BytesFor(int64_t tokens) const {
     if (layers == 0 || tokens <= 0) return 0;

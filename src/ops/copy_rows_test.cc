@@ -8,7 +8,7 @@ namespace {
 class CopyRowsTest : public OpsTest {};
 
 TEST_P(CopyRowsTest, CopiesColumnsOfWiderMatrices) {
-  for (const int64_t rows : {0, 1, 700}) {
+  for (const int64_t rows : {1, 700}) {
     const GappedMatrix from(rows, 60, 1);
     GappedMatrix to(rows, 50, 2);
     const GappedMatrix before = to;
@@ -21,6 +21,7 @@ TEST_P(CopyRowsTest, CopiesColumnsOfWiderMatrices) {
     }
     EXPECT_TRUE(to.GapsIntact());
   }
+  CopyRows(On(three_), {}, {});
 }
 
 // All heads of KV head 0 come token by token, then those of KV head 1.

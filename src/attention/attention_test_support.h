@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/core/step.h"
 #include "attention/make_policy.h"
-#include "attention/step.h"
 #include "base/rng.h"
 #include "base/test_support.h"
 #include "kernels/dispatch.h"

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "attention/policies/blocks.h"
-#include "attention/policies/choose_prefill.h"
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
 #include "attention/policies/prefill_spec.h"
 #include "attention/policies/ring.h"
 #include "attention/policies/shard.h"
 #include "attention/policies/sinks.h"
+#include "attention/ranks/choose_prefill.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "attention/geometry.h"
-#include "attention/policy.h"
-#include "attention/rank_speed.h"
-#include "attention/text_cache.h"
+#include "attention/core/geometry.h"
+#include "attention/core/policy.h"
+#include "attention/core/text_cache.h"
+#include "attention/ranks/rank_speed.h"
 #include "dist/communicator.h"
 #include "kv/kv_pool.h"
 #include "tensor/dtype.h"

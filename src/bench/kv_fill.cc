@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "attention/core/rotary_step.h"
+#include "attention/core/step.h"
 #include "attention/make_policy.h"
-#include "attention/rotary_step.h"
-#include "attention/step.h"
 #include "base/rng.h"
 
 namespace godwit::bench {

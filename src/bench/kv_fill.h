@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/text_cache.h"
+#include "attention/core/text_cache.h"
 #include "model/decoder.h"
 #include "ops/exec.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "attention/core/step.h"
 #include "attention/make_policy.h"
-#include "attention/step.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "kernels/packing.h"

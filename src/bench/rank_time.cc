@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "attention/make_policy.h"
 #include "attention/policies/prefill_spec.h"
-#include "attention/ring_layout.h"
+#include "attention/ranks/ring_layout.h"
 #include "base/error.h"
 #include "bench/statistics.h"
 #include "bench/work.h"

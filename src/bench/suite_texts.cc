@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/machine_memory.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "attention/policies/token_count.h"
+#include "attention/core/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "generate/partial_drafts.h"

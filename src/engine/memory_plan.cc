@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"

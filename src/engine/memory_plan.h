@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attention/policy.h"
+#include "attention/core/policy.h"
 #include "ops/kv_layout.h"
 
 namespace godwit {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/test_support.h"
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "attention/text_cache.h"
+#include "attention/core/text_cache.h"
 #include "engine/text_plan.h"
 #include "godwit/engine.h"
 #include "kv/snapshot_folder.h"

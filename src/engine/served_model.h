@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "attention/geometry.h"
+#include "attention/core/geometry.h"
 #include "attention/make_policy.h"
-#include "attention/rank_speed.h"
+#include "attention/ranks/rank_speed.h"
 #include "dist/communicator.h"
 #include "godwit/engine.h"
 #include "kv/kv_budget.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/kv_cost.h"
-#include "attention/policies/choose_prefill.h"
+#include "attention/core/kv_cost.h"
+#include "attention/ranks/choose_prefill.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "engine/memory_plan.h"

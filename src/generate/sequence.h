@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/text_cache.h"
+#include "attention/core/text_cache.h"
 #include "sampling/sampler.h"
 
 namespace godwit {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "attention/make_policy.h"
-#include "attention/policies/choose_prefill.h"
 #include "attention/policies/prefill_spec.h"
-#include "attention/rank_speed.h"
+#include "attention/ranks/choose_prefill.h"
+#include "attention/ranks/rank_speed.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/machine_memory.h"

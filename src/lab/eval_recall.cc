@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/core/recall.h"
 #include "attention/make_policy.h"
-#include "attention/recall.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/options/kv_options.h"

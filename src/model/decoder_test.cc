@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/policy_around.h"
+#include "attention/core/policy_around.h"
 #include "model/model_test_support.h"
 
 namespace godwit::decoder_test {

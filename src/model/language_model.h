@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "attention/step.h"
+#include "attention/core/step.h"
 #include "ops/exec.h"
 #include "tensor/view.h"
 

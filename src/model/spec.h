@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/geometry.h"
+#include "attention/core/geometry.h"
 #include "model/mixers/mixer.h"
 #include "ops/activation.h"
 #include "ops/moe.h"

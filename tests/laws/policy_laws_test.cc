@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attention/attention_test_support.h"
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/test_folder.h"

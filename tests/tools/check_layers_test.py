@@ -41,7 +41,7 @@ class CheckLayers(unittest.TestCase):
     def test_allowed_includes(self):
         self.accepts({
             "src/ops/linear.cc": '#include "kernels/kernel_table.h"\n#include <vector>\n',
-            "src/model/decoder.cc": '#include "attention/step.h"\n#include "base/error.h"\n',
+            "src/model/decoder.cc": '#include "attention/core/step.h"\n#include "base/error.h"\n',
             "src/model/archs/llama.cc": '#include "model/spec.h"\n',
             "src/cli/main.cc": '#include "server/api.h"\n#include "godwit/engine.h"\n',
             "src/lab/main.cc": '#include "quant/smooth.h"\n#include "cli/options/x.h"\n',
@@ -68,6 +68,12 @@ class CheckLayers(unittest.TestCase):
     def test_architectures_state_facts(self):
         self.refuses({"src/model/archs/llama.cc": '#include "ops/linear.h"\n'}, "llama.cc:1")
         self.refuses({"src/model/archs/llama.cc": '#include "model/decoder.h"\n'}, "llama.cc:1")
+
+    def test_the_core_of_attention_knows_no_policy(self):
+        for folder in ("core", "blocks"):
+            for header in ("attention/policies/dense.h", "attention/make_policy.h"):
+                self.refuses({f"src/attention/{folder}/x.cc": f'#include "{header}"\n'}, "x.cc:1")
+        self.accepts({"src/attention/policies/x.cc": '#include "attention/blocks/block_index.h"\n'})
 
     def test_a_test_may_use_what_is_below_but_not_above(self):
         self.accepts({"src/model/decoder_test.cc": '#include "kernels/dispatch.h"\n'})
@@ -116,9 +122,9 @@ class CheckLayers(unittest.TestCase):
                      "void F(const kernels::KernelTable& table);", "kernels::KeyAt(4, d, j)",
                      "exec.Parallel(n, [&](int64_t i) {});", "exec.ParallelRows(n, m, body);",
                      "std::byte* data;", "const std::byte *data;", "HostBytes(page, n)"):
-            for path in ("src/attention/step.cc", "src/kv/kv_cache.h", "src/engine/engine.cc"):
+            for path in ("src/attention/core/x.cc", "src/kv/kv_cache.h", "src/engine/engine.cc"):
                 self.refuses({path: f"\n{text}\n"}, f"{path}:2: ", " above ops, ")
-            for path in ("src/ops/linear.cc", "src/bench/suite.cc", "src/attention/step_test.cc"):
+            for path in ("src/ops/linear.cc", "src/bench/suite.cc", "src/attention/x_test.cc"):
                 self.accepts({path: f"{text}\n"})
         self.refuses({"src/kv/kv_cache.cc": '#include "kernels/kernel_table.h"\n'}, "kv may include")
         self.accepts({"src/engine/engine.cc": "kernels::SelectIsa(name); Exec{.kernels = *isa.table};\n"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/core/policy_around.h"
 #include "attention/policies/prefill_spec.h"
-#include "attention/policy_around.h"
 
 namespace godwit {
 namespace {

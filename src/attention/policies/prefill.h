@@ -8,8 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "attention/geometry.h"
-#include "attention/policy.h"
+#include "attention/core/geometry.h"
+#include "attention/core/policy.h"
 
 namespace godwit {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "attention/policies/token_count.h"
+#include "attention/core/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "ops/kv_layout.h"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "attention/policy_around.h"
-#include "attention/ring_layout.h"
+#include "attention/core/policy_around.h"
+#include "attention/ranks/ring_layout.h"
 #include "base/error.h"
 
 namespace godwit {

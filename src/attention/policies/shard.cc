@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "attention/core/policy_around.h"
 #include "attention/policies/prefill_spec.h"
-#include "attention/policies/spread_blocks.h"
-#include "attention/policy_around.h"
-#include "attention/ring_layout.h"
+#include "attention/ranks/ring_layout.h"
+#include "attention/ranks/spread_blocks.h"
 #include "base/error.h"
 
 namespace godwit {

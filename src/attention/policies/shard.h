@@ -3,18 +3,18 @@
 //
 // Star Attention on many hosts (arXiv 2411.17116, section 2). The blocks of the context go to the
 // ranks in order, equally many to each or by their speeds (spread_blocks.h). All ranks read the
-// anchor together and keep it (attention/ring_layout.h), as far as it has a tile for each. Each
-// reads its blocks behind it. The question and the answer go through all ranks. Each rank shows
-// them its blocks, and the last one their own keys, too. Where they choose what they see
+// anchor together and keep it (attention/ranks/ring_layout.h), as far as it has a tile for each.
+// Each reads its blocks behind it. The question and the answer go through all ranks. Each rank
+// shows them its blocks, and the last one their own keys, too. Where they choose what they see
 // (blocks.h), each rank chooses for them among its own blocks. Its share of the choice is its share
 // of the blocks, so that together they see as many as on one host.
 #pragma once
 
 #include <memory>
 
-#include "attention/geometry.h"
+#include "attention/core/geometry.h"
+#include "attention/core/policy.h"
 #include "attention/make_policy.h"
-#include "attention/policy.h"
 
 namespace godwit {
 

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "attention/policies/shard_test_support.h"
 #include "base/error.h"
 

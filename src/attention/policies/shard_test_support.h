@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attention/attention_test_support.h"
-#include "attention/kv_cost.h"
+#include "attention/core/kv_cost.h"
 #include "dist/local.h"
 
 namespace godwit {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "attention/core/token_count.h"
 #include "attention/policies/sinks_spec.h"
-#include "attention/policies/token_count.h"
 #include "base/error.h"
 
 namespace godwit {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "attention/policies/token_count.h"
+#include "attention/core/token_count.h"
 #include "base/error.h"
 
 namespace godwit {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "attention/make_policy.h"
-#include "attention/policies/choose_prefill.h"
 #include "attention/policies/prefill_spec.h"
+#include "attention/ranks/choose_prefill.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"

@@ -1,0 +1,52 @@
+// The shape of a model's attention: all that a cache policy knows about the model it serves. Layers
+// without attention do not count: policies never hear of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "attention/core/position.h"
+#include "ops/attention.h"
+#include "ops/state_layout.h"
+
+namespace godwit {
+
+struct AttentionGeometry {
+  int64_t layers = 0;
+  ops::AttentionShape shape;
+  // The encoding of positions: rotated into queries and keys, or a bias on their scores, or
+  // neither. Layers may rotate differently: by a base of their own (Gemma 3), or not at all
+  // (SmolLM3), where rotary_dim is 0.
+  std::vector<RotarySpec> rotaries = {RotarySpec{}};
+  std::vector<int8_t> layer_rotary;  // [layers], an index of `rotaries`, or empty: all 0
+  ops::Alibi alibi;
+  // Whether the model tells the mean of its keys (AttentionInput::key_means).
+  bool key_means = false;
+  // The number of learned positions, which are added to what the model reads. They can neither be
+  // counted in a cache nor continued. 0: the model has none.
+  int64_t learned_positions = 0;
+  // The window of each layer: a query sees the keys at distance less than this, itself included
+  // (Mistral's sliding window). 0: all keys.
+  std::vector<int64_t> windows;
+  // Whether windows are chunks instead (Llama 4). A text is cut into chunks of so many positions,
+  // and a query sees those of its own up to itself.
+  bool chunked = false;
+  // The memory of recurrent layers, which stand beside those with attention. It belongs to a text,
+  // whatever its policy.
+  StateLayout states = {};
+
+  // The keys that the model itself shows a query in the layer.
+  ops::Visible SeenIn(int64_t layer) const {
+    const int64_t window = windows[layer];
+    if (window == 0) return {};
+    return chunked ? ops::Visible{.block = window} : ops::Visible{.window = window};
+  }
+
+  // The rotation of a layer, as an index of `rotaries`.
+  int64_t RotaryOf(int64_t layer) const { return layer_rotary.empty() ? 0 : layer_rotary[layer]; }
+  // Whether keys are rotated by frequencies that depend on how long the sequence will be.
+  bool RotatesByContext() const { return std::ranges::any_of(rotaries, DependsOnContext); }
+};
+
+}  // namespace godwit

@@ -1,0 +1,53 @@
+#include "attention/core/kv_cost.h"
+
+#include <algorithm>
+
+#include "attention/core/text_cache.h"
+
+namespace godwit {
+
+KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
+              const KvLayout& layout, int64_t length) {
+  const ops::KvRange forgotten =
+      policy.Forgotten(std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens));
+  const int64_t dropped =
+      std::max<int64_t>(0, forgotten.end / kTileTokens - PagesFor(forgotten.begin));
+  int64_t seen = 0;
+  for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+    seen += policy.SeenKeys(layer, length - 1);
+  }
+  return {.cache_bytes = (PagesFor(length) - dropped) * layout.layers * layout.page_bytes(),
+          .state_bytes = layout.states.BytesFor(length),
+          .seen_bytes = seen * layout.page_bytes() / kTileTokens,
+          .index = IndexAt(policy, layout, length - 1)};
+}
+
+IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t position) {
+  const DerivedIndex* const index = policy.index();
+  return index == nullptr ? IndexSize() : index->SizeAt(layout, position);
+}
+
+std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens) {
+  std::vector<ops::KvRange> ranges;
+  for (int64_t length = 0; length < tokens;) {
+    const ops::KvRange read = policy.Reads(length);
+    if (read.begin < tokens) ranges.push_back({read.begin, std::min(read.end, tokens)});
+    length = read.end;
+  }
+  return ranges;
+}
+
+int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
+  int64_t pages = PagesFor(std::min(policy.kept_by_all_ranks(), tokens));
+  int64_t counted = pages;  // tiles counted so far, from the text's beginning
+  for (const auto& [begin, end] : RangesRead(policy, tokens)) {
+    const int64_t first = std::max(begin / kTileTokens, counted);
+    if (PagesFor(end) <= first) continue;
+    counted = PagesFor(end);
+    pages += counted - first;
+  }
+  const int64_t keys = layout.BytesFor(pages * kTileTokens);
+  return keys + IndexAt(policy, layout, tokens - 1).held_bytes;
+}
+
+}  // namespace godwit

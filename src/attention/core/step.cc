@@ -1,0 +1,383 @@
+#include "attention/core/step.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <utility>
+
+#include "attention/ranks/merge_ranks.h"
+#include "attention/ranks/ring.h"
+#include "base/error.h"
+#include "ops/attention_state.h"
+#include "ops/hadamard_heads.h"
+#include "ops/store_keys.h"
+
+namespace godwit {
+namespace {
+
+// The rows of a run, behind their ancestors in the step.
+std::vector<int64_t> PathOf(const RowRun& run) {
+  std::vector<int64_t> path(run.ancestors.begin(), run.ancestors.end());
+  for (int64_t row = 0; row < run.rows; ++row) path.push_back(run.first_row + row);
+  return path;
+}
+
+bool EndsRun(const Segment& segment, size_t row) {
+  return row + 1 == segment.tokens.size() ||
+         (!segment.parents.empty() && segment.parents[row + 1] != static_cast<int32_t>(row));
+}
+
+// The number of positions in [begin, end) that a look lists, summed over KV heads.
+int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
+  if (look.parts.empty()) return std::max<int64_t>(0, end - begin) * kv_heads;
+  int64_t positions = 0;
+  for (const auto& parts : look.parts) {
+    for (const ops::TilePart& part : parts) {
+      const int64_t tile = part.tile * kTileTokens;
+      positions +=
+          std::max<int64_t>(0, std::min(end, tile + part.end) - std::max(begin, tile + part.begin));
+    }
+  }
+  return positions;
+}
+
+// The keys that the rows of a run look at, and the bytes read to choose them.
+KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
+  const KvLayout& layout = rows.cache->layout();
+  KvReads reads{.bytes = looks.read_bytes()};
+  for (const Look& look : looks.span()) {
+    const int64_t first = std::max(rows.position, look.visible.from);
+    const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
+    if (first > last) continue;
+    const int64_t positions =
+        Listed(look, layout.kv_heads, look.visible.At(first).begin, look.visible.At(last).end);
+    reads.bytes += positions * (layout.head_bytes() / kTileTokens);
+    for (int64_t row = first; row <= last; ++row) {
+      const auto [begin, end] = look.visible.At(row);
+      reads.met_keys += Listed(look, layout.kv_heads, begin, end);
+    }
+  }
+  return reads;
+}
+
+// The positions that the rows look at, before the parts of a look narrow them.
+ops::KvRange SeenBy(const RowRun& rows, const Look& look) {
+  const int64_t first = std::max(rows.position, look.visible.from);
+  const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
+  if (first > last) return {0, 0};
+  return {look.visible.At(first).begin, look.visible.At(last).end};
+}
+
+void AnnounceReading(const RowRun& rows, int64_t layer, const Looks& looks) {
+  for (const Look& look : looks.span()) {
+    const ops::KvRange seen = SeenBy(rows, look);
+    if (seen.begin >= seen.end) continue;
+    if (look.parts.empty()) rows.cache->WillRead(layer, seen);
+    const auto count = std::ssize(look.parts);
+    const auto list = [&](int64_t head) { return look.parts[head].data(); };
+    for (int64_t head = 0, next = 0; head < count; head = next) {  // neighbours may share a list
+      while (next < count && list(next) == list(head)) ++next;
+      rows.cache->WillRead(layer, look.parts[head], head, next);
+    }
+  }
+}
+
+}  // namespace
+
+AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments)
+    : exec_(exec), geometry_(segments.front().text->geometry()) {
+  int64_t runs = 0;
+  for (const Segment& segment : segments) {
+    assert(!segment.tokens.empty());
+    assert(segment.parents.empty() || segment.parents.size() == segment.tokens.size());
+    for (size_t row = 0; row < segment.tokens.size(); ++row) runs += EndsRun(segment, row) ? 1 : 0;
+  }
+  runs_ = exec_.workspace.Matrix<Run>(1, runs).RowSpan(0);
+  try {
+    for (const Segment& segment : segments) {
+      Plan(segment, rows_);
+      rows_ += std::ssize(segment.tokens);
+    }
+  } catch (...) {
+    ReleaseReserved();
+    throw;
+  }
+}
+
+AttentionStep::~AttentionStep() {
+  if (!ended_) ReleaseReserved();
+}
+
+void AttentionStep::ReleaseReserved() noexcept {
+  for (const Run& run : runs_.first(run_count_)) {
+    run.text->ReleaseReserved();
+    run.text->TruncateIndex(run.text->length());
+  }
+}
+
+void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
+  TextCache& text = *segment.text;
+  const int64_t length = text.length();
+  assert(!text.AllRanksReadNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
+  const size_t first_run = run_count_;
+  text.branches_.clear();
+  int64_t longest = 0;
+  for (size_t row = 0, begin = 0; row < segment.tokens.size(); ++row) {
+    if (!EndsRun(segment, row)) continue;
+    const auto ancestors = Ancestors(segment, first_row, static_cast<int64_t>(begin));
+    Run& run = *std::construct_at(&runs_[run_count_++]);
+    run = {.text = &text,
+           .cache = nullptr,
+           .rows = {.position = length + std::ssize(ancestors),
+                    .rows = static_cast<int64_t>(row + 1 - begin),
+                    .phase = segment.phase,
+                    .cache = nullptr,
+                    .ancestors = ancestors,
+                    .first_row = first_row + static_cast<int64_t>(begin)},
+           .chain = segment.parents.empty(),
+           .reads = {}};
+    longest = std::max(longest, run.rows.position + run.rows.rows - length);
+    begin = row + 1;
+  }
+  if (longest > text.limit_tokens() - length) {
+    Throw(ErrorKind::kInput, "{} tokens and {} more exceed the context of {} tokens", length,
+          longest, text.limit_tokens());
+  }
+  const auto runs = runs_.subspan(first_run, run_count_ - first_run);
+  if (!segment.parents.empty()) {
+    text.branches_.reserve(runs.size());
+    for (const Run& run : runs) {
+      text.branches_.push_back({.first_row = run.rows.first_row - first_row,
+                                .position = run.rows.position,
+                                .rows = run.rows.rows,
+                                .path = PathOf(run.rows),
+                                .cache = {}});
+      if (text.branches_.size() == 1) continue;
+      KvCache& cache = text.branches_.back().cache.emplace(text.cache_.Fork());
+      cache.Reserve(run.rows.position + run.rows.rows - length);
+    }
+  }
+  text.ReserveNext(runs.front().rows.rows);
+  if (segment.parents.empty()) {
+    text.states_.Reserve(longest);
+  } else {
+    text.states_.ReserveTree(segment.parents);
+  }
+  state_pieces_ += text.states_.pieces();
+  for (size_t i = 0; i < text.rotaries_.size(); ++i) {
+    text.positions_[i].Fill(text.rotaries_[i], longest, length);
+    if (text.cache_.layout().centred) {
+      text.tiles_[i].FillMeans(text.rotaries_[i], length / kTileTokens,
+                               PagesFor(length + longest) - length / kTileTokens);
+    }
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Run& run = runs[i];
+    run.cache = i == 0 ? &text.cache_ : &*text.branches_[i].cache;
+    run.rows.cache = run.cache;
+    text.policy_->Plan(run.rows);
+  }
+}
+
+// The rows of the step that a row follows, from the text's end on.
+std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_t first_row,
+                                                  int64_t row) {
+  if (segment.parents.empty()) return {};
+  const auto parent_of = [&](int64_t r) { return segment.parents[r]; };
+  int64_t depth = 0;
+  for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
+    assert(r < row);
+    ++depth;
+  }
+  const auto ancestors = exec_.workspace.Matrix<int64_t>(1, depth).RowSpan(0);
+  for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
+    ancestors[--depth] = first_row + r;
+  }
+  return ancestors;
+}
+
+const AttentionStep::Run& AttentionStep::RunWithRow(int64_t row) const {
+  const auto first_row = [](const Run& run) { return run.rows.first_row; };
+  return *(std::ranges::upper_bound(runs_.first(run_count_), row, {}, first_row) - 1);
+}
+
+int64_t AttentionStep::PositionOf(int64_t row) const {
+  const Run& run = RunWithRow(row);
+  return run.rows.position + row - run.rows.first_row;
+}
+
+void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
+  Workspace::Scope scope(exec_.workspace);
+  const auto runs = runs_.first(run_count_);
+  const auto stored = exec_.workspace.Matrix<ops::StoredRows>(1, std::ssize(runs)).RowSpan(0);
+  const int64_t rotary = geometry_.RotaryOf(layer);
+  const KvLayout& layout = runs.front().cache->layout();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    std::construct_at(&stored[i], ops::StoredRows{.to = run.cache->View(layer),
+                                                  .position = run.text->length(),
+                                                  .before = run.rows.ancestors,
+                                                  .first_row = run.rows.first_row,
+                                                  .rows = run.rows.rows,
+                                                  .positions = run.text->positions_[rotary].table(),
+                                                  .tiles = {}});
+    if (layout.centred) stored[i].tiles = run.text->tiles_[rotary].table();
+  }
+  ops::StoreKeys(exec_, layout, layer, stored,
+                 {.k = input.k, .v = input.v, .means = input.key_means});
+}
+
+// The number of first rows of the run that select together.
+int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
+  const int64_t rows = run.text->policy_->row_by_row_from(layer) - run.rows.position;
+  return std::clamp<int64_t>(rows, 0, run.rows.rows);
+}
+
+// The rows of a run with their queries, encoded for each look.
+ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
+                                            const AttentionInput& input) {
+  TextCache& text = *run.text;
+  const int64_t first_row = rows.RowAt(rows.position);
+  const auto q = input.q.Rows(first_row, first_row + rows.rows);
+  const auto encode = [&](const ops::RotaryTable& table) {
+    const auto encoded =
+        exec_.workspace.Matrix<float>(q.rows * geometry_.shape.heads, geometry_.shape.head_dim);
+    ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
+    return encoded;
+  };
+  const int64_t rotary = geometry_.RotaryOf(layer);
+  const ops::RotaryTable positions =
+      text.positions_[rotary].table().Rows(rows.position - text.length(), q.rows);
+  const MatrixView<const float> in_text = encode(positions);
+  const Looks looks = [&] {
+    const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
+    return text.policy_->Select(rows, layer, {exec_, in_text});
+  }();
+  AnnounceReading(rows, layer, looks);
+  run.reads += ReadsOf(rows, looks);
+  const auto sources =
+      exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Look& look = looks.span()[i];
+    MatrixView<const float> queries = in_text;
+    const bool tempered = positions.query_scale.rows > 0;
+    if (look.query_place && (!look.keys_move || tempered)) {
+      if (text.placed_at_ != *look.query_place) {
+        for (size_t turn = 0; turn < text.rotaries_.size(); ++turn) {
+          text.place_[turn].Fill(text.rotaries_[turn], 1, *look.query_place);
+        }
+        text.placed_at_ = *look.query_place;
+      }
+      ops::RotaryTable place = text.place_[rotary].TableForAll(q.rows);
+      // Rotations at text positions also fit moved keys. Only the temperature differs.
+      if (look.keys_move) {
+        place.cos = positions.cos;
+        place.sin = positions.sin;
+      }
+      queries = encode(place);
+    }
+    std::construct_at(&sources[i], ops::AttentionSource{.kv = run.cache->View(layer),
+                                                        .q = queries,
+                                                        .visible = look.visible,
+                                                        .parts = look.parts,
+                                                        .query_place = look.query_place,
+                                                        .keys_move = look.keys_move,
+                                                        .int8_products = text.int8_products_});
+  }
+  ops::AttentionRows result{
+      .first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
+  result.before = looks.before();
+  if (rows.position >= text.policy_->merged_from()) {
+    const int64_t states = rows.rows * geometry_.shape.heads;
+    result.states =
+        exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.value_dim())).data;
+  }
+  return result;
+}
+
+void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
+  assert(input.k.rows == rows_ && input.v.rows == (geometry_.shape.values_from ? 0 : rows_));
+  for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
+  WriteKeys(layer, input);
+  for (const Run& run : runs_.first(run_count_)) {
+    if (!run.text->AllRanksKeepNext()) continue;
+    GatherRound(exec_, *run.text->ranks_, *run.text->policy().ring(), *run.cache, layer);
+  }
+  if (input.q.rows == 0) return;
+  Workspace::Scope scope(exec_.workspace);
+  const auto runs = runs_.first(run_count_);
+  int64_t count = 0;
+  for (const Run& run : runs) {
+    const int64_t together = RowsTogether(run, layer);
+    count += (together > 0 ? 1 : 0) + run.rows.rows - together;
+  }
+  auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
+  auto next = texts.begin();
+  for (Run& run : runs) {
+    if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
+      Workspace::Scope of_run(exec_.workspace);
+      AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
+                   geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),
+                   input.sink_logits, out);
+      continue;
+    }
+    const auto take = [&](int64_t begin, int64_t rows) {
+      RowRun part = run.rows;
+      part.position += begin;
+      part.rows = rows;
+      std::construct_at(&*next++, SourcesOf(run, part, layer, input));
+    };
+    const int64_t together = RowsTogether(run, layer);
+    if (together > 0) take(0, together);
+    for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
+  }
+  texts = texts.first(next - texts.begin());
+  ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
+  const auto ranks_of = [&](const ops::AttentionRows& rows) {
+    return rows.states == nullptr ? nullptr : RunWithRow(rows.first_row).text->ranks_.get();
+  };
+  for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
+    Communicator* const ranks = ranks_of(texts[begin]);
+    while (end < texts.size() && ranks_of(texts[end]) == ranks) ++end;
+    if (ranks == nullptr) continue;
+    FinishWithRanks(exec_, *ranks, geometry_.shape, texts.subspan(begin, end - begin),
+                    input.sink_logits, out);
+  }
+  RotateValuesBack(out);
+}
+
+// Turns sums of values H v back into sums of v.
+void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
+  for (const Run& run : runs_.first(run_count_)) {
+    if (!run.cache->layout().rotated_values()) continue;
+    ops::HadamardHeads(exec_, geometry_.shape.value_dim(),
+                       out.Rows(run.rows.first_row, run.rows.first_row + run.rows.rows));
+  }
+}
+
+std::span<const ops::StatePiece> AttentionStep::States(int64_t layer) const {
+  const auto pieces = exec_.workspace.Matrix<ops::StatePiece>(1, state_pieces_).RowSpan(0);
+  auto next = pieces.begin();
+  const TextCache* last = nullptr;
+  for (const Run& run : runs_.first(run_count_)) {
+    if (std::exchange(last, run.text) == run.text) continue;  // the runs of a text are neighbours
+    const StateCache& states = run.text->states_;
+    states.FillPieces(exec_.workspace, layer, run.rows.first_row, &*next);
+    next += states.pieces();
+  }
+  return pieces;
+}
+
+void AttentionStep::End() {
+  const auto runs = std::span<const Run>(runs_).first(run_count_);
+  for (const Run& run : runs) run.text->reads_ = {};
+  for (const Run& run : runs) {
+    run.text->reads_ += run.reads;
+    if (!run.chain) continue;
+    run.text->states_.Append(run.rows.rows);
+    run.text->Append(run.rows.rows);
+  }
+  ended_ = true;
+}
+
+}  // namespace godwit

@@ -1,0 +1,248 @@
+#include "attention/core/text_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+
+TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
+                     std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
+                     std::shared_ptr<Communicator> ranks)
+    : geometry_(geometry),
+      policy_(std::move(policy)),
+      cache_(std::move(pool)),
+      states_(cache_.pool().states()),
+      int8_products_(int8_products),
+      ranks_(std::move(ranks)),
+      positions_(geometry.rotaries.size()),
+      tiles_(geometry.rotaries.size()),
+      place_(geometry.rotaries.size()) {
+  for (const RotarySpec& rotary : geometry.rotaries) rotaries_.emplace_back(rotary, context);
+}
+
+TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy)
+    : geometry_(other.geometry_),
+      policy_(std::move(policy)),
+      cache_(other.cache_.Fork()),
+      states_(other.states_.Fork()),
+      rotaries_(other.rotaries_),
+      int8_products_(other.int8_products_),
+      ranks_(other.ranks_),
+      answer_(other.answer_),
+      reads_(other.reads_),
+      positions_(rotaries_.size()),
+      tiles_(rotaries_.size()),
+      place_(rotaries_.size()) {}
+
+std::unique_ptr<TextCache> TextCache::Fork() const {
+  return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));
+}
+
+std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> policy) const {
+  if (!HoldsSeenKeys(*policy, length())) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} cannot continue a text of {} tokens: {} has dropped tokens that it "
+          "would see",
+          policy->facts().name, length(), policy_->facts().name);
+  }
+  std::unique_ptr<TextCache> fork(new TextCache(*this, std::move(policy)));
+  fork->cache_.Drop(fork->policy_->Forgotten(length()));
+  return fork;
+}
+
+void TextCache::ContinueAs(const TextCache& text) {
+  branches_.clear();
+  TruncateIndex(cache_.ContinueAs(text.cache_));
+  states_ = text.states_.Fork();
+  Append(0);
+}
+
+bool TextCache::HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) const {
+  const ops::KvRange dropped = cache_.dropped();
+  if (dropped.begin >= std::min(dropped.end, length)) return true;
+  const ops::KvRange forgotten = policy.Forgotten(length);
+  return forgotten.begin <= dropped.begin && dropped.end <= forgotten.end;
+}
+
+void TextCache::ReserveNext(int64_t tokens) {
+  if (!AllRanksKeepNext()) return cache_.Reserve(tokens);
+  const auto [begin, end] = policy_->ring()->RoundAround(length());
+  cache_.Reserve(end - length());
+  cache_.ReserveSkipped(begin);
+}
+
+void TextCache::ReleaseReserved() noexcept {
+  branches_.clear();
+  cache_.Truncate(length());
+  states_.Release();
+}
+
+void TextCache::Reserve(int64_t tokens) {
+  try {
+    ReserveNext(tokens);
+    states_.Reserve(tokens);
+    policy_->Plan(
+        {.position = length(), .rows = tokens, .phase = Phase::kPrompt, .cache = &cache_});
+  } catch (...) {
+    ReleaseReserved();
+    throw;
+  }
+}
+
+bool TextCache::CanTruncate(int64_t length) const {
+  if (length == this->length()) return true;
+  return 0 <= length && length < this->length() && HoldsSeenKeys(*policy_, length) &&
+         AllowedRestart(length, answer_) == length && states_.CanTruncate(length);
+}
+
+int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
+  int64_t before = AllowedRestart(length, answer);
+  while (!states_.CanTruncate(before)) {
+    before = AllowedRestart(states_.RestartPoint(before), answer);
+  }
+  return CanTruncate(before) ? before : 0;
+}
+
+// Never back into a context of which other ranks have read parts.
+int64_t TextCache::AllowedRestart(int64_t length, int64_t answer) const {
+  const DerivedIndex* const index = policy_->index();
+  const int64_t before = index == nullptr ? length : index->RestartPoint(length, answer);
+  const int64_t context = policy_->merged_from();
+  return context != INT64_MAX && before < context ? 0 : before;
+}
+
+TextIndex TextCache::index() const {
+  const DerivedIndex* const index = policy_->index();
+  return index == nullptr ? TextIndex() : index->Save();
+}
+
+int64_t TextCache::index_bytes() const {
+  const DerivedIndex* const index = policy_->index();
+  return index == nullptr ? 0 : index->bytes();
+}
+
+void TextCache::TruncateIndex(int64_t length) {
+  if (DerivedIndex* const index = policy_->index()) index->Truncate(length);
+}
+
+void TextCache::SetQuestion(int64_t position, int64_t answer) {
+  answer_ = answer;
+  policy_->SetQuestion(position, answer);
+  SkipTokensOfOtherRanks();
+}
+
+void TextCache::SkipTokensOfOtherRanks() {
+  const int64_t next = policy_->Reads(length()).begin;
+  if (next > length()) cache_.Skip(next);
+}
+
+int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
+                           int64_t answer) {
+  assert(length() == 0 && ranks_ == nullptr);
+  if (!policy_->facts().keys_suffice) return 0;
+  std::vector<std::shared_ptr<const Snapshot>> chain;
+  for (const auto& [name, end] : pieces) {
+    auto snapshot = folder.Open(name);
+    if (snapshot == nullptr) break;
+    cache_.Restore(snapshot, end);
+    chain.push_back(std::move(snapshot));
+  }
+  if (length() == 0) return 0;
+  if (DerivedIndex* const index = policy_->index()) {
+    const auto saved = folder.OpenIndex(pieces, index->Save().kind);
+    if (saved != nullptr) index->Restore(cache_, saved->index());
+  }
+  const int64_t kept =
+      states_.any() ? RestoreStates(folder, chain, answer) : RestartPoint(length(), answer);
+  if (kept == 0) {
+    cache_ = KvCache(cache_.shared_pool());
+    TruncateIndex(0);
+  } else {
+    Truncate(kept);
+    Append(0);
+  }
+  return kept;
+}
+
+int64_t TextCache::RestoreStates(SnapshotFolder& folder,
+                                 std::span<const std::shared_ptr<const Snapshot>> chain,
+                                 int64_t answer) {
+  const StateLayout& layout = geometry_.states;
+  int64_t end = length();
+  for (size_t i = chain.size(); i-- > 0; end = std::min(end, chain[i]->info().begin)) {
+    const SnapshotInfo& info = chain[i]->info();
+    if (info.layout.states.layers != layout.layers || info.layout.states.floats != layout.floats) {
+      continue;
+    }
+    for (int64_t state = std::ssize(info.states) - 1; state >= 0; --state) {
+      const int64_t at = info.states[state];
+      if (at > end || AllowedRestart(at, answer) != at || !HoldsSeenKeys(*policy_, at)) {
+        continue;
+      }
+      try {
+        states_.Restore(at, chain[i]->State(state));
+        return at;
+      } catch (const DamagedSnapshot& damage) {
+        folder.RemoveDamaged(damage);
+        break;
+      }
+    }
+  }
+  return 0;
+}
+
+void TextCache::Truncate(int64_t length) {
+  if (!CanTruncate(length)) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "cannot return to {} of {} tokens: the KV policy {} has dropped tokens that were seen then",
+        length, this->length(), policy_->facts().name);
+  }
+  branches_.clear();
+  cache_.Truncate(length);
+  states_.Truncate(length);
+  TruncateIndex(length);
+}
+
+void TextCache::Append(int64_t tokens) {
+  if (tokens > 0 && AllRanksKeepNext()) {
+    tokens = policy_->ring()->RoundAround(length()).end - length();
+  }
+  cache_.Append(tokens);
+  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kMaxRollbackTokens)));
+  SkipTokensOfOtherRanks();
+}
+
+void TextCache::Accept(int64_t row) {
+  const auto branch = std::ranges::find_if(
+      branches_, [&](const Branch& b) { return b.first_row <= row && row < b.first_row + b.rows; });
+  assert(branch != branches_.end());
+  const int64_t end = branch->position + row - branch->first_row + 1;
+  const auto path = std::span(branch->path).first(end - length());
+  if (DerivedIndex* const index = policy_->index()) index->Accept(length(), path);
+  if (branch->cache) cache_ = std::move(*branch->cache);
+  branches_.clear();
+  states_.Accept(row);
+  Append(end - length());
+  cache_.Truncate(end);  // frees the memory of rows below the accepted one
+  TruncateIndex(end);
+}
+
+KvStats TextCache::Stats() const {
+  const ops::KvRange forgotten = policy_->Forgotten(length());
+  KvStats stats{.policy = policy_->facts().name,
+                .seen = length(),
+                .kept = length() - (forgotten.end - forgotten.begin),
+                .max_kept_tokens = policy_->facts().max_kept_tokens,
+                .bytes = cache_.bytes() + index_bytes() + states_.bytes(),
+                .read_bytes = reads_.bytes,
+                .met_keys = reads_.met_keys,
+                .file_read_bytes = cache_.file_read_bytes()};
+  if (forgotten.begin < forgotten.end) stats.dropped.push_back(forgotten);
+  return stats;
+}
+
+}  // namespace godwit

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "attention/core/restore_text.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/fnv.h"
@@ -141,7 +142,7 @@ class Restore {
 
   std::unique_ptr<TextCache> RestoredText() {
     auto text = NewText();
-    text->Restore(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX);
+    RestoreText(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX, *text);
     return text;
   }
 

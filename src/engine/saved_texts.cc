@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/core/restore_text.h"
 #include "base/error.h"
 
 namespace godwit {
@@ -46,7 +47,7 @@ std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
   if (!pieces.empty() && pieces.back().end > known) {
     cache = plan.NewText();
     cache->SetQuestion(question_begin, answer);
-    taken = cache->Restore(folder_, pieces, answer);
+    taken = RestoreText(folder_, pieces, answer, *cache);
   }
   SayProblems();
   return taken > known ? std::move(cache) : nullptr;

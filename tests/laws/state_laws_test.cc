@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "attention/core/restore_text.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/test_folder.h"
@@ -382,7 +383,7 @@ class SavedStates : public StateLaws {
   // A text that goes on from what is saved of these words.
   std::unique_ptr<TextCache> Restore(SnapshotFolder& folder, const Words& words) {
     auto text = NewText();
-    text->Restore(folder, folder.Longest(facts_, words), kQuestion + 20);
+    RestoreText(folder, folder.Longest(facts_, words), kQuestion + 20, *text);
     return text;
   }
 

@@ -139,61 +139,6 @@ void TextCache::SkipTokensOfOtherRanks() {
   if (next > length()) cache_.Skip(next);
 }
 
-int64_t TextCache::Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
-                           int64_t answer) {
-  assert(length() == 0 && ranks_ == nullptr);
-  if (!policy_->facts().keys_suffice) return 0;
-  std::vector<std::shared_ptr<const Snapshot>> chain;
-  for (const auto& [name, end] : pieces) {
-    auto snapshot = folder.Open(name);
-    if (snapshot == nullptr) break;
-    cache_.Restore(snapshot, end);
-    chain.push_back(std::move(snapshot));
-  }
-  if (length() == 0) return 0;
-  if (DerivedIndex* const index = policy_->index()) {
-    const auto saved = folder.OpenIndex(pieces, index->Save().kind);
-    if (saved != nullptr) index->Restore(cache_, saved->index());
-  }
-  const int64_t kept =
-      states_.any() ? RestoreStates(folder, chain, answer) : RestartPoint(length(), answer);
-  if (kept == 0) {
-    cache_ = KvCache(cache_.shared_pool());
-    TruncateIndex(0);
-  } else {
-    Truncate(kept);
-    Append(0);
-  }
-  return kept;
-}
-
-int64_t TextCache::RestoreStates(SnapshotFolder& folder,
-                                 std::span<const std::shared_ptr<const Snapshot>> chain,
-                                 int64_t answer) {
-  const StateLayout& layout = geometry_.states;
-  int64_t end = length();
-  for (size_t i = chain.size(); i-- > 0; end = std::min(end, chain[i]->info().begin)) {
-    const SnapshotInfo& info = chain[i]->info();
-    if (info.layout.states.layers != layout.layers || info.layout.states.floats != layout.floats) {
-      continue;
-    }
-    for (int64_t state = std::ssize(info.states) - 1; state >= 0; --state) {
-      const int64_t at = info.states[state];
-      if (at > end || AllowedRestart(at, answer) != at || !HoldsSeenKeys(*policy_, at)) {
-        continue;
-      }
-      try {
-        states_.Restore(at, chain[i]->State(state));
-        return at;
-      } catch (const DamagedSnapshot& damage) {
-        folder.RemoveDamaged(damage);
-        break;
-      }
-    }
-  }
-  return 0;
-}
-
 void TextCache::Truncate(int64_t length) {
   if (!CanTruncate(length)) {
     Throw(

@@ -1,6 +1,6 @@
 // TextCache: one text as a model knows it. It has cached keys and values, the policy by which
 // attention looks back at them, and the states of recurrent layers. A step over several texts is
-// attention/core/step.h. Not thread-safe.
+// attention/core/step.h; a text that was saved comes back by restore_text.h. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,6 @@
 #include "attention/core/rotary_step.h"
 #include "dist/communicator.h"
 #include "kv/kv_cache.h"
-#include "kv/snapshot_folder.h"
 #include "kv/state_cache.h"
 
 namespace godwit {
@@ -97,14 +96,6 @@ class TextCache {
   // no answer.
   void SetQuestion(int64_t position, int64_t answer = INT64_MAX);
 
-  // Makes a new text, which nothing else shares, go on from a chain of snapshots in a folder, as
-  // far as they can be opened. The chain's text was read in the same way
-  // (PolicyFacts::reading). Returns the position reached: less than the chain's end, or 0. That is
-  // where the policy needs to have seen more than keys, or where no state was saved. Throws
-  // Error(kMemory).
-  int64_t Restore(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
-                  int64_t answer);
-
   // Reserves memory for a step of `tokens`, which a step otherwise does itself. Throws
   // Error(kMemory) with everything as it was.
   void Reserve(int64_t tokens);
@@ -130,6 +121,7 @@ class TextCache {
 
  private:
   friend class AttentionStep;
+  friend class TextRestorer;  // restore_text.cc
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
   // The most tokens, up to `length`, from which the policy and other ranks let the text go on.
   int64_t AllowedRestart(int64_t length, int64_t answer) const;
@@ -150,10 +142,6 @@ class TextCache {
   // Reserves memory for a step of `tokens`, and for tokens of other ranks in the same step if the
   // cache keeps them.
   void ReserveNext(int64_t tokens);
-  // Restores states from the last place in a chain of snapshots from which the text can go on.
-  // Returns the place; 0: there is none. Damaged snapshots leave the folder.
-  int64_t RestoreStates(SnapshotFolder& folder,
-                        std::span<const std::shared_ptr<const Snapshot>> chain, int64_t answer);
   // Gives back what is reserved for a step that did not happen.
   void ReleaseReserved() noexcept;
   void Append(int64_t tokens);

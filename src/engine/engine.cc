@@ -189,8 +189,10 @@ void Engine::Impl::Start(const LoadOptions& options) {
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
+  const bool leads = served.ranks != nullptr && served.ranks->rank() == 0;
   scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
-                                          options.prompt_slowdown, saved.get(), now_ms_);
+                                          options.prompt_slowdown, saved.get(), now_ms_,
+                                          leads ? served.ranks.get() : nullptr);
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 

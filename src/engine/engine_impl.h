@@ -54,8 +54,9 @@ class Engine::Impl {
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
-  // Engine::FollowRankZero. on_result: the result of a request that was not refused by all.
-  void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;
+  // Engine::FollowRankZero. on_forgotten: RankFollower::Follow.
+  void FollowRankZero(
+      const std::function<void(std::span<const int32_t>)>& on_forgotten = {}) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
   // Throws Error(kUnsupported) if nothing is saved.

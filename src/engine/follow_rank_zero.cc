@@ -1,25 +1,28 @@
 // Ranks that share every text: rank 0 takes the requests, and the others follow.
 
 #include <exception>
-#include <utility>
+#include <memory>
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
-#include "engine/request_message.h"
+#include "engine/make_drafts.h"
+#include "engine/rank_command.h"
+#include "engine/rank_follower.h"
+#include "engine/rank_strategy.h"
 #include "engine/shared_tokens.h"
+#include "generate/autoregressive.h"
+#include "generate/reading.h"
+#include "generate/speculative.h"
 
 namespace godwit {
 namespace {
 
-// Reads the events of a request to the last. False: it failed, and all ranks know.
-bool RunToEnd(const Communicator& ranks, Request& request) {
-  try {
-    while (!request.Next(std::nullopt)->done) request.TakeStates();
-    return true;
-  } catch (const Error&) {
-    if (ranks.left()) throw;
-    return false;
-  }
+// The strategy of another rank. Ranks have the draft tokens of rank 0, so the cheapest source will
+// do where there are any.
+std::unique_ptr<Strategy> StrategyOf(const BegunText& text, int64_t vocab) {
+  if (text.kind == RequestKind::kStates) return std::make_unique<Reading>();
+  if (!text.drafted) return std::make_unique<Autoregressive>();
+  return std::make_unique<Speculative>(MakeDrafts("ngram", {.vocab = vocab}), SteadyMs);
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ Engine::Impl::~Impl() {
   if (served.ranks == nullptr || served.ranks->rank() != 0) return;
   if (std::uncaught_exceptions() > 0) served.ranks->Leave("an error of its own");
   try {
-    BroadcastEnd(*served.ranks);
+    TellRanks(*served.ranks, {.end = true});
   } catch (const std::exception&) {  // they have ended
   }
 }
@@ -40,19 +43,18 @@ void Engine::Impl::RequireRankZero() const {
         served.ranks->NameOf(served.ranks->rank()));
 }
 
-void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_result) const {
+void Engine::Impl::FollowRankZero(
+    const std::function<void(std::span<const int32_t>)>& on_forgotten) const {
   if (served.ranks == nullptr || served.ranks->rank() == 0) {
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests for all ranks and cannot follow");
   }
+  const auto new_strategy = [&](const BegunText& text) {
+    return std::make_unique<RankStrategy>(served.ranks, StrategyOf(text, served.spec.vocab_size));
+  };
   LeaveOnError(served.ranks.get(), [&] {
-    while (auto told = ReceiveRequest(*served.ranks)) {
-      const auto request = NewRequest(std::make_shared<const TextPlan>(served, told->session),
-                                      std::move(told->tokens), told->generate,
-                                      std::make_shared<Interrupt>(), told->kind);
-      scheduler->Submit(request);
-      const bool ended_well = RunToEnd(*served.ranks, *request);
-      if (ended_well && on_result) on_result(request->TakeResult());
-    }
+    RankFollower follower(served, *model, new_strategy);
+    Interrupt nobody;
+    scheduler->RunAlone(nobody, [&](const Exec& exec) { follower.Follow(exec, on_forgotten); });
   });
 }
 

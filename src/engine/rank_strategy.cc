@@ -28,7 +28,13 @@ Proposal RankStrategy::Propose(const Sequence& sequence, int64_t max_tokens) {
 std::span<const int32_t> RankStrategy::Accept(Sequence& sequence, const Outcome& outcome) {
   if (outcome.logits.rows == 0) return {};
   if (ranks_->rank() == 0) {
-    const auto chosen = leader_->Accept(sequence, outcome);
+    std::span<const int32_t> chosen;
+    try {
+      chosen = leader_->Accept(sequence, outcome);
+    } catch (...) {  // the text ends, and the other ranks go on
+      TokensOfRankZero(*ranks_, {});
+      throw;
+    }
     TokensOfRankZero(*ranks_, chosen);
     return chosen;
   }

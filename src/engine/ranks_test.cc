@@ -24,17 +24,18 @@ using testing::StartsWith;
 const SessionOptions kStar = {.prefill = "star:block=40", .kv_type = "f32"};
 
 struct Outcome {
-  GenerateResult result;  // the last
-  int results = 0;
+  GenerateResult result;  // the last, of rank 0
+  Tokens text;            // the last that another rank forgot
+  int texts = 0;
   std::string error;
 };
 
 // The outcomes of ask(engine), which rank 0 calls. kv_bytes(rank): its memory for KV caches.
-// on_result(rank) runs on the other ranks after each request.
+// on_forgotten(rank) runs on the other ranks when a text goes.
 std::vector<Outcome> OnRanks(
     int ranks, const std::function<void(std::shared_ptr<const Engine::Impl>, Outcome&)>& ask,
     const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; },
-    const std::function<void(int)>& on_result = [](int) {}) {
+    const std::function<void(int)>& on_forgotten = [](int) {}) {
   LocalWorld world(ranks);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
@@ -46,10 +47,10 @@ std::vector<Outcome> OnRanks(
         const auto engine = std::make_shared<const Engine::Impl>(
             kTiny, LoadOptions{.threads = 1, .kv_memory_bytes = kv_bytes(rank)}, communicator);
         if (rank == 0) return ask(engine, mine);
-        engine->FollowRankZero([&](GenerateResult result) {
-          mine.result = std::move(result);
-          ++mine.results;
-          on_result(rank);
+        engine->FollowRankZero([&](std::span<const int32_t> text) {
+          mine.text.assign(text.begin(), text.end());
+          ++mine.texts;
+          on_forgotten(rank);
         });
       } catch (const Error& error) {
         mine.error = error.what();
@@ -58,6 +59,29 @@ std::vector<Outcome> OnRanks(
   }
   for (std::thread& thread : threads) thread.join();
   return outcomes;
+}
+
+// Expects the same tokens, and log-probabilities with this error.
+void ExpectNear(const GenerateResult& result, const GenerateResult& expected, double error) {
+  EXPECT_EQ(result.tokens, expected.tokens);
+  ASSERT_EQ(result.logprobs.size(), expected.logprobs.size());
+  for (size_t i = 0; i < expected.logprobs.size(); ++i) {
+    EXPECT_NEAR(result.logprobs[i].logprob, expected.logprobs[i].logprob, error);
+  }
+}
+
+// Expects that all ranks have the answer of rank 0.
+void ExpectSameTexts(const std::vector<Outcome>& outcomes, const Tokens& prompt) {
+  Tokens text = prompt;
+  const Tokens& answer = outcomes[0].result.tokens;
+  text.insert(text.end(), answer.begin(), answer.end());
+  for (const Outcome& one : outcomes) {
+    ASSERT_EQ(one.error, "");
+    if (&one != &outcomes[0]) {
+      ASSERT_GE(one.text.size(), text.size());  // draft tokens behind the end are accepted, too
+      EXPECT_EQ(Tokens(one.text.begin(), one.text.begin() + std::ssize(text)), text);
+    }
+  }
 }
 
 std::vector<Outcome> Generate(
@@ -86,14 +110,8 @@ TEST(Ranks, AnswerAsOneDoes) {
     for (const int ranks : {1, 2, 4}) {
       if (ranks == 4 && star.prefill == "star:block=160") continue;
       const auto outcomes = Generate(ranks, prompt, options, star);
-      for (const Outcome& one : outcomes) {
-        ASSERT_EQ(one.error, "");
-        EXPECT_EQ(one.result.tokens, alone.tokens);
-        for (size_t i = 0; i < alone.logprobs.size(); ++i) {
-          EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, 1e-4);
-          EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
-        }
-      }
+      ExpectSameTexts(outcomes, prompt);
+      ExpectNear(outcomes[0].result, alone, 1e-4);
     }
   }
 }
@@ -107,14 +125,9 @@ TEST(Ranks, DraftTogether) {
     options.top_logprobs = 0;
     const auto plain = Generate(3, prompt, options, session);
     options.draft = "ngram";
-    for (const Outcome& one : Generate(3, prompt, options, session)) {
-      ASSERT_EQ(one.error, "");
-      EXPECT_EQ(one.result.tokens, plain[0].result.tokens);
-      ASSERT_EQ(one.result.logprobs.size(), plain[0].result.logprobs.size());
-      for (size_t i = 0; i < one.result.logprobs.size(); ++i) {
-        EXPECT_EQ(one.result.logprobs[i].logprob, plain[0].result.logprobs[i].logprob);
-      }
-    }
+    const auto drafted = Generate(3, prompt, options, session);
+    ExpectSameTexts(drafted, prompt);
+    ExpectNear(drafted[0].result, plain[0].result, 0);
   }
 }
 
@@ -144,14 +157,9 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
     ring.prefill = "ring:chunk=64";
     for (const int ranks : {1, 2, 3, 4}) {
       const auto outcomes = Generate(ranks, prompt, options, ring);
-      for (const Outcome& one : outcomes) {
-        ASSERT_EQ(one.error, "");
-        EXPECT_EQ(one.result.tokens, alone.tokens) << ranks << " ranks, " << one_case.kv_type;
-        for (size_t i = 0; i < alone.logprobs.size(); ++i) {
-          EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, one_case.error);
-          EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
-        }
-      }
+      SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, one_case.kv_type));
+      ExpectSameTexts(outcomes, prompt);
+      ExpectNear(outcomes[0].result, alone, one_case.error);
     }
   }
 }
@@ -161,26 +169,32 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
 TEST(Ranks, ReadByTheSameAutomaticPrefill) {
   const auto outcomes =
       Generate(3, Prompt(4, 400), Greedy(8), {.prefill = "auto", .kv_type = "f32"});
-  for (const Outcome& one : outcomes) {
-    ASSERT_EQ(one.error, "");
-    EXPECT_THAT(one.result.kv.policy, HasSubstr("dense, read by ring:chunk="));
-    EXPECT_THAT(one.result.kv.prefill, StartsWith("ring:chunk="));
-    EXPECT_EQ(one.result.tokens, outcomes[0].result.tokens);
-  }
+  ExpectSameTexts(outcomes, Prompt(4, 400));
+  EXPECT_THAT(outcomes[0].result.kv.policy, HasSubstr("dense, read by ring:chunk="));
+  EXPECT_THAT(outcomes[0].result.kv.prefill, StartsWith("ring:chunk="));
 }
 
-// A reader that gives up within a text ends the work of all ranks.
-TEST(Ranks, CancelEndsAll) {
-  GenerateOptions options = Greedy(20);
-  options.on_progress = [](const PromptProgress& progress) {
-    if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
-  };
+// A reader that gives up ends its own text, on all ranks.
+TEST(Ranks, CancelEndsOneText) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
   const auto outcomes =
-      Generate(3, Prompt(2, 990), options, {.prefill = "ring:chunk=64", .kv_type = "f32"});
-  EXPECT_EQ(outcomes[0].error, "enough");
-  for (const int rank : {1, 2}) {
-    EXPECT_THAT(outcomes[rank].error, HasSubstr("rank 0 has ended"));
-  }
+      OnRanks(3, [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
+        Generation other = SubmitTo(engine, Prompt(1, 700), Greedy(20), ring);
+        Session session = SessionOf(*engine, ring);
+        GenerateOptions options = Greedy(20);
+        options.on_progress = [](const PromptProgress& progress) {
+          if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
+        };
+        EXPECT_EQ(ErrorOf([&] { session.Generate(Prompt(2, 990), options); }).what(),
+                  std::string("enough"));
+        options.on_progress = nullptr;
+        EXPECT_EQ(std::ssize(session.Generate(Prompt(2, 990), options).tokens), 20);
+        mine.result = other.Wait();
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+  EXPECT_EQ(outcomes[0].result.tokens,
+            Engine(kTiny, {.threads = 1}).NewSession(ring).Generate(Prompt(1, 700), Greedy(20)).tokens);
+  EXPECT_EQ(outcomes[2].texts, 3);
 }
 
 // The draws of other ranks do not matter.
@@ -190,7 +204,7 @@ TEST(Ranks, TheFirstChooses) {
   const auto outcomes = Generate(2, Prompt(2, 200), options);
   EXPECT_EQ(outcomes[0].error, "");
   EXPECT_EQ(std::ssize(outcomes[0].result.tokens), 20);
-  EXPECT_EQ(outcomes[1].result.tokens, outcomes[0].result.tokens);
+  ExpectSameTexts(outcomes, Prompt(2, 200));
 }
 
 // Ranks hold four of the 15 blocks each, the last rank three, with the anchor and the question, and
@@ -201,10 +215,9 @@ TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   const GenerateOptions options = Greedy(20, 10);
   const auto bytes = [&](int64_t pages) { return engine.KvBytes(pages * 64, star); };
-  for (const Outcome& one : Generate(4, prompt, options, star, [&](int) { return bytes(6); })) {
-    EXPECT_EQ(one.error, "");
-    EXPECT_EQ(one.result.tokens, engine.NewSession(star).Generate(prompt, options).tokens);
-  }
+  const auto ample = Generate(4, prompt, options, star, [&](int) { return bytes(6); });
+  ExpectSameTexts(ample, prompt);
+  EXPECT_EQ(ample[0].result.tokens, engine.NewSession(star).Generate(prompt, options).tokens);
   const auto lacking =
       Generate(4, prompt, options, star, [&](int rank) { return bytes(rank == 2 ? 5 : 6); });
   EXPECT_THAT(lacking[0].error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
@@ -221,15 +234,10 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   const auto logprobs = [&](const std::string& kv) {
     session.kv = kv;
     const auto outcomes = Generate(3, prompt, options, session);
-    std::vector<float> of_first;
-    for (const Outcome& one : outcomes) {
-      EXPECT_EQ(one.error, "");
-      std::vector<float> all;
-      for (const TokenLogprobs& token : one.result.logprobs) all.push_back(token.logprob);
-      if (of_first.empty()) of_first = all;
-      EXPECT_EQ(all, of_first);
-    }
-    return of_first;
+    ExpectSameTexts(outcomes, prompt);
+    std::vector<float> all;
+    for (const TokenLogprobs& token : outcomes[0].result.logprobs) all.push_back(token.logprob);
+    return all;
   };
   const auto dense = logprobs("dense");
   EXPECT_EQ(logprobs("blocks:second_block_count=15"), dense);
@@ -255,7 +263,7 @@ TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
               HasSubstr("has 1 block of 40, too few for 2 ranks"));
 }
 
-// Requests begin at once and run one after the other, each as if alone.
+// Requests run together, each as if alone.
 TEST(Ranks, ServeManyRequests) {
   const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
   const std::vector<std::pair<Tokens, SessionOptions>> asked = {{Prompt(1, 333), kStar},
@@ -275,11 +283,8 @@ TEST(Ranks, ServeManyRequests) {
                 alone.NewSession(asked[i].second).Generate(asked[i].first, Greedy(20, 10)).tokens);
     }
   });
-  for (const Outcome& one : outcomes) {
-    EXPECT_EQ(one.error, "");
-    EXPECT_EQ(one.result.tokens, outcomes[0].result.tokens);
-  }
-  EXPECT_EQ(outcomes[2].results, 4);
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+  EXPECT_EQ(outcomes[2].texts, 4);
 }
 
 // Answers share one prompt, which the ranks read once.
@@ -383,22 +388,24 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
       },
       bytes);
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
-  EXPECT_EQ(outcomes[3].results, 4);
 }
 
-// Waiting requests also learn what ended the work.
+// Waiting requests also learn what ended the work. Rank 1 fails when a text goes, within the others.
 TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
   const auto ask = [](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
     std::vector<Generation> answers;
-    for (int i = 0; i < 4; ++i) {
-      answers.push_back(SubmitTo(engine, Prompt(i, 200), Greedy(20), kStar));
+    for (int i = 0; i < 3; ++i) {
+      answers.push_back(SubmitTo(engine, Prompt(i, 200), Greedy(250), kStar));
     }
-    answers[0].Wait();
-    for (const size_t answer : {1, 2, 3}) {
-      mine.error = ErrorOf(ErrorKind::kIo, [&] { answers[answer].Wait(); });
+    SessionOf(*engine, kStar).Generate(Prompt(5, 200), Greedy(2));
+    for (Generation& answer : answers) {
+      mine.error = ErrorOf(ErrorKind::kIo, [&] { answer.Wait(); });
       EXPECT_EQ(mine.error, "rank 1 has ended: its disk is full");
     }
     EXPECT_TRUE(engine->served.ranks->left());
+    EXPECT_EQ(ErrorOf(ErrorKind::kIo,
+                      [&] { SubmitTo(engine, Prompt(5, 200), Greedy(2), kStar).Wait(); }),
+              mine.error);
   };
   const auto outcomes = OnRanks(
       3, ask, [](int) { return 0; },
@@ -407,6 +414,43 @@ TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
       });
   EXPECT_EQ(outcomes[1].error, "its disk is full");
   EXPECT_EQ(outcomes[2].error, outcomes[0].error);
+}
+
+// A short answer does not wait for a long one, which cannot end before its events are read.
+TEST(Ranks, TextsRunTogether) {
+  const auto outcomes =
+      OnRanks(2, [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+        Generation longer = SubmitTo(engine, Prompt(1, 200), Greedy(400), kStar);
+        SubmitTo(engine, Prompt(2, 300), Greedy(4), kStar).Wait();
+        while (const auto event = longer.Next(0)) EXPECT_FALSE(event->done);
+        EXPECT_EQ(std::ssize(longer.Wait().tokens), 400);
+      });
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+}
+
+// Memory for four of six texts on rank 1. The newest wait, or are paused while answers grow.
+TEST(Ranks, TextsWaitForMemory) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+  const Engine alone(kTiny, {.threads = 1});
+  const auto bytes = [&](int rank) { return alone.KvBytes((rank == 1 ? 17 : 64) * 64, ring); };
+  const auto outcomes = OnRanks(
+      2,
+      [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+        std::vector<Generation> answers;
+        for (int i = 0; i < 6; ++i) {
+          answers.push_back(SubmitTo(engine, Prompt(i, 300 + 50 * i), Greedy(150), ring));
+        }
+        int64_t pauses = 0;
+        for (int i = 0; i < 6; ++i) {
+          const GenerateResult result = answers[i].Wait();
+          pauses += result.pauses;
+          EXPECT_EQ(result.tokens,
+                    alone.NewSession(ring).Generate(Prompt(i, 300 + 50 * i), Greedy(150)).tokens);
+        }
+        EXPECT_GT(pauses, 0);
+      },
+      bytes);
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
 }
 
 TEST(Ranks, RankZeroIsAskedAndTheOthersFollow) {

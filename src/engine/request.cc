@@ -249,14 +249,6 @@ bool Request::Reserve(int64_t tokens) {
   }
 }
 
-bool Request::ComparesRanksMemory(int64_t tokens) {
-  const int64_t length = sequence_.cache->length();
-  if (sequence_.cache->AllRanksReadNext()) return true;
-  if (length < question_begin_) return false;
-  const int64_t pages = PagesFor(length + tokens);
-  return pages > std::exchange(compared_pages_, pages);
-}
-
 Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
@@ -360,14 +352,7 @@ void Request::PostProgress() {
   });
 }
 
-void Request::LeaveRanks(std::string_view why) noexcept {
-  if (with_ranks_) plan_->ranks()->Leave(why);
-}
-
 void Request::Finish(FinishReason reason) {
-  if (reason == FinishReason::kCancelled || reason == FinishReason::kTimeout) {
-    LeaveRanks("it was asked to stop");
-  }
   std::string text;
   std::exception_ptr error;
   try {
@@ -398,14 +383,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }
 
-void Request::Fail(std::exception_ptr error, bool all_know) {
-  try {
-    if (with_ranks_ && !all_know) std::rethrow_exception(error);
-  } catch (const std::exception& why) {
-    LeaveRanks(why.what());
-  }
-  SetDone(std::move(error));
-}
+void Request::Fail(std::exception_ptr error) { SetDone(std::move(error)); }
 
 void Request::Post(FunctionRef<void(Event&)> add) {
   {

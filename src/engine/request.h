@@ -85,6 +85,8 @@ class Request {
   // --- the scheduler's side ---
 
   int64_t ticket = 0;  // in the order of submission
+  // Tokens of the context that the slowest rank has yet to read.
+  int64_t context_left = 0;
 
   RequestKind kind() const { return kind_; }
   const GenerateOptions& options() const { return options_; }
@@ -96,7 +98,7 @@ class Request {
   // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }
   int64_t prompt_tokens() const { return prompt_tokens_; }
-  bool reads_prompt() const { return sequence_.pending() > 1; }
+  bool reads_prompt() const { return sequence_.pending() > 1 || context_left > 0; }
   // Whether the prompt is read in consecutive steps. A kStates request is not: its states are taken
   // in between, by a reader that may wait for other requests.
   bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
@@ -133,13 +135,6 @@ class Request {
   bool ReleaseDrafts() { return strategy_->ReleaseMemory(); }
   // Gives back recurrent states to which the text could return. False: it had none.
   bool ReleaseKeptStates() { return sequence_.cache->ReleaseKeptStates(); }
-  // Marks the request as shared with other ranks. They hear of its end where they would not expect
-  // it.
-  void JoinRanks() { with_ranks_ = true; }
-  // Whether the ranks compare their free memory before a step of so many tokens, for which this
-  // rank has reserved its own. They do where they compute together and need new pages. To be called
-  // once for each step.
-  bool ComparesRanksMemory(int64_t tokens);
   // The error of the last failed Reserve, once. An error has one owner at a time; its last owner
   // would else free it in a thread that nothing orders after its readers.
   std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }
@@ -150,8 +145,7 @@ class Request {
   bool Take(Participant& part);
   // Makes the request done. Its cache stays for TakeCache.
   void Finish(FinishReason reason);
-  // Makes the request fail. all_know: the other ranks know that it fails, for the same reason.
-  void Fail(std::exception_ptr error, bool all_know = false);
+  void Fail(std::exception_ptr error);
 
  private:
   enum class State { kWaiting, kRunning, kDone };
@@ -163,8 +157,6 @@ class Request {
   void Post(FunctionRef<void(Event&)> add);
   void SetDone(std::exception_ptr error);
   void FinishResult(FinishReason reason, std::string& text);
-  // Tells the ranks that share the text that this one does not go on with it.
-  void LeaveRanks(std::string_view why) noexcept;
 
   std::shared_ptr<const TextPlan> plan_;
   GenerateOptions options_;
@@ -180,8 +172,6 @@ class Request {
   int64_t saved_tokens_ = 0;
   double saved_ms_ = 0;
   bool read_prompt_ = false;  // whether the prompt had been read at the last save
-  bool with_ranks_ = false;
-  int64_t compared_pages_ = 0;  // pages of the text when the ranks last compared their memory
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "base/next_poll.h"
 #include "base/numa.h"
-#include "engine/request_message.h"
-#include "engine/shared_tokens.h"
 
 namespace godwit {
 namespace {
@@ -16,25 +14,18 @@ bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b)
   return a->ticket < b->ticket;
 }
 
-// The lack of memory, in words for other ranks.
-std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& reason) {
-    return fmt::format("{}: {}", ranks.NameOf(ranks.rank()), reason.what());
-  }
-}
-
 }  // namespace
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-                     int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms)
+                     int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms,
+                     Communicator* ranks)
     : model_(model),
       isa_(isa),
       pool_(pool),
       step_tokens_(step_tokens),
       saved_(saved),
       now_ms_(now_ms),
+      leader_(ranks == nullptr ? std::nullopt : std::optional<RankLeader>(*ranks)),
       prompt_share_(prompt_slowdown),
       thread_([this] { Loop(); }) {}
 
@@ -179,7 +170,6 @@ void Scheduler::EndExpired() {
 void Scheduler::Admit() {
   for (const auto& request : Requests(waiting_)) {
     if (std::ssize(running_) >= step_tokens_) return;
-    if (request->plan().ranks() != nullptr) return AdmitWithRanks(request);
     SharedPrefix prefix;
     if (ReusesOtherTexts(*request)) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
@@ -195,25 +185,61 @@ void Scheduler::Admit() {
       return;
     }
     FindBeginning(request, prefix);
-    const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
-    if (!Reserve(request, at_once)) {
-      bool reserved = false;
-      while (!reserved && FreeUnneededMemory(*request, at_once))
-        reserved = Reserve(request, at_once);
-      if (!reserved && running_.empty()) {
-        std::erase(waiting_, request);
-        Fail(request, request->TakeReserveError());
-        continue;
-      }
-      if (!reserved) {
-        request->WaitOn();
-        too_little_with_ = before;
-        return;
-      }
+    const Begun begun = leader_ ? BeginOnRanks(request, prefix) : BeginAlone(request);
+    if (begun == Begun::kNotYet) {
+      request->WaitOn();
+      too_little_with_ = before;
+      return;
     }
     std::erase(waiting_, request);
+    if (begun == Begun::kFailed) continue;
     running_.insert(std::ranges::upper_bound(running_, request, Older), request);
   }
+}
+
+Scheduler::Begun Scheduler::BeginAlone(const std::shared_ptr<Request>& request) {
+  const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
+  while (!Reserve(request, at_once)) {
+    if (FreeUnneededMemory(*request, at_once)) continue;
+    if (!running_.empty()) return Begun::kNotYet;
+    Fail(request, request->TakeReserveError());
+    return Begun::kFailed;
+  }
+  return Begun::kYes;
+}
+
+// Every rank must have the memory for its part of the prompt, beside those of others.
+Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request,
+                                         const SharedPrefix& prefix) {
+  try {
+    int64_t promised = 0;
+    for (const auto& one : running_) {
+      promised += PromisedBytes(one->plan(), *one->sequence().cache, one->prompt_tokens(),
+                                one->question_begin());
+    }
+    std::optional<BegunText::Prefix> from;
+    if (prefix.from != nullptr) from = {.ticket = prefix.ticket, .tokens = prefix.tokens};
+    KeepOnRanks();
+    RanksAnswer answer = leader_->Begin(*request, from, promised);
+    if (!answer.lack) {
+      request->context_left = answer.left.front();
+      return Begun::kYes;
+    }
+    const int64_t bytes = request->plan().KvBytes(request->prompt_tokens());
+    if (answer.passing && (!running_.empty() || parked_.Drop(bytes))) return Begun::kNotYet;
+    Fail(request, std::make_exception_ptr(std::move(*answer.lack)));
+  } catch (...) {
+    Fail(request, std::current_exception());
+  }
+  return Begun::kFailed;
+}
+
+// Other ranks forget the texts that are neither running nor parked here.
+void Scheduler::KeepOnRanks() {
+  std::vector<int64_t> tickets;
+  for (const auto& request : running_) tickets.push_back(request->ticket);
+  for (const ReadText& text : parked_.texts()) tickets.push_back(text.ticket);
+  leader_->Keep(tickets);
 }
 
 Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
@@ -279,36 +305,6 @@ void Scheduler::Forget(const DamagedSnapshot& damage) {
   parked_.DropAll();  // some may go on from the damaged snapshot
 }
 
-void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
-  if (!running_.empty()) return;
-  std::erase(waiting_, request);
-  if (!request->Begin()) return;  // its reader gave up
-  Communicator& ranks = *request->plan().ranks();
-  request->JoinRanks();
-  std::exception_ptr error;  // once it is told, only the waiting caller owns it
-  bool all_know = false;
-  try {
-    if (ranks.rank() == 0) BroadcastRequest(ranks, *request);
-    const std::string mine = MissingMemory(ranks, request->plan(), request->prompt_tokens(),
-                                           request->options().query_tokens);
-    if (const auto lack = CompareMemory(ranks, request->plan().pool().budget(), mine).lack) {
-      error = std::make_exception_ptr(*lack);
-      all_know = true;
-    } else {
-      SharedPrefix prefix;
-      if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
-      if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
-        request->ContinueFrom(prefix.Take());
-      }
-    }
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (error) return Fail(request, std::move(error), all_know);
-  parked_.DropAll();  // their memory was counted as free
-  running_.push_back(request);
-}
-
 void Scheduler::Pause(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   std::erase_if(parts_, [&](const Part& part) { return part.request == request; });
@@ -321,23 +317,28 @@ void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   if (!request->shares()) return;
   if (saved_ != nullptr) Save(*request, /*done=*/true);
-  parked_.Park({.plan = request->shared_plan(),
+  parked_.Park({.ticket = request->ticket,
+                .plan = request->shared_plan(),
                 .tokens = request->TakeTokens(),
                 .cache = request->TakeCache(),
                 .question_begin = request->question_begin(),
                 .keep_as = request->options().keep_as});
 }
 
-void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
-                     bool all_know) {
+void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error) {
   std::erase(running_, request);
   if (request->shares()) request->TakeCache();  // its memory must be free when the failure is known
-  request->Fail(std::move(error), all_know);
+  request->Fail(std::move(error));
+}
+
+void Scheduler::FailAll(const Error& error) {
+  for (const auto& request : Requests(running_)) {
+    Fail(request, std::make_exception_ptr(Error(error.kind(), error.what(), error.data())));
+  }
 }
 
 // False: the request is paused, or failed.
 bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens) {
-  if (request->plan().ranks() != nullptr) return ReserveWithRanks(request, tokens);
   while (!Reserve(request, tokens)) {
     if (FreeUnneededMemory(*request, tokens)) continue;
     const auto gives_back = [](const auto& one) { return one->ReleaseDrafts(); };
@@ -355,27 +356,30 @@ bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t 
   return true;
 }
 
-// A rank without memory says so at once. The others hear it when they meet next.
-bool Scheduler::ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
-  Communicator& ranks = *request->plan().ranks();
-  const bool meets = request->ComparesRanksMemory(tokens);
-  std::string mine;
-  std::exception_ptr error;
-  bool all_know = false;
-  try {
-    if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
-    if (!meets && mine.empty()) return true;
-    const KvPool& pool = request->plan().pool();
-    const RanksMemory memory = CompareMemory(ranks, pool.budget(), mine);
-    // A draft token may be a branch, which takes a copy of the last page and another page.
-    draft_tokens_that_fit_ = memory.free_bytes / pool.layout().BytesFor(2 * kTileTokens) - 1;
-    if (!memory.lack) return true;
-    error = std::make_exception_ptr(*memory.lack);
-    all_know = true;
-  } catch (...) {
-    error = std::current_exception();
+// Whether all ranks have the memory for the step. If not, some was made free for the next try.
+bool Scheduler::AgreeOnStep() {
+  const KvPool& pool = parts_.front().request->plan().pool();
+  RankAnswer mine{.free_bytes = pool.budget().bytes() - pool.budget().used()};
+  std::vector<TextRows> told;
+  for (const auto& [request, rows, steps] : parts_) {
+    told.push_back({.ticket = request->ticket, .rows = rows, .steps = steps});
+    mine.left.push_back(request->sequence().cache->ContextLeft() - (steps > 0 ? rows : 0));
   }
-  Fail(request, std::move(error), all_know);
+  KeepOnRanks();
+  RanksAnswer answer = leader_->Step(std::move(told), mine);
+  // A draft token may be a branch, which takes a copy of the last page and another page.
+  draft_tokens_that_fit_ = answer.free_bytes / pool.layout().BytesFor(2 * kTileTokens) - 1;
+  if (!answer.lack) {
+    for (size_t i = 0; i < parts_.size(); ++i) parts_[i].request->context_left = answer.left[i];
+    return true;
+  }
+  if (parked_.Drop(pool.layout().BytesFor(step_tokens_))) return false;
+  const auto newest = running_.back();
+  if (running_.size() > 1) {
+    Pause(newest);
+  } else {
+    Fail(newest, std::make_exception_ptr(std::move(*answer.lack)));
+  }
   return false;
 }
 
@@ -383,11 +387,14 @@ void Scheduler::GatherParts() {
   parts_.clear();
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
-    const int64_t rows = request->sequence().NextOf(std::min(most, request->plan().chunk_tokens()));
-    if (!ReserveOrPause(request, rows)) return int64_t{0};
-    parts_.push_back({.request = request, .rows = rows});
-    left -= rows;
-    return rows;
+    most = std::min(most, request->plan().chunk_tokens());
+    const int64_t steps = (request->context_left + most - 1) / most;
+    const int64_t rows = RowsOf(request->sequence(), {.rows = most, .steps = steps});
+    if (rows > 0 && !ReserveOrPause(request, rows)) return int64_t{0};
+    parts_.push_back({.request = request, .rows = rows, .steps = steps});
+    const int64_t most_of_ranks = std::max(rows, std::min(most, request->context_left));
+    left -= most_of_ranks;
+    return most_of_ranks;
   };
   // Draft tokens leave prompts half of the step. They use only free memory: no text makes way for
   // them. Ranks cannot drop them in a begun step, but know the free memory before it.
@@ -423,6 +430,7 @@ void Scheduler::GatherParts() {
 
 void Scheduler::Step() {
   if (parts_.empty()) return;
+  if (leader_) return StepOnRanks();
   step_cancel_.Reset();
   // The step is registered before it looks for cancellations, so that it misses none.
   for (const Part& part : parts_) part.request->interrupt().SetStep(&step_cancel_);
@@ -446,25 +454,45 @@ void Scheduler::Step() {
     } catch (...) {
       error = std::current_exception();
     }
-    if (error && parts_.front().request->plan().ranks() != nullptr) {
-      // Ranks take one text through a step, and no rank can repeat it alone.
-      Fail(parts_.front().request, std::move(error));
-    } else if (error) {
-      ComputeOneByOne(no_memory);
-    }
+    if (error) ComputeOneByOne(no_memory);
   }
   for (const Part& part : parts_) part.request->interrupt().SetStep(nullptr);
+}
+
+// A failed step ends the work of all ranks: none can repeat it alone.
+void Scheduler::StepOnRanks() {
+  const auto expired = [](const Part& part) { return part.request->Expired().has_value(); };
+  if (std::ranges::any_of(parts_, expired)) return;  // the next step is without it
+  std::optional<Error> error;
+  try {
+    if (!AgreeOnStep()) return;
+    const double begin_ms = now_ms_();
+    Compute(parts_);
+    prompt_share_.RecordStep(now_ms_() - begin_ms, prompt_rows_);
+  } catch (const Error& caught) {
+    error = caught;
+  } catch (const std::exception& caught) {
+    error.emplace(ErrorKind::kIo, caught.what());
+  }
+  if (!error) return;
+  leader_->Leave(error->what());
+  FailAll(*error);
 }
 
 // Throws errors of the model, with all texts unchanged.
 void Scheduler::Compute(std::span<const Part> parts) {
   participants_.clear();
-  for (const Part& part : parts) participants_.push_back(part.request->PartOf(part.rows));
-  StepTogether(model_, MakeExec(&step_cancel_), participants_, now_ms_);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    Request& request = *parts[i].request;
-    if (request.Take(participants_[i])) {
-      Retire(parts[i].request);
+  for (const Part& part : parts) {
+    if (part.rows > 0) participants_.push_back(part.request->PartOf(part.rows));
+  }
+  if (participants_.empty()) return;  // only other ranks have rows
+  StepTogether(model_, MakeExec(leader_ ? nullptr : &step_cancel_), participants_, now_ms_);
+  auto next = participants_.begin();
+  for (const Part& part : parts) {
+    if (part.rows == 0) continue;
+    Request& request = *part.request;
+    if (request.Take(*next++)) {
+      Retire(part.request);
     } else if (saved_ != nullptr && ReusesOtherTexts(request) &&
                request.IsToBeSaved(saved_->save_tokens(), SavedTexts::kSaveMs)) {
       Save(request, /*done=*/false);

@@ -9,9 +9,9 @@
 // back, its text is kept and read again later. The oldest request therefore always goes on, and all
 // finish.
 //
-// Ranks that share their texts run one request at a time, in the order of rank 0, which tells the
-// others of each. Their messages therefore come in one order, and all reserved cache memory belongs
-// to that request. The ranks find out together whether it fits.
+// Where ranks share texts, rank 0 schedules for all: it tells the others which texts begin and go,
+// and the rows of each step (rank_leader.h). A step happens if all ranks have the memory for it. It
+// then runs to its end, because no rank can stop alone.
 #pragma once
 
 #include <condition_variable>
@@ -20,6 +20,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "base/stopwatch.h"
 #include "engine/interrupt.h"
 #include "engine/prompt_share.h"
+#include "engine/rank_leader.h"
 #include "engine/request.h"
 #include "engine/saved_texts.h"
 #include "engine/shared_prefix.h"
@@ -42,9 +44,11 @@ namespace godwit {
 class Scheduler {
  public:
   // Borrows all arguments. saved: null if no texts are saved. now_ms: the clock that measures
-  // steps. prompt_slowdown: as LoadOptions has it.
+  // steps. prompt_slowdown: as LoadOptions has it. ranks: the ranks that this one leads; null:
+  // none.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-            int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms);
+            int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms,
+            Communicator* ranks = nullptr);
   // Cancels the requests that are still in progress.
   ~Scheduler();
 
@@ -87,8 +91,10 @@ class Scheduler {
   };
   struct Part {
     std::shared_ptr<Request> request;
-    int64_t rows;
+    int64_t rows;       // of this rank
+    int64_t steps = 0;  // TextRows::steps
   };
+  enum class Begun { kYes, kNotYet, kFailed };
 
   void Loop();
   // Returns false when the thread is to stop.
@@ -98,9 +104,11 @@ class Scheduler {
   void RunTurn();
   void EndExpired();
   void Admit();
-  void AdmitWithRanks(const std::shared_ptr<Request>& request);
+  Begun BeginAlone(const std::shared_ptr<Request>& request);
+  Begun BeginOnRanks(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
+  void KeepOnRanks();
+  bool AgreeOnStep();
   bool ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens);
-  bool ReserveWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
   MemoryInUse MemoryInUseFor(const Request& request) const;
   bool ReusesOtherTexts(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
@@ -110,10 +118,11 @@ class Scheduler {
   void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);
   void Retire(const std::shared_ptr<Request>& request);
-  void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
-            bool all_know = false);
+  void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error);
+  void FailAll(const Error& error);
   void GatherParts();
   void Step();
+  void StepOnRanks();
   void Compute(std::span<const Part> parts);
   void ComputeOneByOne(bool no_memory);  // no_memory: why the step of all failed
 
@@ -123,6 +132,7 @@ class Scheduler {
   int64_t step_tokens_;
   SavedTexts* saved_;
   NowMs now_ms_;
+  std::optional<RankLeader> leader_;
 
   std::mutex mutex_;  // guards the members up to stop_
   std::condition_variable changed_;

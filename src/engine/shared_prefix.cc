@@ -78,26 +78,30 @@ SharedPrefix FindSharedPrefix(const Request& request,
                               std::span<const ReadText> parked) {
   const auto& mine = request.sequence().tokens;
   SharedPrefix best{.tokens = request.sequence().cache->length()};
-  const auto look = [&](const TextPlan& plan, std::span<const int32_t> theirs,
-                        const TextCache& cache, int64_t question_begin, bool reads_on) {
+  const auto look = [&](int64_t ticket, const TextPlan& plan, std::span<const int32_t> theirs,
+                        const TextCache& cache, int64_t question_begin, bool reads_on,
+                        int64_t context_left) {
     if (!request.plan().SharesWith(plan)) return;
     const int64_t most = std::min({std::ssize(mine) - 1, std::ssize(theirs),
                                    plan.ReusableTokens(request.question_begin(), question_begin)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
-    const int64_t read = std::min(alike, cache.length());
+    // A context that ranks share serves others as a whole.
+    if (plan.ranks() != nullptr && alike < question_begin) return;
+    const int64_t read = context_left > 0 ? 0 : std::min(alike, cache.length());
     // A beginning that another request is about to read is worth waiting for.
     const bool ready = read == alike || !reads_on;
     const int64_t shared = ready ? cache.RestartPoint(read, request.prompt_tokens()) : alike;
     if (shared < kTileTokens || shared <= best.tokens) return;
-    best = {.from = &cache, .tokens = shared, .ready = ready};
+    best = {.from = &cache, .ticket = ticket, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {
-    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->question_begin(),
-         other->reads_on());
+    look(other->ticket, other->plan(), other->sequence().tokens, *other->sequence().cache,
+         other->question_begin(), other->reads_on(), other->context_left);
   }
   for (const ReadText& text : parked) {
-    look(*text.plan, text.tokens, *text.cache, text.question_begin, /*reads_on=*/false);
+    look(text.ticket, *text.plan, text.tokens, *text.cache, text.question_begin,
+         /*reads_on=*/false, /*context_left=*/0);
   }
   return best;
 }

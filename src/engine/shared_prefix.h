@@ -15,6 +15,7 @@ namespace godwit {
 
 // A text that was read, and its cache.
 struct ReadText {
+  int64_t ticket = -1;  // of the request that read it; -1: a session left it
   std::shared_ptr<const TextPlan> plan;
   std::vector<int32_t> tokens;
   std::unique_ptr<TextCache> cache;
@@ -43,6 +44,7 @@ class ParkedTexts {
 
 struct SharedPrefix {
   const TextCache* from = nullptr;  // null: no text begins alike
+  int64_t ticket = -1;              // of that text
   int64_t tokens = 0;               // common tokens, at most all but the last of the request's
   bool ready = false;               // the tokens have been read; else they are being read now
 

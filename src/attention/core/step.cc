@@ -333,15 +333,15 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   }
   texts = texts.first(next - texts.begin());
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
-  const auto ranks_of = [&](const ops::AttentionRows& rows) {
-    return rows.states == nullptr ? nullptr : RunWithRow(rows.first_row).text->ranks_.get();
-  };
-  for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
-    Communicator* const ranks = ranks_of(texts[begin]);
-    while (end < texts.size() && ranks_of(texts[end]) == ranks) ++end;
-    if (ranks == nullptr) continue;
-    FinishWithRanks(exec_, *ranks, geometry_.shape, texts.subspan(begin, end - begin),
-                    input.sink_logits, out);
+  // The merged rows of all texts go to the other ranks in one message: which other texts lie
+  // between them differs between ranks.
+  auto merged = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(texts)).RowSpan(0);
+  merged = merged.first(
+      std::ranges::copy_if(texts, merged.begin(), [](const auto& rows) { return rows.states; }).out -
+      merged.begin());
+  if (!merged.empty()) {
+    FinishWithRanks(exec_, *RunWithRow(merged.front().first_row).text->ranks_, geometry_.shape,
+                    merged, input.sink_logits, out);
   }
   RotateValuesBack(out);
 }

@@ -37,6 +37,18 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       tiles_(rotaries_.size()),
       place_(rotaries_.size()) {}
 
+int64_t TextCache::ContextLeft() const {
+  const int64_t context = policy_->merged_from();
+  if (context == INT64_MAX) return 0;
+  int64_t left = 0;
+  for (int64_t at = length(); at < context;) {
+    const ops::KvRange next = policy_->Reads(at);
+    left += std::max<int64_t>(0, std::min(next.end, context) - next.begin);
+    at = next.end;
+  }
+  return left;
+}
+
 std::unique_ptr<TextCache> TextCache::Fork() const {
   return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));
 }

@@ -89,6 +89,8 @@ class TextCache {
   bool AllRanksReadNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }
+  // The tokens of the context that this rank has yet to read, where ranks share it.
+  int64_t ContextLeft() const;
   // Whether the cache also keeps the tokens that other ranks read in that step.
   bool AllRanksKeepNext() const { return AllRanksReadNext() && policy_->ring()->kept; }
 

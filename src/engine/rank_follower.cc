@@ -1,0 +1,90 @@
+#include "engine/rank_follower.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "generate/step_together.h"
+
+namespace godwit {
+
+RankFollower::RankFollower(const ServedModel& served, const LanguageModel& model,
+                           NewStrategy new_strategy)
+    : served_(served),
+      model_(model),
+      new_strategy_(std::move(new_strategy)),
+      ranks_(*served.ranks) {}
+
+void RankFollower::Follow(const Exec& exec,
+                          const std::function<void(std::span<const int32_t>)>& on_forgotten) {
+  const auto forget = [&](std::map<int64_t, Text>::iterator text) {
+    if (on_forgotten) on_forgotten(text->second.sequence.tokens);
+    return texts_.erase(text);
+  };
+  while (true) {
+    RankCommand command = HearRankZero(ranks_);
+    for (const int64_t ticket : command.forgotten) forget(texts_.find(ticket));
+    if (command.begin) Begin(std::move(*command.begin));
+    if (!command.step.empty()) Step(exec, command.step);
+    if (!command.end) continue;
+    for (auto text = texts_.begin(); text != texts_.end();) text = forget(text);
+    return;
+  }
+}
+
+void RankFollower::Begin(BegunText begun) {
+  int64_t promised = 0;
+  for (const auto& [ticket, other] : texts_) {
+    promised += PromisedBytes(*other.plan, *other.sequence.cache, other.begun.prompt_tokens,
+                              other.begun.question_begin);
+  }
+  Text text{.begun = std::move(begun),
+            .plan = nullptr,
+            .sequence = {.tokens = {}, .cache = nullptr, .sampler = Sampler({}, 1)},
+            .strategy = nullptr};
+  text.plan = std::make_shared<const TextPlan>(served_, text.begun.session);
+  text.sequence.tokens = std::exchange(text.begun.tokens, {});
+  if (const auto& prefix = text.begun.prefix) {
+    text.sequence.cache = texts_.at(prefix->ticket).sequence.cache->Fork();
+    text.sequence.cache->Truncate(prefix->tokens);
+  } else {
+    text.sequence.cache = text.plan->NewText();
+  }
+  text.sequence.cache->SetQuestion(text.begun.question_begin, text.begun.prompt_tokens);
+  const RankAnswer mine =
+      AnswerToBegin(ranks_, *text.plan, text.begun, *text.sequence.cache, promised);
+  if (CompareAnswers(ranks_, mine).lack) return;
+  text.strategy = new_strategy_(text.begun);
+  const int64_t ticket = text.begun.ticket;
+  texts_.insert_or_assign(ticket, std::move(text));
+}
+
+void RankFollower::Step(const Exec& exec, std::span<const TextRows> parts) {
+  std::vector<Participant> participants;
+  RankAnswer mine;
+  for (const TextRows& part : parts) {
+    Text& text = texts_.at(part.ticket);
+    Sequence& sequence = text.sequence;
+    const int64_t rows = RowsOf(sequence, part);
+    mine.left.push_back(sequence.cache->ContextLeft() - (part.steps > 0 ? rows : 0));
+    if (rows == 0) continue;
+    participants.push_back({.sequence = &sequence,
+                            .strategy = text.strategy.get(),
+                            .max_tokens = part.steps > 0 ? rows : part.rows});
+    try {
+      sequence.cache->Reserve(rows);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory) throw;
+      mine.lack = LackOf(ranks_, error);
+    }
+  }
+  const KvBudget& budget = texts_.at(parts.front().ticket).plan->pool().budget();
+  mine.free_bytes = budget.bytes() - budget.used();
+  if (CompareAnswers(ranks_, mine).lack || participants.empty()) return;
+  StepTogether(model_, exec, participants);
+  for (Participant& one : participants) {
+    if (one.error) std::rethrow_exception(one.error);
+  }
+}
+
+}  // namespace godwit

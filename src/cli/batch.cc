@@ -60,8 +60,7 @@ void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
       {.names = "-np,--parallel",
        .value = "N",
        .help = "the most requests that run at a time; a request waits while memory is short",
-       .fallback = "the number of texts of 4096 tokens that memory holds, up to 32; under mpirun "
-                   "1, because ranks share one text at a time",
+       .fallback = "the number of texts of 4096 tokens that memory holds, up to 32",
        .is_verbs_own = true},
       options.parallel, 1, 1024);
   AddCompletionFlags(line, options.model, options.completion);
@@ -140,9 +139,7 @@ int Batch(std::span<const std::string> arguments) {
   if (asks) {
     const Engine engine =
         LoadEngine(ModelFolder(options.model.folder), options.model, options.completion);
-    if (plan.parallel == 0) {
-      plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.completion.session);
-    }
+    if (plan.parallel == 0) plan.parallel = TextsAtOnce(engine, options.completion.session);
     plan.defaults =
         MakeCompletionDefaults(options.completion, std::move(generate), engine.sampler_defaults());
     if (retries) ForgetFailures(results, plan.finished);

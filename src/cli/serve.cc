@@ -31,6 +31,7 @@
 #include "console/terminal/format.h"
 #include "console/terminal/interrupt.h"
 #include "console/terminal/output.h"
+#include "dist/mpi.h"
 #include "engine/prompt_share.h"
 #include "engine/storage_types.h"
 #include "server/api.h"
@@ -112,6 +113,7 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
              CheckPromptSlowdown(options.model.prompt_slowdown);
            });
   AddCompletionFlags(line, options.model, options.completion);
+  AddRankFlags(line, options.model);
   line.Parse(arguments);
 }
 
@@ -205,6 +207,16 @@ void LetSignalsEndIt(console::SignalNotes& notes) {
   if (const auto signal = NextEnd(notes, /*wait_ms=*/0)) raise(*signal);  // it came before
 }
 
+// Serves as a rank beside rank 0, which ends it. Signals reach all ranks, and rank 0 first finishes
+// its requests.
+int FollowRankZero(const ServeOptions& options) {
+  const Engine engine = LoadEngine(options.model, options.completion.session);
+  console::SignalNotes notes;
+  notes.NoteAll(true);
+  engine.FollowRankZero();
+  return console::kExitOk;
+}
+
 server::ModelAbout AboutModel(const ModelFolder& folder, const ServeOptions& options) {
   const WeightFacts facts =
       FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.model.weights));
@@ -231,6 +243,7 @@ int Serve(std::span<const std::string> arguments) {
   ServeOptions options;
   ParseServe(arguments, options);
   ChooseModel(options.model);
+  if (MpiRank() > 0) return FollowRankZero(options);
   GenerateOptions generate = MakeGenerateOptions(options.completion);
   server::ApiOptions asked;
   asked.model = ModelName(options.model.folder);
@@ -274,7 +287,10 @@ int Serve(std::span<const std::string> arguments) {
   ready = &*api;
   console::WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
                                    AddressOf(options.http, server.port())));
-  while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
+  while (!NextEnd(notes, /*wait_ms=*/500)) {
+    if (!engine->ranks_ended()) continue;
+    Throw(ErrorKind::kIo, "another rank has ended, and no request can be answered without it");
+  }
   LetSignalsEndIt(notes);
   console::WriteNotice("godwit: finishing the running requests; a second signal ends at once\n");
   server.StopListening();

@@ -12,7 +12,7 @@ constexpr Verb kVerbs[] = {
     {"run", "continue a text", /*over_ranks=*/true},
     {"chat", "talk with a chat model in the terminal"},
     {"batch", "answer a file of requests", /*over_ranks=*/true},
-    {"serve", "answer requests over HTTP, in the shape of OpenAI's API"},
+    {"serve", "answer requests over HTTP, in the shape of OpenAI's API", /*over_ranks=*/true},
     {"pull", "download a model from the Hugging Face hub"},
     {"cache", "list, verify, pin and remove saved texts"},
     {"tokenize", "turn text into token ids, and back"},

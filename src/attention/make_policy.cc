@@ -7,10 +7,9 @@
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
 #include "attention/policies/prefill_spec.h"
-#include "attention/policies/ring.h"
-#include "attention/policies/shard.h"
 #include "attention/policies/sinks.h"
 #include "attention/ranks/choose_prefill.h"
+#include "attention/ranks/place_text.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 
@@ -89,6 +88,10 @@ std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
+  return MakePlacedPolicy(geometry, options).policy;
+}
+
+PlacedPolicy MakePlacedPolicy(const AttentionGeometry& geometry, const PolicyOptions& options) {
   if (options.int8_products && !HasIntegers(options.kv_type)) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
               "int8 attention needs keys and values stored as int8, found {}",
@@ -105,24 +108,16 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           "this model has no layer with attention, and godwit runs models that have some");
   }
   auto policy = MakeKind(geometry, options);
-  const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
-  if (!alone && geometry.states.layers > 0) {
-    Throw(ErrorKind::kUnsupported,
-          "{} layers of this model are recurrent: they read every token in order, so {} ranks "
-          "cannot share a text: run one rank",
-          geometry.states.layers, options.ranks->size());
-  }
   PolicyOptions chosen = options;
   chosen.prefill = ChoosePrefill(geometry, options, policy->facts(), options.context);
-  if (!chosen.prefill.empty()) {
-    const PrefillSpec spec = ParsePrefill(chosen.prefill);
-    if (spec.ring > 0) {  // one rank alone reads as without a ring
-      return alone ? std::move(policy) : MakeRingPolicy(chosen, spec, std::move(policy));
-    }
+  // A ring is no way of reading: a token sees and gets the same as on one rank.
+  if (!chosen.prefill.empty() && ParsePrefill(chosen.prefill).ring == 0) {
     policy = MakePrefillPolicy(geometry, chosen.prefill, std::move(policy));
   }
-  if (alone) return policy;
-  return MakeShardPolicy(geometry, chosen, std::move(policy));
+  PolicyFacts facts = policy->facts();
+  TextPlacement placement = PlaceText(geometry, chosen, facts);
+  policy->Restate(std::move(facts));
+  return {.policy = std::move(policy), .placement = std::move(placement)};
 }
 
 PolicyFacts PolicyFactsOf(const std::string& spec) {
@@ -167,12 +162,12 @@ std::string ExplainStates(const AttentionGeometry& geometry) {
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,
                                          const PolicyOptions& options,
                                          std::shared_ptr<KvPool> pool) {
-  auto policy = MakePolicy(geometry, options);
+  auto [policy, placement] = MakePlacedPolicy(geometry, options);
   if (pool == nullptr) pool = std::make_shared<KvPool>(LayoutOf(geometry, options.kv_type));
   // A text without an end has no length on which frequencies could depend.
   const int64_t context = policy->facts().endless() ? 0 : options.context;
   return std::make_unique<TextCache>(geometry, std::move(policy), std::move(pool), context,
-                                     options.int8_products, options.ranks);
+                                     options.int8_products, std::move(placement), options.ranks);
 }
 
 }  // namespace godwit

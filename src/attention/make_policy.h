@@ -13,6 +13,7 @@
 #include "attention/core/policy.h"
 #include "attention/core/text_cache.h"
 #include "attention/ranks/rank_speed.h"
+#include "attention/ranks/text_placement.h"
 #include "dist/communicator.h"
 #include "kv/kv_pool.h"
 #include "tensor/dtype.h"
@@ -50,9 +51,15 @@ struct PolicyKind {
 
 std::span<const PolicyKind> AllPolicies();
 
-// Makes a policy. Throws Error(kInput) with the usages when the spec is not understood, or for int8
-// products of keys that are not stored as int8. Throws Error(kUnsupported) when the policy cannot
-// serve this model.
+struct PlacedPolicy {
+  std::unique_ptr<AttentionPolicy> policy;
+  TextPlacement placement;
+};
+
+// Makes a policy, and places its text on options.ranks. Throws Error(kInput) with the usages when
+// the spec is not understood, or for int8 products of keys that are not stored as int8. Throws
+// Error(kUnsupported) when the policy cannot serve this model.
+PlacedPolicy MakePlacedPolicy(const AttentionGeometry& geometry, const PolicyOptions& options);
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attention/core/kv_cost.h"
@@ -98,20 +99,25 @@ class SeenKeys {
   std::map<int64_t, int64_t> layers_;  // key: the window or chunk in tokens; 0: none
 };
 
-// The policy of rank `rank` among `hosts`. Null: the context is too short for them.
-std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::string& prefill,
-                                          int64_t context, int rank, int hosts) {
+// The policy and the placement of rank `rank` among `hosts`. Nothing: the context is too short for
+// them.
+std::optional<PlacedPolicy> PlacedOn(const DecoderSpec& spec, const std::string& prefill,
+                                     int64_t context, int rank, int hosts) {
   LocalWorld world(hosts);
-  auto policy = MakePolicy(Geometry(spec), {.context = context + 1,
-                                            .prefill = prefill,
-                                            .ranks = hosts > 1 ? world.Rank(rank) : nullptr});
+  PlacedPolicy placed =
+      MakePlacedPolicy(Geometry(spec), {.context = context + 1,
+                                        .prefill = prefill,
+                                        .ranks = hosts > 1 ? world.Rank(rank) : nullptr});
+  auto& [policy, placement] = placed;
   try {
-    policy->SetQuestion(context, context);
+    placement.SetQuestion(context);
   } catch (const Error& error) {
-    if (hosts == 1 || error.kind() != ErrorKind::kInput) throw;
-    return nullptr;
+    if (error.kind() != ErrorKind::kInput) throw;
+    return std::nullopt;
   }
-  return policy;
+  if (hosts > 1 && placement.merged_from() < context) return std::nullopt;
+  policy->SetQuestion({.begin = context, .answer = context, .choosable = placement.choosable()});
+  return placed;
 }
 
 struct HostWork {
@@ -121,11 +127,11 @@ struct HostWork {
 };
 
 // first: whether this host shows the anchor to an answer.
-HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const SeenKeys& seen,
+HostWork WorkOf(const DecoderSpec& spec, const TextPlacement& placement, const SeenKeys& seen,
                 int64_t context, bool first, const HostTimes& times) {
-  const int64_t kept = policy.kept_by_all_ranks();
+  const int64_t kept = placement.kept_by_all();
   HostWork work{.own_tokens = first ? kept : 0};
-  for (const ops::KvRange& rows : RangesRead(policy, context)) {
+  for (const ops::KvRange& rows : RangesRead(placement, context)) {
     const double seconds = static_cast<double>(MultiplyAdds(spec, rows.end - rows.begin, 0, 0)) *
                                times.per_matrix_multiply_add +
                            AttentionOf(spec, seen.By(rows)) * times.per_attention_multiply_add;
@@ -222,9 +228,10 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
   double kv_bytes = 0;  // most that a host reads for a token of the answer
   double together_seconds = 0;
   for (int host = 0; host < hosts; ++host) {
-    const auto policy = PolicyOf(spec, prefill, context, host, hosts);
-    if (policy == nullptr) return std::nullopt;
-    const HostWork work = WorkOf(spec, *policy, seen, context, host == 0, times);
+    const auto placed = PlacedOn(spec, prefill, context, host, hosts);
+    if (!placed) return std::nullopt;
+    const auto& [policy, placement] = *placed;
+    const HostWork work = WorkOf(spec, placement, seen, context, host == 0, times);
     time.read_seconds = std::max(time.read_seconds, work.alone_seconds);
     together_seconds = std::max(together_seconds, work.together_seconds);
     double held = 0;
@@ -232,11 +239,13 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
       held += static_cast<double>(std::min(policy->SeenKeys(layer, context), work.own_tokens));
     }
     kv_bytes = std::max(kv_bytes, held * layer_bytes);
-    const RingLayout* const ring = policy->ring();
-    if (host > 0 || ring == nullptr) continue;
-    if (!ring->kept) AddRing(spec, seen, *ring, layer_bytes, times, network, time);
-    if (policy->kept_by_all_ranks() > 0)
-      AddAnchor(spec, *ring, context, layer_bytes, network, time);
+    const RingLayout& ring = placement.ring();
+    if (host > 0 || ring.context == 0) continue;
+    if (ring.kept) {
+      AddAnchor(spec, ring, context, layer_bytes, network, time);
+    } else {
+      AddRing(spec, seen, ring, layer_bytes, times, network, time);
+    }
   }
   time.read_seconds += together_seconds + time.wait_seconds;
   const auto others = static_cast<double>(hosts - 1);

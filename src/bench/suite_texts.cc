@@ -41,15 +41,15 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
       policy_options.context = test.depth_tokens + test.tokens();
-      MakePolicy(Geometry(spec), policy_options)
-          ->SetQuestion(QuestionBegin(options, test), INT64_MAX);
+      MakePlacedPolicy(Geometry(spec), policy_options)
+          .placement.SetQuestion(QuestionBegin(options, test));
     }
   }
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
     // A policy evicts after the step, in whole tiles.
-    const auto policy = MakePolicy(Geometry(spec), policy_options);
+    auto [policy, placement] = MakePlacedPolicy(Geometry(spec), policy_options);
     const int64_t held =
         CheckedAdd(policy->facts().max_kept_tokens,
                    options.chunk_tokens + TextCache::kMaxRollbackTokens + 2 * kTileTokens)
@@ -58,8 +58,10 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
       const int64_t index = IndexAt(*policy, layout, length - 1).held_bytes;
       int64_t bytes = layout.BytesFor(std::min(length, held));
       if (options.policy.ranks != nullptr) {
-        policy->SetQuestion(SharedContext(depth, length), INT64_MAX);
-        bytes = HeldBytes(*policy, layout, length) - index;
+        const int64_t context = SharedContext(depth, length);
+        placement.SetQuestion(context);
+        policy->SetQuestion({.begin = context, .choosable = placement.choosable()});
+        bytes = HeldBytes(*policy, placement, layout, length) - index;
       }
       kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);
       index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);

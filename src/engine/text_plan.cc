@@ -19,7 +19,7 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens: expected 1 to {}", chunk_tokens_,
           1 << 20);
   }
-  policy_ = MakePolicy(model.geometry(), options_);
+  MakePolicy();
   pool_ = model.pools->Of(options_.kv_type);
   // A text without an end reaches its full size sooner or later.
   if (policy_->facts().endless()) {
@@ -27,14 +27,19 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
   }
 }
 
+void TextPlan::MakePolicy() {
+  auto [policy, placement] = MakePlacedPolicy(model_.geometry(), options_);
+  policy_ = std::move(policy);
+  placement_ = std::move(placement);
+}
+
 std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPlan> plan,
                                                     int64_t tokens, int64_t query_tokens) {
   if (plan->ranks() == nullptr || plan->options_.prefill != kAutoPrefill) return plan;
-  const AttentionGeometry geometry = plan->model_.geometry();
   auto chosen = std::make_shared<TextPlan>(*plan);
-  chosen->options_.prefill =
-      ChoosePrefill(geometry, plan->options_, plan->policy_->facts(), tokens - query_tokens);
-  chosen->policy_ = MakePolicy(geometry, chosen->options_);
+  chosen->options_.prefill = ChoosePrefill(plan->model_.geometry(), plan->options_,
+                                           plan->policy_->facts(), tokens - query_tokens);
+  chosen->MakePolicy();
   return chosen;
 }
 
@@ -144,8 +149,11 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
   const auto policy = policy_->Fork();
-  policy->SetQuestion(QuestionBegin(tokens, query_tokens), tokens);
-  return HeldBytes(*policy, pool_->layout(), tokens);
+  TextPlacement placement = placement_;
+  const int64_t begin = QuestionBegin(tokens, query_tokens);
+  placement.SetQuestion(begin);
+  policy->SetQuestion({.begin = begin, .answer = tokens, .choosable = placement.choosable()});
+  return HeldBytes(*policy, placement, pool_->layout(), tokens);
 }
 
 int64_t TextPlan::KvBytes(int64_t tokens) const {

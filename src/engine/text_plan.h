@@ -75,6 +75,7 @@ class TextPlan {
   const KvPool& pool() const { return *pool_; }
 
  private:
+  void MakePolicy();
   // Throws Error(kMemory) if the cache of such a text does not fit.
   void CheckFits(int64_t tokens) const;
 
@@ -83,6 +84,7 @@ class TextPlan {
   int64_t chunk_tokens_;
   std::string owner_;
   std::shared_ptr<const AttentionPolicy> policy_;  // of a text that has not begun
+  TextPlacement placement_;                        // of such a text
   std::shared_ptr<KvPool> pool_;
 };
 

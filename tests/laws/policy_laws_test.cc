@@ -398,7 +398,7 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
         const auto dense = Make(geometry, "dense");
         ReadText(*dense, other, length, 50);
         auto policy = MakePolicy(geometry, Options(spec));
-        policy->SetQuestion(kQuestionBegin, kAnswerFrom);
+        policy->SetQuestion({.begin = kQuestionBegin, .answer = kAnswerFrom});
         const auto view = dense->Fork(std::move(policy));
         EXPECT_EQ(view->Stats().policy, spec);
         EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;

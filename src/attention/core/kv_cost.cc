@@ -27,20 +27,21 @@ IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t
   return index == nullptr ? IndexSize() : index->SizeAt(layout, position);
 }
 
-std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens) {
+std::vector<ops::KvRange> RangesRead(const TextPlacement& placement, int64_t tokens) {
   std::vector<ops::KvRange> ranges;
   for (int64_t length = 0; length < tokens;) {
-    const ops::KvRange read = policy.Reads(length);
+    const ops::KvRange read = placement.Reads(length);
     if (read.begin < tokens) ranges.push_back({read.begin, std::min(read.end, tokens)});
     length = read.end;
   }
   return ranges;
 }
 
-int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  int64_t pages = PagesFor(std::min(policy.kept_by_all_ranks(), tokens));
+int64_t HeldBytes(const AttentionPolicy& policy, const TextPlacement& placement,
+                  const KvLayout& layout, int64_t tokens) {
+  int64_t pages = PagesFor(std::min(placement.kept_by_all(), tokens));
   int64_t counted = pages;  // tiles counted so far, from the text's beginning
-  for (const auto& [begin, end] : RangesRead(policy, tokens)) {
+  for (const auto& [begin, end] : RangesRead(placement, tokens)) {
     const int64_t first = std::max(begin / kTileTokens, counted);
     if (PagesFor(end) <= first) continue;
     counted = PagesFor(end);

@@ -6,6 +6,7 @@
 
 #include "attention/core/geometry.h"
 #include "attention/core/policy.h"
+#include "attention/ranks/text_placement.h"
 #include "ops/kv_layout.h"
 
 namespace godwit {
@@ -27,11 +28,12 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
 IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t position);
 
 // The ranges that this host reads of a text of `tokens`, of which other hosts may read parts
-// (AttentionPolicy::Reads). In order, none empty.
-std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens);
+// (TextPlacement::Reads). In order, none empty.
+std::vector<ops::KvRange> RangesRead(const TextPlacement& placement, int64_t tokens);
 
 // The bytes that this host holds of the text: keys and values of RangesRead and of chunks kept from
 // other hosts (RingLayout::kept), and derived data.
-int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens);
+int64_t HeldBytes(const AttentionPolicy& policy, const TextPlacement& placement,
+                  const KvLayout& layout, int64_t tokens);
 
 }  // namespace godwit

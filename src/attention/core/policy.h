@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "attention/core/derived_index.h"
-#include "attention/ranks/ring_layout.h"
 #include "kv/kv_cache.h"
 #include "ops/attention.h"
 #include "ops/exec.h"
@@ -28,6 +27,17 @@ enum class Phase {
   kPrompt,  // a prompt is being read
   kQuery,   // the end of a prompt: the question, which is answered from here on
   kDecode,  // decode: the text is being continued
+};
+
+// The question about a text, and its answer.
+struct Question {
+  // Tokens before `begin` are the context; tokens from there on ask about it; tokens from `answer`
+  // on are the answer.
+  int64_t begin = 0;
+  int64_t answer = INT64_MAX;
+  // The positions whose keys lie on this host. A policy that chooses keys for the question and the
+  // answer chooses among these.
+  ops::KvRange choosable = {0, INT64_MAX};
 };
 
 // Consecutive rows of one text, and the cache in which their own keys lie, too.
@@ -146,11 +156,9 @@ class AttentionPolicy {
   // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;
-  // Sets where the question and the answer begin, before a text is read or read on. Tokens before
-  // `position` are the context; tokens from there on ask about it; tokens from `answer` on are the
-  // answer. Tokens that were read stay on their side. A policy that shows every token the same
-  // ignores it.
-  virtual void SetQuestion(int64_t /*position*/, int64_t /*answer*/) {}
+  // Sets what is asked, before a text is read or read on. Tokens that were read stay on their side.
+  // A policy that shows every token the same ignores it.
+  virtual void SetQuestion(const Question& /*question*/) {}
 
   // The data that the policy derives; null: none.
   virtual const DerivedIndex* index() const { return nullptr; }
@@ -159,26 +167,9 @@ class AttentionPolicy {
   // A policy with the same derived data, for a text that goes on from the same tokens.
   virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
 
-  // Where the text lies: the positions that this host reads, keeps and shows.
-  //
-  // Limits the keys that a row may see to these positions, because other hosts hold the rest of the
-  // text. To be called on a new text, before SetQuestion. A policy whose looks are ranges of
-  // positions ignores it: the caller cuts the looks off.
-  virtual void LimitKeysTo(ops::KvRange /*positions*/) {}
-  // The positions that this host reads next in a text of `length` tokens. Positions before `begin`
-  // are skipped, because other hosts read them. No step goes beyond `end`.
-  virtual ops::KvRange Reads(int64_t length) const { return {length, INT64_MAX}; }
-  // The position from which a row sees only the keys of this host. The attention results of all
-  // hosts are then merged.
-  virtual int64_t merged_from() const { return INT64_MAX; }
-  // The layout of the tokens at the text's beginning that several hosts read together, a chunk each
-  // at once. Each host's rows also see the keys of the others, so Select gives ranges over all
-  // positions. Null: this host reads alone.
-  virtual const RingLayout* ring() const { return nullptr; }
-  // The number of tokens at the text's beginning that are read by ring() and kept by every host.
-  int64_t kept_by_all_ranks() const {
-    return ring() != nullptr && ring()->kept ? ring()->context : 0;
-  }
+  // Changes the facts, before the policy is used: those of a text that lies on several ranks are
+  // others.
+  void Restate(PolicyFacts facts) { facts_ = std::move(facts); }
 
  protected:
   // An empty PolicyFacts::reading is a way of the policy's own, and gets its name.

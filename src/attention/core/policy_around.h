@@ -21,15 +21,8 @@ class PolicyAround : public AttentionPolicy {
     return inner_->SeenKeys(layer, position);
   }
   ops::KvRange Forgotten(int64_t length) const override { return inner_->Forgotten(length); }
-  void SetQuestion(int64_t position, int64_t answer) override {
-    inner_->SetQuestion(position, answer);
-  }
+  void SetQuestion(const Question& question) override { inner_->SetQuestion(question); }
   const DerivedIndex* index() const override { return inner_->index(); }
-
-  void LimitKeysTo(ops::KvRange positions) override { inner_->LimitKeysTo(positions); }
-  ops::KvRange Reads(int64_t length) const override { return inner_->Reads(length); }
-  int64_t merged_from() const override { return inner_->merged_from(); }
-  const RingLayout* ring() const override { return inner_->ring(); }
 
  protected:
   // inner: moved from after the facts, which may come from it.

@@ -58,9 +58,9 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
 
   int64_t row_by_row_from(int64_t /*layer*/) const override { return question_begin_; }
 
-  void SetQuestion(int64_t position, int64_t answer) override {
-    question_begin_ = position;
-    for (const MeasuredPolicy& one : measured_) one.policy->SetQuestion(position, answer);
+  void SetQuestion(const Question& question) override {
+    question_begin_ = question.begin;
+    for (const MeasuredPolicy& one : measured_) one.policy->SetQuestion(question);
   }
   void Plan(const RowRun& run) override {
     for (const MeasuredPolicy& one : measured_) one.policy->Plan(run);

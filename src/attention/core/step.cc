@@ -249,9 +249,12 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const ops::RotaryTable positions =
       text.positions_[rotary].table().Rows(rows.position - text.length(), q.rows);
   const MatrixView<const float> in_text = encode(positions);
+  const bool merged = rows.position >= text.placement_.merged_from();
   const Looks looks = [&] {
     const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
-    return text.policy_->Select(rows, layer, {exec_, in_text});
+    const Looks all = text.policy_->Select(rows, layer, {exec_, in_text});
+    if (!merged) return all;
+    return text.placement_.Shown(all, geometry_.shape.kv_heads, exec_.workspace);
   }();
   AnnounceReading(rows, layer, looks);
   run.reads += ReadsOf(rows, looks);
@@ -287,7 +290,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   ops::AttentionRows result{
       .first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
   result.before = looks.before();
-  if (rows.position >= text.policy_->merged_from()) {
+  if (merged) {
     const int64_t states = rows.rows * geometry_.shape.heads;
     result.states =
         exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.value_dim())).data;
@@ -301,7 +304,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   WriteKeys(layer, input);
   for (const Run& run : runs_.first(run_count_)) {
     if (!run.text->AllRanksKeepNext()) continue;
-    GatherRound(exec_, *run.text->ranks_, *run.text->policy().ring(), *run.cache, layer);
+    GatherRound(exec_, *run.text->ranks_, run.text->placement_.ring(), *run.cache, layer);
   }
   if (input.q.rows == 0) return;
   Workspace::Scope scope(exec_.workspace);
@@ -316,7 +319,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   for (Run& run : runs) {
     if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
-      AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
+      AttendInRing(exec_, *run.text->ranks_, run.text->placement_.ring(), geometry_.shape,
                    geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),
                    input.sink_logits, out);
       continue;
@@ -337,7 +340,8 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   // between them differs between ranks.
   auto merged = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(texts)).RowSpan(0);
   merged = merged.first(
-      std::ranges::copy_if(texts, merged.begin(), [](const auto& rows) { return rows.states; }).out -
+      std::ranges::copy_if(texts, merged.begin(), [](const auto& rows) { return rows.states; })
+          .out -
       merged.begin());
   if (!merged.empty()) {
     FinishWithRanks(exec_, *RunWithRow(merged.front().first_row).text->ranks_, geometry_.shape,

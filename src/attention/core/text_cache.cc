@@ -10,12 +10,13 @@ namespace godwit {
 
 TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
                      std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
-                     std::shared_ptr<Communicator> ranks)
+                     TextPlacement placement, std::shared_ptr<Communicator> ranks)
     : geometry_(geometry),
       policy_(std::move(policy)),
       cache_(std::move(pool)),
       states_(cache_.pool().states()),
       int8_products_(int8_products),
+      placement_(std::move(placement)),
       ranks_(std::move(ranks)),
       positions_(geometry.rotaries.size()),
       tiles_(geometry.rotaries.size()),
@@ -30,24 +31,13 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       states_(other.states_.Fork()),
       rotaries_(other.rotaries_),
       int8_products_(other.int8_products_),
+      placement_(other.placement_),
       ranks_(other.ranks_),
       answer_(other.answer_),
       reads_(other.reads_),
       positions_(rotaries_.size()),
       tiles_(rotaries_.size()),
       place_(rotaries_.size()) {}
-
-int64_t TextCache::ContextLeft() const {
-  const int64_t context = policy_->merged_from();
-  if (context == INT64_MAX) return 0;
-  int64_t left = 0;
-  for (int64_t at = length(); at < context;) {
-    const ops::KvRange next = policy_->Reads(at);
-    left += std::max<int64_t>(0, std::min(next.end, context) - next.begin);
-    at = next.end;
-  }
-  return left;
-}
 
 std::unique_ptr<TextCache> TextCache::Fork() const {
   return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));
@@ -81,7 +71,7 @@ bool TextCache::HoldsSeenKeys(const AttentionPolicy& policy, int64_t length) con
 
 void TextCache::ReserveNext(int64_t tokens) {
   if (!AllRanksKeepNext()) return cache_.Reserve(tokens);
-  const auto [begin, end] = policy_->ring()->RoundAround(length());
+  const auto [begin, end] = placement_.ring().RoundAround(length());
   cache_.Reserve(end - length());
   cache_.ReserveSkipped(begin);
 }
@@ -122,7 +112,7 @@ int64_t TextCache::RestartPoint(int64_t length, int64_t answer) const {
 int64_t TextCache::AllowedRestart(int64_t length, int64_t answer) const {
   const DerivedIndex* const index = policy_->index();
   const int64_t before = index == nullptr ? length : index->RestartPoint(length, answer);
-  const int64_t context = policy_->merged_from();
+  const int64_t context = placement_.merged_from();
   return context != INT64_MAX && before < context ? 0 : before;
 }
 
@@ -142,12 +132,13 @@ void TextCache::TruncateIndex(int64_t length) {
 
 void TextCache::SetQuestion(int64_t position, int64_t answer) {
   answer_ = answer;
-  policy_->SetQuestion(position, answer);
+  placement_.SetQuestion(position);
+  policy_->SetQuestion({.begin = position, .answer = answer, .choosable = placement_.choosable()});
   SkipTokensOfOtherRanks();
 }
 
 void TextCache::SkipTokensOfOtherRanks() {
-  const int64_t next = policy_->Reads(length()).begin;
+  const int64_t next = placement_.Reads(length()).begin;
   if (next > length()) cache_.Skip(next);
 }
 
@@ -166,7 +157,7 @@ void TextCache::Truncate(int64_t length) {
 
 void TextCache::Append(int64_t tokens) {
   if (tokens > 0 && AllRanksKeepNext()) {
-    tokens = policy_->ring()->RoundAround(length()).end - length();
+    tokens = placement_.ring().RoundAround(length()).end - length();
   }
   cache_.Append(tokens);
   cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kMaxRollbackTokens)));

@@ -12,6 +12,7 @@
 #include "attention/core/geometry.h"
 #include "attention/core/policy.h"
 #include "attention/core/rotary_step.h"
+#include "attention/ranks/text_placement.h"
 #include "dist/communicator.h"
 #include "kv/kv_cache.h"
 #include "kv/state_cache.h"
@@ -54,11 +55,11 @@ class TextCache {
   static constexpr int64_t kMaxRollbackTokens = kTileTokens;
 
   // context: the longest that the text will be, on which dynamic rotary frequencies depend.
-  // int8_products: as ops::AttentionSource has it. ranks: the ranks that share the text; null:
-  // none.
+  // int8_products: as ops::AttentionSource has it. placement, ranks: how ranks share the text, and
+  // their communicator; null: none do.
   TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
             std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
-            std::shared_ptr<Communicator> ranks = nullptr);
+            TextPlacement placement = {}, std::shared_ptr<Communicator> ranks = nullptr);
 
   // A fork: the same text, which shares its pages. Tokens appended to one are not seen by the
   // other.
@@ -73,6 +74,7 @@ class TextCache {
 
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }
+  const TextPlacement& placement() const { return placement_; }
   const KvCache& cache() const { return cache_; }
   const StateCache& states() const { return states_; }
   // The policy's derived data that is worth saving beside the keys; valid until anything changes.
@@ -84,18 +86,15 @@ class TextCache {
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->facts().limit_tokens; }
   // The most tokens that a step may bring.
-  int64_t MaxNextTokens() const { return policy_->Reads(length()).end - length(); }
+  int64_t MaxNextTokens() const { return placement_.Reads(length()).end - length(); }
   // Whether a step must bring MaxNextTokens() tokens, since other ranks wait for them.
-  bool AllRanksReadNext() const {
-    return policy_->ring() != nullptr && length() < policy_->ring()->context;
-  }
-  // The tokens of the context that this rank has yet to read, where ranks share it.
-  int64_t ContextLeft() const;
+  bool AllRanksReadNext() const { return placement_.AllReadNext(length()); }
   // Whether the cache also keeps the tokens that other ranks read in that step.
-  bool AllRanksKeepNext() const { return AllRanksReadNext() && policy_->ring()->kept; }
+  bool AllRanksKeepNext() const { return placement_.AllKeepNext(length()); }
+  // The tokens of the context that this rank has yet to read, where ranks share it.
+  int64_t ContextLeft() const { return placement_.ContextLeft(length()); }
 
-  // Sets where the question and the answer begin, as AttentionPolicy::SetQuestion; at first 0, and
-  // no answer.
+  // Sets where the question and the answer begin, as Question has them; at first 0, and no answer.
   void SetQuestion(int64_t position, int64_t answer = INT64_MAX);
 
   // Reserves memory for a step of `tokens`, which a step otherwise does itself. Throws
@@ -156,6 +155,7 @@ class TextCache {
   StateCache states_;
   std::vector<RotaryEncoding> rotaries_;  // AttentionGeometry::rotaries
   bool int8_products_;
+  TextPlacement placement_;
   std::shared_ptr<Communicator> ranks_;
   int64_t answer_ = INT64_MAX;
   KvReads reads_;

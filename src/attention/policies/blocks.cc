@@ -61,14 +61,11 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
         preselection_(geometry_) {}
 
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
-  // Rounds to whole blocks.
-  void LimitKeysTo(ops::KvRange positions) override {
-    const int64_t size = spec().block_size, end = positions.end;
-    here_ = {positions.begin / size, end == INT64_MAX ? end : end / size};
-  }
-  void SetQuestion(int64_t position, int64_t answer) override {
-    preselection_.SetQuestion(position, answer);
-    question_begin_ = position;
+  void SetQuestion(const Question& question) override {
+    const int64_t size = spec().block_size, end = question.choosable.end;
+    here_ = {question.choosable.begin / size, end == INT64_MAX ? end : end / size};
+    preselection_.SetQuestion(question.begin, question.answer);
+    question_begin_ = question.begin;
     index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
     estimate_.LimitToBlocks(here_);
   }

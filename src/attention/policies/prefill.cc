@@ -80,9 +80,9 @@ class PrefillPolicy : public PolicyAround {
     return reading_.Forgotten(inner(), length);
   }
 
-  void SetQuestion(int64_t position, int64_t answer) override {
-    tail_from_ = std::max<int64_t>(0, position - spec().tail);
-    inner().SetQuestion(position, answer);
+  void SetQuestion(const Question& question) override {
+    tail_from_ = std::max<int64_t>(0, question.begin - spec().tail);
+    inner().SetQuestion(question);
   }
 
   int64_t row_by_row_from(int64_t layer) const override {

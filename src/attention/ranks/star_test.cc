@@ -1,17 +1,15 @@
 // Star Attention on several ranks beside one: what each rank reads, and what question and answer
 // get.
-#include "attention/policies/shard.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "attention/core/kv_cost.h"
-#include "attention/policies/shard_test_support.h"
+#include "attention/ranks/ranks_test_support.h"
 #include "base/error.h"
 
-namespace godwit::shard_test {
+namespace godwit::star_test {
 namespace {
 
 using testing::HasSubstr;
@@ -22,7 +20,7 @@ PolicyOptions Star(DType kv_type, int64_t anchor, std::shared_ptr<Communicator> 
   return StarOf(kBlock, anchor, kv_type, std::move(ranks));
 }
 
-TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
+TEST(StarTest, QuestionAndAnswerGetWhatOneRankGives) {
   const AttentionGeometry rotary = TestGeometry(6, 2, 12, 8, {0, 0});
   const AttentionGeometry latent = WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 0}));
   for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false), latent}) {
@@ -47,7 +45,7 @@ TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
   }
 }
 
-TEST(ShardPolicyTest, ChunksAndThreadsChangeNoBits) {
+TEST(StarTest, ChunksAndThreadsChangeNoBits) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 0});
   const TestText text(geometry, kTokens, 7);
   for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {
@@ -65,7 +63,7 @@ TEST(ShardPolicyTest, ChunksAndThreadsChangeNoBits) {
 }
 
 // Other ranks have read parts of the context, so only the question can be asked again.
-TEST(ShardPolicyTest, ATextGoesBackToItsQuestionAndNoFurther) {
+TEST(StarTest, ATextGoesBackToItsQuestionAndNoFurther) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const TestText text(geometry, kTokens, 8);
   for (const Read& read : ReadWithRanks(3, geometry, text, Star(DType::kF32, 50), 64, 1)) {
@@ -77,7 +75,7 @@ TEST(ShardPolicyTest, ATextGoesBackToItsQuestionAndNoFurther) {
 }
 
 // A rank reads the anchor, its blocks and the question, and keeps what it reads.
-TEST(ShardPolicyTest, BlocksAreSpread) {
+TEST(StarTest, BlocksAreSpread) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const TestText text(geometry, kTokens, 8);
   const auto alone = ReadAll(geometry, text, Star(DType::kF32, 50), 64, 1);
@@ -104,7 +102,7 @@ TEST(ShardPolicyTest, BlocksAreSpread) {
 }
 
 // Ranks read as much of the anchor together as has whole tiles for each. All keep it.
-TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
+TEST(StarTest, TheAnchorIsReadTogether) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 0});
   const TestText text(geometry, kTokens, 9);
   const KvLayout layout = LayoutOf(geometry, DType::kI8);
@@ -134,9 +132,9 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
         LocalWorld world(ranks);
         PolicyOptions planned = options;
         planned.ranks = world.Rank(static_cast<int>(rank));
-        const auto policy = MakePolicy(geometry, planned);
-        policy->SetQuestion(kQuestionBegin, kQuestionBegin);
-        EXPECT_EQ(read.bytes, HeldBytes(*policy, layout, kTokens)) << rank;
+        auto [policy, placement] = MakePlacedPolicy(geometry, planned);
+        placement.SetQuestion(kQuestionBegin);
+        EXPECT_EQ(read.bytes, HeldBytes(*policy, placement, layout, kTokens)) << rank;
       }
       for (int64_t p = 0; p < anchor; ++p) {
         ASSERT_EQ(readers[p], p < together ? 1 : ranks) << p;
@@ -148,7 +146,7 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
   }
 }
 
-TEST(ShardPolicyTest, BlocksAreSpreadBySpeed) {
+TEST(StarTest, BlocksAreSpreadBySpeed) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const TestText text(geometry, kTokens, 8);
   PolicyOptions options = Star(DType::kF32, 50);
@@ -173,24 +171,24 @@ TEST(ShardPolicyTest, BlocksAreSpreadBySpeed) {
   }
 }
 
-TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
+TEST(StarTest, RefusesWhatRanksCannotShare) {
   LocalWorld world(4);
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
   const auto refused = [&](AttentionGeometry of, const PolicyOptions& options) {
     return std::string(ErrorOf([&] { MakePolicy(of, options); }).what());
   };
   PolicyOptions options = Star(DType::kF32, 50, world.Rank(1));
-  const auto policy = MakePolicy(geometry, options);
-  policy->SetQuestion(301, 301);
-  EXPECT_THAT(ErrorOf([&] { policy->SetQuestion(300, 300); }).what(),
+  TextPlacement placement = MakePlacedPolicy(geometry, options).placement;
+  placement.SetQuestion(301);
+  EXPECT_THAT(ErrorOf([&] { placement.SetQuestion(300); }).what(),
               HasSubstr("300 tokens has 3 blocks of 100, too few for 4 ranks"));
-  EXPECT_THAT(ErrorOf([&] { policy->SetQuestion(50, 50); }).what(),
-              HasSubstr("has 1 block of 100"));
+  EXPECT_THAT(ErrorOf([&] { placement.SetQuestion(50); }).what(), HasSubstr("has 1 block of 100"));
   PolicyOptions choosing = Star(DType::kF32, 50, world.Rank(1));
   choosing.prefill = "star:block=128,anchor=50";
   choosing.spec = "blocks";
-  EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->SetQuestion(300, 300); }).what(),
-              HasSubstr("too few for 4 ranks: use fewer ranks, or star:block=64 at most"))
+  EXPECT_THAT(
+      ErrorOf([&] { MakePlacedPolicy(geometry, choosing).placement.SetQuestion(300); }).what(),
+      HasSubstr("too few for 4 ranks: use fewer ranks, or star:block=64 at most"))
       << "75 tokens would be refused";
   AttentionGeometry windows = geometry;
   windows.windows = {40};
@@ -222,4 +220,4 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
 }
 
 }  // namespace
-}  // namespace godwit::shard_test
+}  // namespace godwit::star_test

@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "attention/policies/shard_test_support.h"
+#include "attention/ranks/ranks_test_support.h"
 
-namespace godwit::shard_blocks_test {
+namespace godwit::star_choice_test {
 namespace {
 
 // Six star blocks lie before the question. Each has two blocks to choose among.
@@ -27,7 +27,7 @@ PolicyOptions Blocks(const std::string& settings, DType kv_type = DType::kF32,
 
 AttentionGeometry Model() { return TestGeometry(4, 2, 12, 8, {0, 0}); }
 
-TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
+TEST(StarChoiceTest, ABudgetForTheWholeContextIsDense) {
   const TestText text(Model(), kTokens, 3);
   for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {
     const PolicyOptions dense = StarOf(kStarBlock, 50, kv_type);
@@ -47,7 +47,7 @@ TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
 }
 
 // Ranks share out the choice of a token: no rank shows a block too many, and no block is left out.
-TEST(ShardBlocksTest, RanksTogetherShowAsManyKeysAsOne) {
+TEST(StarChoiceTest, RanksTogetherShowAsManyKeysAsOne) {
   const TestText text(Model(), kTokens, 4);
   for (const int count : {1, 2, 3, 5, 7}) {
     const PolicyOptions options = Blocks(fmt::format("second_block_count={}", count), DType::kF32,
@@ -92,7 +92,7 @@ std::set<int64_t> Best(const TestText& text, int64_t t, int64_t layer, int64_t k
   return best;
 }
 
-TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
+TEST(StarChoiceTest, EachRankChoosesAmongItsOwn) {
   constexpr int64_t kCount = 3, kHeads = 4, kHeadDim = 12;
   // Two or three ranks hold six star blocks. They share out a choice of three blocks among eight.
   struct Part {
@@ -154,7 +154,7 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
   }
 }
 
-TEST(ShardBlocksTest, ChunksAndThreadsChangeNoBits) {
+TEST(StarChoiceTest, ChunksAndThreadsChangeNoBits) {
   const TestText text(Model(), kTokens, 6);
   for (const std::string settings :
        {"second_block_count=2", "second_block_count=2,representative_type=MEANSTD",
@@ -180,4 +180,4 @@ TEST(ShardBlocksTest, ChunksAndThreadsChangeNoBits) {
 }
 
 }  // namespace
-}  // namespace godwit::shard_blocks_test
+}  // namespace godwit::star_choice_test

@@ -51,4 +51,12 @@ void RankLeader::Keep(std::span<const int64_t> tickets) {
   });
 }
 
+std::exception_ptr RankLeader::WithName(const std::exception_ptr& lack) const {
+  try {
+    std::rethrow_exception(lack);
+  } catch (const Error& error) {
+    return std::make_exception_ptr(Error(error.kind(), LackOf(ranks_, error), error.data()));
+  }
+}
+
 }  // namespace godwit

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,9 @@ class RankLeader {
   // The texts that rank 0 still has. The others forget all that are not among them, with the next
   // command.
   void Keep(std::span<const int64_t> tickets);
+
+  // An Error(kMemory) of this rank, with its name.
+  std::exception_ptr WithName(const std::exception_ptr& lack) const;
 
   // Ends the work of all ranks, because this one cannot go on.
   void Leave(std::string_view why) noexcept { ranks_.Leave(why); }

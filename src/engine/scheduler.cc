@@ -349,7 +349,9 @@ bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t 
     if (running_.size() > 1) {
       Pause(newest);
     } else {
-      Fail(newest, newest->TakeReserveError());
+      std::exception_ptr lack = newest->TakeReserveError();
+      if (leader_) lack = leader_->WithName(lack);
+      Fail(newest, std::move(lack));
     }
     if (newest == request) return false;
   }

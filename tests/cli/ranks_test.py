@@ -1,5 +1,6 @@
 """Several ranks under mpirun, where godwit was built with MPI; else it says so."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import unittest
+import urllib.request
 
 from harness import BINARY, TINY, CliTest, end, wait_for
 
@@ -168,7 +170,6 @@ class MpiTest(CliTest):
         for arguments, sentence in [
                 (RUN, "with prefill ring, star or auto"),
                 ([*RING, "--kv", "blocks"], "the KV policy dense only"),
-                ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
                 ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
                 ([*STAR, "--kv", "blocks:snapkv"], "with preselect_block the question"),
@@ -271,7 +272,7 @@ class MpiTest(CliTest):
         texts = [TEXT, TEXT * 2, "A bird. " * 50]
         for how in (BY_STAR, BY_RING):
             command, results = self.batch(*({"prompt": text} for text in texts))
-            result = self.ranks(2, *command, *how, "-np", "2")
+            result = self.ranks(2, *command, *how, "-np", "8")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stdout, b"")
             answers = self.texts(self.read(results))
@@ -279,6 +280,35 @@ class MpiTest(CliTest):
                 one = self.ranks(2, *RUN, *how, "--json", text=text)
                 self.assertEqual([json.loads(one.stdout)["text"]], answers[str(i)])
             results.unlink()
+
+    # Requests run together, also one whose prompt is too short for two ranks. A reader that goes
+    # ends its own request.
+    def test_a_server_has_the_answers_of_run(self):
+        process = self.start_two("serve", "-m", TINY, "-t", "1", *BY_RING, "--port", "0")
+        process.stdin.close()
+        said = ""
+        while not (found := re.search(r"answers at (http://\S+)", said)):
+            line = process.stderr.readline().decode()
+            self.assertTrue(line, said)
+            said += line
+        url = found[1] + "/v1/completions"
+
+        def ask(text, tokens):
+            body = {"prompt": text, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
+                    "stream": tokens > 1000}
+            return urllib.request.urlopen(urllib.request.Request(
+                url, json.dumps(body).encode(), {"Content-Type": "application/json"}), timeout=100)
+
+        endless = ask(TEXT * 3, 50000)
+        endless.read(100)
+        texts = [TEXT, "A bird", TEXT * 2, "A bird. " * 50]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            replies = list(pool.map(lambda text: json.load(ask(text, 12)), texts))
+        endless.close()
+        for text, reply in zip(texts, replies):
+            self.assertEqual(reply["choices"][0]["text"], self.ok(*RUN, stdin=text))
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=100)
 
     def test_several_answers_read_their_prompt_once(self):
         command, results = self.batch({"prompt": TEXT, "n": 3, "temperature": 3, "seed": 5,

@@ -79,9 +79,8 @@ struct LoadOptions {
   double prompt_slowdown = 0;
   // Whether the processes that mpirun started, the ranks, share the context of every text, by
   // blocks or exactly (SessionOptions::prefill "star", "ring"). Rank 0 makes the calls; the others
-  // make one, Engine::FollowRankZero. Requests run one after the other, so a caller that does not
-  // read its events delays the next request. A request that is refused, or for which a rank has no
-  // memory, ends alone. Any other failure, and a wish to stop, ends the work of all ranks.
+  // make one, Engine::FollowRankZero. A request that is refused, for which a rank has no memory, or
+  // that is cancelled ends alone. A step that fails on one rank ends the work of all.
   bool mpi = false;
   // The silence after which a rank counts as lost, which ends the work of all others: 1,000 to
   // 3,600,000. A rank reports ten times a second that it lives, whatever it computes.

@@ -1,8 +1,8 @@
 // RankCommand: rank 0 leads the ranks that share its texts. It tells them which texts begin, which
 // to forget, and the rows of every step. They need nothing else to go along.
 //
-// Each command that begins a text or a step is followed by a comparison of answers, so that all
-// ranks know at once whether it happens: nobody goes on alone.
+// Behind each command that begins a text or a step, the ranks compare answers. All then know at
+// once whether it happens, and no rank goes on alone.
 #pragma once
 
 #include <cstdint>

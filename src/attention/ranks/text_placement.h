@@ -1,20 +1,20 @@
-// TextPlacement: where the tokens of a text lie: the positions that this rank reads, keeps and
-// shows to the question and the answer. A plain value, which the policy does not know. A policy
-// says what a row sees, as if one rank had all; the rank then shows the part that lies with it, and
-// the results of all ranks are merged (merge_ranks.h).
+// TextPlacement: where the tokens of a text lie. It says which positions this rank reads, keeps and
+// shows to the question and the answer.
 //
-// Ranks share the context of a text in one of two ways. The question and the answer go through all
-// ranks.
+// It is a plain value, which the policy does not know. A policy says what a row sees, as if one
+// rank had all. The rank then shows the part that lies with it, and the results of all ranks are
+// merged (merge_ranks.h). Ranks share the context of a text in one of two ways. The question and
+// the answer go through all ranks.
 //
-// In a ring (Ring Attention, arXiv 2310.01889; passing keys and values, arXiv 2411.01783) all ranks
-// read every round together, a chunk each, and every token sees and gets the same as on one rank
-// (ring_layout.h, ring.h). Each rank shows its chunks.
+// In a ring all ranks read every round together, a chunk each (ring_layout.h, ring.h). Every token
+// sees and gets the same as on one rank. Each rank shows its chunks. (Ring Attention, arXiv
+// 2310.01889; passing keys and values, arXiv 2411.01783.)
 //
-// In a star (Star Attention, arXiv 2411.17116, section 2) the blocks of the context go to the ranks
-// in order, equally many to each or by their speeds (spread_blocks.h). All ranks read the anchor
-// together and keep it, as far as it has a tile for each. Each reads its blocks behind it and shows
-// them. Where question and answer choose what they see (policies/blocks.h), each rank chooses for
-// them among its own blocks, and its share of the choice is its share of the blocks.
+// In a star the blocks of the context go to the ranks in order, equally many to each or by their
+// speeds (spread_blocks.h). All ranks read the anchor together and keep it, as far as it has a tile
+// for each. Each reads its blocks behind it and shows them. Question and answer may choose what
+// they see (policies/blocks.h). Each rank then chooses for them among its own blocks. Its share of
+// the choice is its share of the blocks. (Star Attention, arXiv 2411.17116, section 2.)
 //
 // The last rank also keeps and shows the keys of question and answer.
 #pragma once
@@ -62,8 +62,8 @@ class TextPlacement {
   ops::KvRange Reads(int64_t length) const;
   // The tokens of the context that this rank has yet to read in a text of `length` tokens.
   int64_t ContextLeft(int64_t length) const;
-  // The position from which a row sees only the keys of this rank, so that the attention results of
-  // all ranks are merged; INT64_MAX: there are no others.
+  // The position from which a row sees only the keys of this rank. The results of all ranks are
+  // then merged. INT64_MAX: there are no others.
   int64_t merged_from() const { return ranks_ == 1 ? INT64_MAX : question_begin_; }
   // The layout of the tokens at the text's beginning that all ranks read together, a chunk each at
   // once. Each rank's rows also see the keys of the others.

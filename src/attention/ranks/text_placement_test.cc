@@ -81,7 +81,7 @@ TEST(TextPlacement, AContextTooShortForARingIsReadByAll) {
   for (const int readers : Readers(Ring(64), 3, 191, 200)) EXPECT_EQ(readers, 3);
 }
 
-// Whatever the chunks, what is left falls by what was read.
+// The tokens left fall by those that were read, for any chunks.
 TEST(TextPlacement, TheContextLeftIsWhatIsYetToRead) {
   for (const Place& place : {Ring(64), Star(150, 150), Star(100, 0)}) {
     for (int rank = 0; rank < 3; ++rank) {

@@ -192,8 +192,9 @@ TEST(Ranks, CancelEndsOneText) {
         mine.result = other.Wait();
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
-  EXPECT_EQ(outcomes[0].result.tokens,
-            Engine(kTiny, {.threads = 1}).NewSession(ring).Generate(Prompt(1, 700), Greedy(20)).tokens);
+  EXPECT_EQ(
+      outcomes[0].result.tokens,
+      Engine(kTiny, {.threads = 1}).NewSession(ring).Generate(Prompt(1, 700), Greedy(20)).tokens);
   EXPECT_EQ(outcomes[2].texts, 3);
 }
 
@@ -390,7 +391,8 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
 }
 
-// Waiting requests also learn what ended the work. Rank 1 fails when a text goes, within the others.
+// Waiting requests also learn what ended the work. Rank 1 fails when a text goes, within the
+// others.
 TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
   const auto ask = [](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
     std::vector<Generation> answers;
@@ -403,9 +405,9 @@ TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
       EXPECT_EQ(mine.error, "rank 1 has ended: its disk is full");
     }
     EXPECT_TRUE(engine->served.ranks->left());
-    EXPECT_EQ(ErrorOf(ErrorKind::kIo,
-                      [&] { SubmitTo(engine, Prompt(5, 200), Greedy(2), kStar).Wait(); }),
-              mine.error);
+    EXPECT_EQ(
+        ErrorOf(ErrorKind::kIo, [&] { SubmitTo(engine, Prompt(5, 200), Greedy(2), kStar).Wait(); }),
+        mine.error);
   };
   const auto outcomes = OnRanks(
       3, ask, [](int) { return 0; },
@@ -448,6 +450,24 @@ TEST(Ranks, TextsWaitForMemory) {
                     alone.NewSession(ring).Generate(Prompt(i, 300 + 50 * i), Greedy(150)).tokens);
         }
         EXPECT_GT(pauses, 0);
+      },
+      bytes);
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+}
+
+// Texts that have ended stay in memory until a rank lacks it, be it another one than rank 0.
+TEST(Ranks, EndedTextsMakeRoomOnEveryRank) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+  const Engine alone(kTiny, {.threads = 1});
+  const auto bytes = [&](int rank) { return alone.KvBytes((rank == 1 ? 6 : 64) * 64, ring); };
+  const auto outcomes = OnRanks(
+      2,
+      [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+        for (const int text : {1, 2, 1, 1, 3}) {
+          const Tokens prompt = Prompt(text, 500);
+          const GenerateResult result = SubmitTo(engine, prompt, Greedy(9), ring).Wait();
+          EXPECT_EQ(result.tokens, alone.NewSession(ring).Generate(prompt, Greedy(9)).tokens);
+        }
       },
       bytes);
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");

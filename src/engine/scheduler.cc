@@ -219,27 +219,37 @@ Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request
     }
     std::optional<BegunText::Prefix> from;
     if (prefix.from != nullptr) from = {.ticket = prefix.ticket, .tokens = prefix.tokens};
-    KeepOnRanks();
-    RanksAnswer answer = leader_->Begin(*request, from, promised);
-    if (!answer.lack) {
-      request->context_left = answer.left.front();
-      return Begun::kYes;
+    while (true) {
+      if (!KeepOnRanks(from ? from->ticket : -1)) {
+        from.reset();
+        request->ContinueFrom(request->plan().NewText());
+      }
+      RanksAnswer answer = leader_->Begin(*request, from, promised);
+      if (!answer.lack) {
+        request->context_left = answer.left.front();
+        return Begun::kYes;
+      }
+      if (answer.passing) {
+        if (parked_.Drop(request->plan().KvBytes(request->prompt_tokens()))) continue;
+        if (!running_.empty()) return Begun::kNotYet;
+      }
+      Fail(request, std::make_exception_ptr(std::move(*answer.lack)));
+      return Begun::kFailed;
     }
-    const int64_t bytes = request->plan().KvBytes(request->prompt_tokens());
-    if (answer.passing && (!running_.empty() || parked_.Drop(bytes))) return Begun::kNotYet;
-    Fail(request, std::make_exception_ptr(std::move(*answer.lack)));
   } catch (...) {
     Fail(request, std::current_exception());
+    return Begun::kFailed;
   }
-  return Begun::kFailed;
 }
 
-// Other ranks forget the texts that are neither running nor parked here.
-void Scheduler::KeepOnRanks() {
+// Other ranks forget the texts that are neither running nor parked here. Returns whether they keep
+// the text of a ticket; -1: none is meant.
+bool Scheduler::KeepOnRanks(int64_t wanted) {
   std::vector<int64_t> tickets;
   for (const auto& request : running_) tickets.push_back(request->ticket);
   for (const ReadText& text : parked_.texts()) tickets.push_back(text.ticket);
   leader_->Keep(tickets);
+  return wanted == -1 || std::ranges::find(tickets, wanted) != tickets.end();
 }
 
 Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
@@ -367,7 +377,7 @@ bool Scheduler::AgreeOnStep() {
     told.push_back({.ticket = request->ticket, .rows = rows, .steps = steps});
     mine.left.push_back(request->sequence().cache->ContextLeft() - (steps > 0 ? rows : 0));
   }
-  KeepOnRanks();
+  KeepOnRanks(/*wanted=*/-1);
   RanksAnswer answer = leader_->Step(std::move(told), mine);
   // A draft token may be a branch, which takes a copy of the last page and another page.
   draft_tokens_that_fit_ = answer.free_bytes / pool.layout().BytesFor(2 * kTileTokens) - 1;

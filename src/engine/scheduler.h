@@ -106,7 +106,7 @@ class Scheduler {
   void Admit();
   Begun BeginAlone(const std::shared_ptr<Request>& request);
   Begun BeginOnRanks(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
-  void KeepOnRanks();
+  bool KeepOnRanks(int64_t wanted);
   bool AgreeOnStep();
   bool ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens);
   MemoryInUse MemoryInUseFor(const Request& request) const;

@@ -27,6 +27,8 @@
 
 namespace godwit {
 
+class EngineGroup;
+
 struct LoadOptions {
   int threads = 0;  // 0: one for every core that this process may use
   std::string isa;  // "avx512", "avx2", ...; empty: the best that this processor has
@@ -86,6 +88,11 @@ struct LoadOptions {
   // 3,600,000. A rank reports ten times a second that it lives, whatever it computes.
   double mpi_silence_ms = 10'000;
 
+  // The group of engines that share threads and the memory of KV caches. It decides over threads,
+  // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. Null: the
+  // engine is alone.
+  std::shared_ptr<const EngineGroup> group;
+
   // Whether text will come in or go out. A model without a tokenizer is then refused before its
   // weights are read.
   bool needs_text = false;
@@ -97,6 +104,31 @@ struct LoadOptions {
   std::function<void(std::string_view stage)> on_stage;
   // The callback for warnings: what the user should know although loading goes on.
   std::function<void(const std::string& message)> on_warning;
+};
+
+// The threads and the memory of KV caches for engines that are loaded beside each other. Steps of
+// the engines take turns. Where memory is short, texts and requests of all engines give way as
+// those of one engine would, the newest first. No result depends on the other engines. Thread-safe.
+class EngineGroup {
+ public:
+  class Impl;
+  // options: of these, threads, numa, kv_memory_bytes, kv_file, kv_file_bytes and on_warning.
+  explicit EngineGroup(const LoadOptions& options);
+  ~EngineGroup();
+  EngineGroup(const EngineGroup&) = delete;
+  EngineGroup& operator=(const EngineGroup&) = delete;
+
+  // Gives back the memory of all cached texts that no request or session holds, except those that
+  // are kept under a name. Waits for the step that is being computed.
+  void ForgetTexts() const;
+  // The bytes that the KV caches of all engines may take together, and those that they take.
+  int64_t kv_memory_bytes() const;
+  int64_t used_kv_bytes() const;
+  // The bytes of packed copies that the engines have mapped and go on reading.
+  int64_t mapped_bytes() const;
+
+ private:
+  std::shared_ptr<Impl> impl_;
 };
 
 struct SessionOptions {

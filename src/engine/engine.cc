@@ -3,11 +3,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/machine_memory.h"
-#include "base/numa.h"
 #include "base/stopwatch.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
@@ -27,21 +24,6 @@
 
 namespace godwit {
 namespace {
-
-int ThreadCount(int requested) {
-  if (requested < 0 || requested > ThreadPool::kMaxThreads) {
-    Throw(ErrorKind::kInput, "{} threads: expected 1 to {}, or 0 for one per core", requested,
-          ThreadPool::kMaxThreads);
-  }
-  return ThreadsFor(requested);
-}
-
-std::vector<int> Cpus(const LoadOptions& options) {
-  std::string report;
-  auto cpus = PlaceThreads(ParseNuma(options.numa), ThreadCount(options.threads), &report);
-  if (!report.empty() && options.on_warning) options.on_warning(report);
-  return cpus;
-}
 
 std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
   constexpr double kMinMs = 1000, kMaxMs = 3'600'000;
@@ -69,8 +51,8 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     : folder(model_folder),
       served{.ranks = std::move(all_ranks)},
       isa(kernels::SelectIsa(options.isa)),
-      cpus(Cpus(options)),
-      pool(ThreadCount(options.threads), cpus),
+      group(EngineGroup::Impl::Of(options)),
+      pool(group->pool),
       template_choice_(options.chat_template) {
   const Stopwatch watch;
   const auto begin = [&options](std::string_view stage) {
@@ -122,10 +104,10 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
   served.types = decoder->weight_types();
-  mapped_bytes_ = decoder->mapped_bytes();
+  const int64_t mapped_bytes = decoder->mapped_bytes();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
-  Start(options);
+  Start(options, mapped_bytes);
   if (served.ranks != nullptr) {
     Workspace workspace;
     served.rank_speeds =
@@ -145,32 +127,21 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       special(std::move(special_tokens)),
       model(std::move(language_model)),
       isa(kernels::SelectIsa(options.isa)),
-      pool(options.threads),
+      group(EngineGroup::Impl::Of(options)),
+      pool(group->pool),
       now_ms_(now_ms) {
-  Start(options);
+  Start(options, /*mapped_bytes=*/0);
 }
 
-void Engine::Impl::Start(const LoadOptions& options) {
+void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
   if (options.step_tokens < 1 || options.step_tokens > 1 << 20) {
     Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", options.step_tokens, 1 << 20);
   }
   CheckPromptSlowdown(options.prompt_slowdown);
   json_grammar_.emplace([path = folder] { return ModelFolder(path).tokenizer_json(); },
                         special.eos_ids);
-  for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
-    if (bytes >= 0) continue;
-    Throw(ErrorKind::kInput,
-          "KV memory of {} bytes, expected more than 0, or 0 for all free memory", bytes);
-  }
-  const auto budget = std::make_shared<KvBudget>(
-      options.kv_memory_bytes > 0 ? options.kv_memory_bytes
-                                  : ReadMachineMemoryBeside(mapped_bytes_).available_bytes,
-      mapped_bytes_);
-  served.pools = std::make_unique<const KvPools>(
-      served.geometry(), budget,
-      options.kv_file.empty()
-          ? nullptr
-          : std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, budget));
+  mapped_ = group->HoldMapped(mapped_bytes);
+  served.pools = std::make_unique<const KvPools>(served.geometry(), group->budget, group->file);
   served.name = std::filesystem::path(folder).filename().string();
   if (!options.cache_dir.empty()) {
     if (served.ranks != nullptr) {
@@ -192,8 +163,8 @@ void Engine::Impl::Start(const LoadOptions& options) {
   const bool leads = served.ranks != nullptr && served.ranks->rank() == 0;
   scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
                                           options.prompt_slowdown, saved.get(), now_ms_,
-                                          leads ? served.ranks.get() : nullptr);
-  if (!cpus.empty()) scheduler->PinTo(cpus.front());
+                                          group->turns, leads ? served.ranks.get() : nullptr);
+  if (!group->cpus.empty()) scheduler->PinTo(group->cpus.front());
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "dist/communicator.h"
+#include "engine/engine_group.h"
 #include "engine/interrupt.h"
 #include "engine/saved_texts.h"
 #include "engine/scheduler.h"
@@ -76,8 +77,8 @@ class Engine::Impl {
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;
   const kernels::Isa& isa;
-  std::vector<int> cpus;  // CPUs of the threads that compute, if they are pinned
-  mutable ThreadPool pool;
+  const std::shared_ptr<EngineGroup::Impl> group;
+  ThreadPool& pool;  // the group's
 
  private:
   // The strategy for GenerateOptions::draft; null: no drafts.
@@ -88,7 +89,7 @@ class Engine::Impl {
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
-  int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
+  std::shared_ptr<void> mapped_;  // EngineGroup::Impl::HoldMapped
   mutable std::mutex heads_mutex_;
   mutable std::shared_ptr<HeadBatch> heads_;  // used by the scheduler's thread
 
@@ -100,7 +101,8 @@ class Engine::Impl {
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
 
-  void Start(const LoadOptions& options);
+  // mapped_bytes: Decoder::mapped_bytes.
+  void Start(const LoadOptions& options, int64_t mapped_bytes);
 
  public:
   // The saved texts; null: nothing is saved.

@@ -18,7 +18,7 @@ bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b)
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
                      int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms,
-                     Communicator* ranks)
+                     StepTurns& turns, Communicator* ranks)
     : model_(model),
       isa_(isa),
       pool_(pool),
@@ -26,8 +26,11 @@ Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, Thread
       saved_(saved),
       now_ms_(now_ms),
       leader_(ranks == nullptr ? std::nullopt : std::optional<RankLeader>(*ranks)),
+      step_turns_(turns),
       prompt_share_(prompt_slowdown),
-      thread_([this] { Loop(); }) {}
+      thread_([this] { Loop(); }) {
+  step_turns_.Join(*this);
+}
 
 Scheduler::~Scheduler() {
   {
@@ -37,6 +40,7 @@ Scheduler::~Scheduler() {
   step_cancel_.Cancel();
   changed_.notify_all();
   thread_.join();
+  step_turns_.Leave(*this);
   for (Requests* list : {&inbox_, &waiting_, &running_}) {
     for (const auto& request : *list) request->Finish(FinishReason::kCancelled);
   }
@@ -51,7 +55,7 @@ void Scheduler::Submit(std::shared_ptr<Request> request) {
   if (request->FinishIfNothingIsAsked()) return;
   {
     const std::lock_guard lock(mutex_);
-    request->ticket = next_ticket_++;
+    request->ticket = step_turns_.NextTicket();
     inbox_.push_back(std::move(request));
   }
   changed_.notify_all();
@@ -93,37 +97,49 @@ void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> wo
 }
 
 void Scheduler::Loop() {
-  while (WaitForWork()) {
+  Wait wait = Wait::kUntilTold;
+  while (WaitForWork(wait)) {
+    const StepTurns::Turn turn(step_turns_);
+    TakeNews();
     RunTurn();
     EndExpired();
     Admit();
     GatherParts();
     Step();
+    wait = NextWait();
   }
 }
 
-bool Scheduler::CanStep() const {
-  return std::ranges::any_of(running_,
-                             [](const auto& request) { return !request->waits_for_reader(); });
+// A poll shows whether a request was cancelled or ran out of time, or another scheduler's request
+// ended.
+Scheduler::Wait Scheduler::NextWait() const {
+  if (running_.empty()) {
+    return waiting_.empty() ? Wait::kUntilTold : waits_for_others_ ? Wait::kPoll : Wait::kNone;
+  }
+  const auto can_step = [](const auto& request) { return !request->waits_for_reader(); };
+  return std::ranges::any_of(running_, can_step) ? Wait::kNone : Wait::kPoll;
 }
 
-bool Scheduler::WaitForWork() {
+bool Scheduler::WaitForWork(Wait wait) {
   std::unique_lock lock(mutex_);
-  const bool can_step = CanStep();
   const auto told = [&] {
     return stop_ || woken_ || !inbox_.empty() || !turns_.empty() || !left_.empty();
   };
-  if (running_.empty()) {
-    if (waiting_.empty()) changed_.wait(lock, told);
-  } else if (!can_step && !told()) {
-    changed_.wait_until(lock, NextPoll());  // a request may be cancelled, or run out of time
+  if (wait == Wait::kUntilTold) {
+    changed_.wait(lock, told);
+  } else if (wait == Wait::kPoll && !told()) {
+    changed_.wait_until(lock, NextPoll());
   }
   woken_ = false;
+  return !stop_;
+}
+
+void Scheduler::TakeNews() {
+  const std::lock_guard lock(mutex_);
   for (auto& request : inbox_) waiting_.push_back(std::move(request));
   inbox_.clear();
   for (ReadText& text : left_) parked_.Park(std::move(text));
   left_.clear();
-  return !stop_;
 }
 
 Exec Scheduler::MakeExec(const CancelToken* cancel) {
@@ -168,8 +184,13 @@ void Scheduler::EndExpired() {
 
 // Admits the oldest first. A request without memory lets none pass, or it might wait for ever.
 void Scheduler::Admit() {
+  waits_for_others_ = false;
   for (const auto& request : Requests(waiting_)) {
     if (std::ssize(running_) >= step_tokens_) return;
+    if (IsOlderShortOfMemory(*request)) {
+      waits_for_others_ = running_.empty();
+      return;
+    }
     SharedPrefix prefix;
     if (ReusesOtherTexts(*request)) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
@@ -182,6 +203,7 @@ void Scheduler::Admit() {
     const MemoryInUse before = MemoryInUseFor(*request);
     if (before.IsNoFreerThan(too_little_with_)) {
       request->WaitOn();
+      waits_for_others_ = running_.empty();
       return;
     }
     FindBeginning(request, prefix);
@@ -189,6 +211,7 @@ void Scheduler::Admit() {
     if (begun == Begun::kNotYet) {
       request->WaitOn();
       too_little_with_ = before;
+      waits_for_others_ = running_.empty();
       return;
     }
     std::erase(waiting_, request);
@@ -201,7 +224,7 @@ Scheduler::Begun Scheduler::BeginAlone(const std::shared_ptr<Request>& request) 
   const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
   while (!Reserve(request, at_once)) {
     if (FreeUnneededMemory(*request, at_once)) continue;
-    if (!running_.empty()) return Begun::kNotYet;
+    if (RunningOfAll() > 0) return Begun::kNotYet;
     Fail(request, request->TakeReserveError());
     return Begun::kFailed;
   }
@@ -255,9 +278,25 @@ bool Scheduler::KeepOnRanks(int64_t wanted) {
 Scheduler::MemoryInUse Scheduler::MemoryInUseFor(const Request& request) const {
   const KvPool& pool = request.plan().pool();
   return {.request = &request,
-          .running = running_.size(),
+          .running = RunningOfAll(),
           .pages = pool.pages_in_use(),
           .bytes = pool.budget().used()};
+}
+
+// Whether an older request of another scheduler waits for memory: it goes first, or it might wait
+// for ever.
+bool Scheduler::IsOlderShortOfMemory(const Request& request) const {
+  return std::ranges::any_of(step_turns_.schedulers(), [&](const Scheduler* other) {
+    return other != this && !other->waiting_.empty() &&
+           other->waiting_.front().get() == other->too_little_with_.request &&
+           other->waiting_.front()->ticket < request.ticket;
+  });
+}
+
+size_t Scheduler::RunningOfAll() const {
+  size_t count = 0;
+  for (const Scheduler* const one : step_turns_.schedulers()) count += one->running_.size();
+  return count;
 }
 
 // A session does not share texts, unless texts are saved.
@@ -302,7 +341,15 @@ bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens)
 // Frees memory that no request needs. False: there was none.
 bool Scheduler::FreeUnneededMemory(const Request& request, int64_t tokens) {
   const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
-  return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
+  const auto frees = [bytes](Scheduler& one) {
+    return one.parked_.Drop(bytes) || (one.saved_ != nullptr && one.saved_->Wait());
+  };
+  return frees(*this) || std::ranges::any_of(step_turns_.schedulers(),
+                                             [&](Scheduler* other) { return frees(*other); });
+}
+
+void Scheduler::ForgetTexts() {
+  while (parked_.Drop(INT64_MAX)) continue;
 }
 
 void Scheduler::Save(Request& request, bool done) {
@@ -351,21 +398,35 @@ void Scheduler::FailAll(const Error& error) {
 bool Scheduler::ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens) {
   while (!Reserve(request, tokens)) {
     if (FreeUnneededMemory(*request, tokens)) continue;
-    const auto gives_back = [](const auto& one) { return one->ReleaseDrafts(); };
-    if (std::ranges::any_of(running_, gives_back)) continue;
-    const auto forgets = [](const auto& one) { return one->ReleaseKeptStates(); };
-    if (std::ranges::any_of(running_, forgets)) continue;
-    const auto newest = running_.back();
-    if (running_.size() > 1) {
-      Pause(newest);
-    } else {
-      std::exception_ptr lack = newest->TakeReserveError();
-      if (leader_) lack = leader_->WithName(lack);
-      Fail(newest, std::move(lack));
-    }
-    if (newest == request) return false;
+    if (AnyReleases([](Request& one) { return one.ReleaseDrafts(); })) continue;
+    if (AnyReleases([](Request& one) { return one.ReleaseKeptStates(); })) continue;
+    PauseOrFailNewest();
+    if (!std::ranges::binary_search(running_, request, Older)) return false;
   }
   return true;
+}
+
+// Whether a running request of any scheduler gives memory back.
+template <typename Release>
+bool Scheduler::AnyReleases(Release release) {
+  for (Scheduler* const one : step_turns_.schedulers()) {
+    if (std::ranges::any_of(one->running_, [&](const auto& request) { return release(*request); }))
+      return true;
+  }
+  return false;
+}
+
+// Makes the newest running request of all schedulers give way. The last one alone fails.
+void Scheduler::PauseOrFailNewest() {
+  Scheduler* owner = this;
+  for (Scheduler* const one : step_turns_.schedulers()) {
+    if (!one->running_.empty() && Older(owner->running_.back(), one->running_.back())) owner = one;
+  }
+  const auto newest = owner->running_.back();
+  if (RunningOfAll() > 1) return owner->Pause(newest);
+  std::exception_ptr lack = newest->TakeReserveError();
+  if (leader_) lack = leader_->WithName(lack);
+  Fail(newest, std::move(lack));
 }
 
 // Whether all ranks have the memory for the step. If not, some was made free for the next try.

@@ -34,6 +34,7 @@
 #include "engine/request.h"
 #include "engine/saved_texts.h"
 #include "engine/shared_prefix.h"
+#include "engine/step_turns.h"
 #include "kernels/dispatch.h"
 #include "model/language_model.h"
 #include "ops/exec.h"
@@ -44,11 +45,11 @@ namespace godwit {
 class Scheduler {
  public:
   // Borrows all arguments. saved: null if no texts are saved. now_ms: the clock that measures
-  // steps. prompt_slowdown: as LoadOptions has it. ranks: the ranks that this one leads; null:
-  // none.
+  // steps. prompt_slowdown: as LoadOptions has it. turns: of all engines that share the pool and
+  // the memory of caches. ranks: the ranks that this one leads; null: none.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
             int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms,
-            Communicator* ranks = nullptr);
+            StepTurns& turns, Communicator* ranks = nullptr);
   // Cancels the requests that are still in progress.
   ~Scheduler();
 
@@ -62,6 +63,9 @@ class Scheduler {
   void Leave(ReadText text);
   // Stops keeping a text in memory under that name: it may go when its memory is needed.
   void StopKeeping(const std::string& name);
+
+  // Drops all texts that no request needs. The caller holds the turn.
+  void ForgetTexts();
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
@@ -80,9 +84,9 @@ class Scheduler {
   // before less memory is in use.
   struct MemoryInUse {
     const Request* request = nullptr;
-    size_t running = 0;
-    int64_t pages = 0;  // in use, of the request's kind
-    int64_t bytes = 0;  // taken of the budget of all
+    size_t running = 0;  // requests of all schedulers
+    int64_t pages = 0;   // in use, of the request's kind
+    int64_t bytes = 0;   // taken of the budget of all
 
     bool IsNoFreerThan(const MemoryInUse& other) const {
       return request == other.request && running == other.running && pages >= other.pages &&
@@ -96,10 +100,14 @@ class Scheduler {
   };
   enum class Begun { kYes, kNotYet, kFailed };
 
+  // The wait before the next turn.
+  enum class Wait { kNone, kPoll, kUntilTold };
+
   void Loop();
   // Returns false when the thread is to stop.
-  bool WaitForWork();
-  bool CanStep() const;
+  bool WaitForWork(Wait wait);
+  void TakeNews();
+  Wait NextWait() const;
   Exec MakeExec(const CancelToken* cancel);
   void RunTurn();
   void EndExpired();
@@ -110,6 +118,11 @@ class Scheduler {
   bool AgreeOnStep();
   bool ReserveOrPause(const std::shared_ptr<Request>& request, int64_t tokens);
   MemoryInUse MemoryInUseFor(const Request& request) const;
+  bool IsOlderShortOfMemory(const Request& request) const;
+  size_t RunningOfAll() const;
+  template <typename Release>
+  bool AnyReleases(Release release);
+  void PauseOrFailNewest();
   bool ReusesOtherTexts(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
@@ -133,21 +146,23 @@ class Scheduler {
   SavedTexts* saved_;
   NowMs now_ms_;
   std::optional<RankLeader> leader_;
+  StepTurns& step_turns_;
 
   std::mutex mutex_;  // guards the members up to stop_
   std::condition_variable changed_;
   Requests inbox_;
   std::vector<ReadText> left_;
   std::deque<Turn*> turns_;
-  int64_t next_ticket_ = 0;
   bool woken_ = false;
   bool stop_ = false;
 
-  // Members of the computing thread alone. Both lists of requests are in the order of tickets.
+  // Members of the computing thread, and of the holder of the turn. Both lists of requests are in
+  // the order of tickets.
   Requests waiting_;
   Requests running_;
   ParkedTexts parked_;
   MemoryInUse too_little_with_;
+  bool waits_for_others_ = false;  // the oldest request waits for memory of other schedulers
   std::vector<Part> parts_;
   PromptShare prompt_share_;
   int64_t prompt_rows_ = 0;                    // of the current step

@@ -7,7 +7,7 @@ namespace godwit {
 
 void KvBudget::Refuse(int64_t bytes) const {
   Throw(ErrorKind::kMemory, "the KV cache needs another {}, and {} of its {} are taken",
-        FormatBytes(bytes), FormatBytes(used()), FormatBytes(bytes_));
+        FormatBytes(bytes), FormatBytes(used()), FormatBytes(this->bytes()));
 }
 
 }  // namespace godwit

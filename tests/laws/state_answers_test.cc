@@ -75,9 +75,9 @@ class StateAnswers : public testing::Test {
     engine->saved = std::make_unique<SavedTexts>(
         folder_.path() / "cache", /*bytes=*/0, /*save_tokens=*/64,
         [this](const std::string& notice) { notices_.push_back(notice); });
-    engine->scheduler =
-        std::make_unique<Scheduler>(*engine->model, engine->isa, engine->pool, /*step_tokens=*/512,
-                                    /*prompt_slowdown=*/0, engine->saved.get(), SteadyMs);
+    engine->scheduler = std::make_unique<Scheduler>(
+        *engine->model, engine->isa, engine->pool, /*step_tokens=*/512,
+        /*prompt_slowdown=*/0, engine->saved.get(), SteadyMs, engine->group->turns);
     return engine;
   }
   Answer Alone(const Tokens& prompt, int64_t tokens) {

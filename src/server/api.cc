@@ -13,6 +13,7 @@
 #include "base/cancellable_lock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
 #include "chat/answers.h"
@@ -23,6 +24,7 @@
 #include "chat/result_json.h"
 #include "godwit/version.h"
 #include "server/error_body.h"
+#include "server/model_in_body.h"
 #include "server/refusals.h"
 
 namespace godwit::server {
@@ -85,6 +87,17 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
+// The part of a query "a=1&model=NAME" that names a model.
+std::string ModelInQuery(std::string_view query) {
+  constexpr std::string_view kName = "model=";
+  while (!query.empty()) {
+    const std::string_view part = query.substr(0, query.find('&'));
+    if (part.starts_with(kName)) return Unescaped(part.substr(kName.size()));
+    query.remove_prefix(std::min(query.size(), part.size() + 1));
+  }
+  return "";
+}
+
 // Parses a body. The values of a text take up to a hundred times its bytes meanwhile, so large
 // bodies are parsed one at a time. A request whose client is gone stops waiting and parsing.
 //
@@ -120,28 +133,20 @@ void CheckFields(const Json& body, std::initializer_list<std::string_view> names
   if (!body.contains(*names.begin())) {
     Throw(ErrorKind::kInput, "a request needs {}", Quote(*names.begin()));
   }
+  if (const auto model = body.find("model");
+      model != body.end() && !model->is_null() && !model->is_string()) {
+    Throw(ErrorKind::kInput, "\"model\": expected a text, the name of a model");
+  }
 }
 
-// Whether the model has a chat template. A broken template disables chats only, each of which says
-// so.
-bool HasTemplate(const Engine& engine) {
-  try {
-    return engine.has_chat_template();
-  } catch (const Error&) {
-    return false;
-  }
+int64_t WeightBytes(const ModelFacts& facts, const Models::Status& status) {
+  return status.limits != nullptr ? status.limits->weight_bytes : facts.weight_bytes;
 }
 
 // The conversation's text as the model reads it.
 std::string Rendered(const Engine& engine, const chat::CompletionRequest& request) {
   return chat::RenderOpen(engine, std::get<std::vector<Message>>(request.prompt), request.continues,
                           request.template_variables.dump(), request.tools.list.dump());
-}
-
-// The context length of a session. 0: no limit.
-int64_t ContextOf(const Session& session) {
-  const int64_t limit = session.limit_tokens();
-  return limit == INT64_MAX ? 0 : limit;
 }
 
 }  // namespace
@@ -155,6 +160,11 @@ struct Api::Work {
   const std::string& owner;
   HttpReply& reply;
   ServedRequest& served;
+  size_t model;
+  const LoadedModel* loaded;  // null: the server's own thread answers, whether it is loaded or not
+
+  const Engine& engine() const { return *loaded->engine; }
+  const chat::CompletionDefaults& defaults() const { return loaded->limits.defaults; }
 };
 
 struct Api::Route {
@@ -168,7 +178,7 @@ struct Api::Route {
 const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
     {"GET", "/ready", &Api::Ready, /*open=*/true, /*at_once=*/true},
-    {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
+    {"GET", "/v1/models", &Api::ListModels, /*open=*/false, /*at_once=*/true},
     {"GET", "/v1/models/{id}", &Api::OneModel, /*open=*/false, /*at_once=*/true},
     {"GET", "/props", &Api::Props, /*open=*/false, /*at_once=*/true},
     {"GET", "/slots", &Api::ShowSlots, /*open=*/false, /*at_once=*/true},
@@ -184,14 +194,15 @@ const Api::Route Api::kRoutes[] = {
     {"POST", "/apply-template", &Api::ApplyTemplate},
 };
 
-Api::Api(const Engine& engine, ApiOptions options)
-    : engine_(engine),
+Api::Api(Models& models, ApiOptions options)
+    : models_(models),
       options_(std::move(options)),
-      session_(engine.NewSession(options_.session)),
       started_(chat::UnixSeconds()),
-      has_template_(HasTemplate(engine)),
-      slots_(options_.parallel),
-      workers_(options_.parallel, options_.queue) {}
+      choosers_(/*threads=*/models.size() > 1 ? 1 : 0, /*max_waiting=*/1 << 20) {
+  for (size_t i = 0; i < models.size(); ++i) {
+    desks_.push_back(std::make_unique<Desk>(options_.parallel, options_.queue));
+  }
+}
 
 // Null: no such route.
 const Api::Route* Api::FindRoute(std::string_view path) {
@@ -239,52 +250,98 @@ const std::string* Api::KeyOf(const HttpRequest& request) const {
 }
 
 void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
-  const Stopwatch watch;
-  ServedRequest served{.method = "?", .path = "?"};
-  const auto refuse = [&](int status, std::string_view message, Headers headers = {},
-                          std::string_view code = "") {
-    reply->Send(status, kJson, ErrorBody(status, message, code, WordsOf(request.path)), headers);
-    served.status = status;
-    served.ms = watch.ms();
-    ReportServed(served);
-  };
-  const Route* const route = FindRoute(request.path);
+  Asked asked{.request = std::make_shared<const HttpRequest>(std::move(request)),
+              .reply = std::move(reply),
+              .route = nullptr,
+              .owner = {},
+              .served = {.method = "?", .path = "?"}};
+  const HttpRequest& wants = *asked.request;
+  const Route* const route = FindRoute(wants.path);
   if (route == nullptr) {
     std::vector<Endpoint> endpoints{{"POST", kChats}};  // first, as the one that is asked most
     for (const Route& other : kRoutes) endpoints.push_back({other.method, other.path});
-    return refuse(404, UnknownPathMessage(request.path, endpoints));
+    return Refuse(asked, 404, UnknownPathMessage(wants.path, endpoints));
   }
-  served.path = route->path;
-  if (route->method != request.method) {
+  asked.route = route;
+  asked.served.path = route->path;
+  if (route->method != wants.method) {
     const std::pair<std::string_view, std::string_view> allow{
         "Allow", route->method == "GET" ? "GET, HEAD" : route->method};
-    return refuse(405, fmt::format("expected {}", route->method), {&allow, 1});
+    return Refuse(asked, 405, fmt::format("expected {}", route->method), {&allow, 1});
   }
-  served.method = route->method;
-  if (const auto why = WhyForeign(request); !why.empty()) return refuse(403, why);
-  const std::string* const owner = KeyOf(request);
+  asked.served.method = route->method;
+  if (const auto why = WhyForeign(wants); !why.empty()) return Refuse(asked, 403, why);
+  const std::string* const owner = KeyOf(wants);
   if (owner == nullptr && !route->open) {
     constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};
-    const bool has_key = !request.authorization.empty() || !request.api_key.empty();
-    return refuse(401,
+    const bool has_key = !wants.authorization.empty() || !wants.api_key.empty();
+    return Refuse(asked, 401,
                   has_key ? "the server does not know this key: expected Authorization: Bearer "
                             "KEY, or X-Api-Key: KEY"
                           : "a key is needed: Authorization: Bearer KEY, or X-Api-Key: KEY",
                   {&kScheme, 1}, has_key ? "invalid_api_key" : "");
   }
-  const std::string whose = owner == nullptr ? "" : *owner;
-  auto run = [this, route, watch, whose, served, reply](const HttpRequest& asked) mutable {
-    Run(*route, asked, whose, *reply, served);
-    served.ms = watch.ms();
-    served.gone = reply->gone().cancelled();
-    reply.reset();
-    ReportServed(served);
-  };
-  if (route->at_once) return run(request);
-  if (draining_) return refuse(503, kEnding, {&kLater, 1});
-  auto shared = std::make_shared<const HttpRequest>(std::move(request));
-  const bool taken = workers_.Take([run, shared]() mutable { run(*shared); });
-  if (!taken) refuse(429, kTooMany, {&kLater, 1});
+  if (owner != nullptr) asked.owner = *owner;
+  if (route->at_once) {
+    const std::string name = ModelInQuery(wants.query);
+    const auto model = models_.Find(name);
+    return model ? Finish(std::move(asked), *model) : RefuseModel(asked, name);
+  }
+  if (draining_) return Refuse(asked, 503, kEnding, {&kLater, 1});
+  constexpr size_t kSmallBytes = 16 << 10;  // read within a fraction of a millisecond
+  if (models_.size() == 1) return Enqueue(std::move(asked), 0);
+  if (wants.body.size() <= kSmallBytes) return Choose(std::move(asked));
+  choosers_.Take([this, asked]() mutable { Choose(std::move(asked)); });
+}
+
+void Api::Refuse(Asked& asked, int status, std::string_view message, Headers headers,
+                 std::string_view code) {
+  asked.reply->Send(status, kJson, ErrorBody(status, message, code, WordsOf(asked.request->path)),
+                    headers);
+  asked.served.status = status;
+  asked.served.ms = asked.watch.ms();
+  ReportServed(asked.served);
+}
+
+std::string Api::UnknownModel(std::string_view name) const {
+  if (models_.size() == 1) {
+    return fmt::format("this server has another model: {}", Quote(models_.facts(0).name));
+  }
+  constexpr int64_t kShown = 24;
+  std::vector<std::string> names = models_.Names();
+  for (std::string& known : names) known = Quote(known);
+  return fmt::format("this server has no model {}: it has {}", Quote(name),
+                     FirstNames(names, kShown));
+}
+
+void Api::RefuseModel(Asked& asked, std::string_view name) {
+  Refuse(asked, 404, UnknownModel(name), {}, "model_not_found");
+}
+
+void Api::Choose(Asked asked) {
+  std::string name;
+  try {
+    name = ModelInBody(asked.request->body, asked.reply->gone());
+  } catch (const Error&) {  // the client is gone
+    asked.served.gone = true;
+    return ReportServed(asked.served);
+  }
+  const auto model = models_.Find(name);
+  model ? Enqueue(std::move(asked), *model) : RefuseModel(asked, name);
+}
+
+void Api::Enqueue(Asked asked, size_t model) {
+  const bool taken = desks_[model]->workers.Take(
+      [this, asked, model]() mutable { Finish(std::move(asked), model); });
+  if (!taken) Refuse(asked, 429, kTooMany, {&kLater, 1});
+}
+
+void Api::Finish(Asked asked, size_t model) {
+  Run(asked, model);
+  asked.served.ms = asked.watch.ms();
+  asked.served.gone = asked.reply->gone().cancelled();
+  asked.reply.reset();
+  ReportServed(asked.served);
 }
 
 void Api::ReportServed(const ServedRequest& served) {
@@ -292,8 +349,10 @@ void Api::ReportServed(const ServedRequest& served) {
   if (options_.on_served) options_.on_served(served);
 }
 
-void Api::Run(const Route& route, const HttpRequest& request, const std::string& owner,
-              HttpReply& reply, ServedRequest& served) const {
+void Api::Run(Asked& asked, size_t model) const {
+  const HttpRequest& request = *asked.request;
+  HttpReply& reply = *asked.reply;
+  ServedRequest& served = asked.served;
   const auto fail = [&](int status, const std::string& body) {
     served.status = status;
     reply.Send(status, kJson, body);
@@ -303,10 +362,14 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
   const ErrorWords words = WordsOf(request.path);
   const CancelScope scope(reply.gone());
   try {
-    (this->*route.answer)({request, owner, reply, served});
+    Work work{request, asked.owner, reply, served, model, /*loaded=*/nullptr};
+    if (asked.route->at_once) return (this->*asked.route->answer)(work);
+    const Models::Use use = models_.Take(model, reply.gone());
+    work.loaded = &*use;
+    (this->*asked.route->answer)(work);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
-    fail(StatusOf(error), ErrorBody(error, MessageFor(error, served), words));
+    fail(StatusOf(error), ErrorBody(error, MessageFor(error, model, served), words));
   } catch (const std::bad_alloc&) {
     fail(503, ErrorBody(503, "out of memory", "", words));
   } catch (const std::exception&) {
@@ -314,33 +377,46 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
   }
 }
 
-std::string Api::MessageFor(const Error& error, ServedRequest& served) const {
-  const std::string message = WithAdvice(error, options_.defaults);
-  std::string told = WithoutFolders(error, message, options_.model_place);
+std::string Api::MessageFor(const Error& error, size_t model, ServedRequest& served) const {
+  const auto limits = models_.status(model).limits;
+  const std::string message =
+      WithAdvice(error, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
+  std::string told = WithoutFolders(error, message, models_.facts(model).place);
   if (told != message) served.error = message;
   return told;
 }
 
 void Api::Drain() {
   draining_ = true;
-  workers_.Wait();
+  choosers_.Wait();
+  for (const auto& desk : desks_) desk->workers.Wait();
+}
+
+int64_t Api::CountOf(int64_t (Workers::*count)() const) const {
+  int64_t sum = 0;
+  for (const auto& desk : desks_) sum += (desk->workers.*count)();
+  return sum;
 }
 
 // The reason why no request makes progress. Empty: requests do.
 std::string Api::StallReason() const {
-  const int64_t waiting = workers_.waiting();
-  const double stalled_ms = std::min(workers_.stalled_ms(), slots_.stalled_ms());
-  if (waiting == 0 || stalled_ms < options_.stall_ms) return "";
-  return fmt::format(
-      "the server is stuck: requests waiting {}, running {}, and none has made progress "
-      "for {:.0f} s",
-      waiting, workers_.working(), stalled_ms / 1000);
+  if (models_.is_loading()) return "";
+  for (const auto& desk : desks_) {
+    const int64_t waiting = desk->workers.waiting();
+    const double stalled_ms = std::min(desk->workers.stalled_ms(), desk->slots.stalled_ms());
+    if (waiting == 0 || stalled_ms < options_.stall_ms) continue;
+    return fmt::format(
+        "the server is stuck: requests waiting {}, running {}, and none has made progress "
+        "for {:.0f} s",
+        waiting, desk->workers.working(), stalled_ms / 1000);
+  }
+  return "";
 }
 
 // Answers 200 even when stalled. A supervisor may kill a server that fails this check, and slow
 // work is no reason for that.
 void Api::Health(const Work& work) const {
-  if (draining_ || engine_.ranks_ended()) {
+  if (has_ended()) {
     work.served.status = 503;
     return RefuseForNow(work.reply, kEnding);
   }
@@ -349,12 +425,22 @@ void Api::Health(const Work& work) const {
   SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
+bool Api::has_ended() const {
+  if (draining_) return true;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const auto loaded = models_.status(i).loaded;
+    if (loaded != nullptr && loaded->engine->ranks_ended()) return true;
+  }
+  return false;
+}
+
 // Tells a load balancer whether the next request would be answered.
 void Api::Ready(const Work& work) const {
   std::string why = StallReason();
-  if (draining_ || engine_.ranks_ended()) {
+  const auto is_full = [](const auto& desk) { return !desk->workers.has_capacity(); };
+  if (has_ended()) {
     why = kEnding;
-  } else if (!workers_.has_capacity()) {
+  } else if (std::ranges::all_of(desks_, is_full)) {
     why = kTooMany;
   }
   if (why.empty()) return SendJson(work.reply, {{"status", "ready"}});
@@ -362,94 +448,134 @@ void Api::Ready(const Work& work) const {
   RefuseForNow(work.reply, why);
 }
 
-nlohmann::ordered_json Api::ModelJson() const {
-  return {{"id", options_.model},
-          {"object", "model"},
-          {"created", started_},
-          {"owned_by", "godwit"},
-          {"meta",
-           {{"n_vocab", engine_.vocab_size()},
-            {"n_ctx_train", engine_.max_context()},
-            {"size", engine_.weight_bytes()}}}};
+nlohmann::ordered_json Api::ModelJson(size_t model) const {
+  const ModelFacts& facts = models_.facts(model);
+  const Models::Status status = models_.status(model);
+  Json json{{"id", facts.name},
+            {"object", "model"},
+            {"created", started_},
+            {"owned_by", "godwit"},
+            {"meta",
+             {{"n_vocab", facts.vocab_size},
+              {"n_ctx_train", facts.max_context},
+              {"size", WeightBytes(facts, status)}}}};
+  if (models_.size() == 1) return json;
+  json["status"]["value"] = status.state == Models::State::kLoaded    ? "loaded"
+                            : status.state == Models::State::kLoading ? "loading"
+                                                                      : "unloaded";
+  if (status.state == Models::State::kLoading) json["status"]["progress"] = status.progress;
+  return json;
 }
 
-void Api::Models(const Work& work) const {
-  SendJson(work.reply, {{"object", "list"}, {"data", Json::array({ModelJson()})}});
+void Api::ListModels(const Work& work) const {
+  Json list = Json::array();
+  for (size_t i = 0; i < models_.size(); ++i) list.push_back(ModelJson(i));
+  SendJson(work.reply, {{"object", "list"}, {"data", std::move(list)}});
 }
 
 void Api::OneModel(const Work& work) const {
   const std::string name = Unescaped(std::string_view(work.request.path).substr(kModels.size()));
-  if (name == options_.model) return SendJson(work.reply, ModelJson());
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (name == models_.facts(i).name) return SendJson(work.reply, ModelJson(i));
+  }
   work.served.status = 404;
-  work.reply.Send(
-      404, kJson,
-      ErrorBody(404, fmt::format("this server has another model: {}", Quote(options_.model)),
-                "model_not_found"));
+  work.reply.Send(404, kJson, ErrorBody(404, UnknownModel(name), "model_not_found"));
 }
 
-// Tells a client the server's properties and the limits of its requests.
+// Tells a client the server's properties and the limits of its requests. A model that was never
+// loaded has no limits yet.
 void Api::Props(const Work& work) const {
-  const GenerateOptions& generate = options_.defaults.generate;
-  Json settings = chat::SamplerJson(generate.sampler);
-  settings["max_tokens"] = generate.max_tokens;
-  settings["timeout_ms"] = generate.timeout_ms;
+  const ModelFacts& facts = models_.facts(work.model);
+  const Models::Status status = models_.status(work.model);
+  const ModelAbout& about = facts.about;
   const auto choices = [](std::string_view is, std::vector<std::string> choices) {
     return Json{{"default", is}, {"choices", std::move(choices)}};
   };
-  const ModelAbout& about = options_.about;
-  Json model{{"family", about.family},       {"format", about.format},
-             {"n_params", about.parameters}, {"n_vocab", engine_.vocab_size()},
-             {"stored_as", about.stored_as}, {"loaded_as", about.loaded_as},
-             {"kv_type", about.kv_type},     {"size", engine_.weight_bytes()}};
-  SendJson(work.reply,
-           {{"model", options_.model},
-            {"model_info", std::move(model)},
-            {"build_info", "godwit " GODWIT_VERSION},
-            {"n_ctx", ContextOf(session_)},
-            {"n_ctx_train", engine_.max_context()},
-            {"total_slots", options_.parallel},
-            {"chat_template", has_template_},
-            {"default_generation_settings", std::move(settings)},
-            {"kv", choices(options_.session.kv, options_.defaults.kv_choices)},
-            {"prefill", choices(options_.session.prefill, options_.defaults.prefill_choices)},
-            {"draft", choices(generate.draft, {"", "ngram"})}});
+  Json props{{"model", facts.name}};
+  if (models_.size() > 1) {
+    props["models"] = models_.Names();
+    props["loaded"] = status.state == Models::State::kLoaded;
+  }
+  props["model_info"] = {{"family", about.family},       {"format", about.format},
+                         {"n_params", about.parameters}, {"n_vocab", facts.vocab_size},
+                         {"stored_as", about.stored_as}, {"loaded_as", about.loaded_as},
+                         {"kv_type", about.kv_type},     {"size", WeightBytes(facts, status)}};
+  props["build_info"] = "godwit " GODWIT_VERSION;
+  if (status.limits != nullptr) props["n_ctx"] = status.limits->context;
+  props["n_ctx_train"] = facts.max_context;
+  props["total_slots"] = options_.parallel;
+  if (status.limits != nullptr) {
+    const ModelLimits& limits = *status.limits;
+    const GenerateOptions& generate = limits.defaults.generate;
+    Json settings = chat::SamplerJson(generate.sampler);
+    settings["max_tokens"] = generate.max_tokens;
+    settings["timeout_ms"] = generate.timeout_ms;
+    props["chat_template"] = limits.has_template;
+    props["default_generation_settings"] = std::move(settings);
+    props["kv"] = choices(options_.session.kv, limits.defaults.kv_choices);
+    props["prefill"] = choices(options_.session.prefill, limits.defaults.prefill_choices);
+    props["draft"] = choices(generate.draft, {"", "ngram"});
+  }
+  SendJson(work.reply, props);
 }
 
 void Api::ShowSlots(const Work& work) const {
-  SendJson(work.reply, slots_.Json(ContextOf(session_)));
+  Json all = Json::array();
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const auto limits = models_.status(i).limits;
+    for (Json& slot : desks_[i]->slots.Json(limits == nullptr ? 0 : limits->context)) {
+      slot["id"] = all.size();
+      if (models_.size() > 1) slot["model"] = models_.facts(i).name;
+      all.push_back(std::move(slot));
+    }
+  }
+  SendJson(work.reply, all);
 }
 
 void Api::ShowMetrics(const Work& work) const {
+  int64_t kv_memory_bytes = 0, weight_bytes = 0;
+  LabelledGauge is_loaded{"model_loaded", "whether the model is in memory", {}};
+  LabelledGauge loads{"model_loads", "times that the model was loaded", {}};
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const Models::Status status = models_.status(i);
+    const std::string& name = models_.facts(i).name;
+    is_loaded.values.emplace_back(name, status.loaded != nullptr ? 1 : 0);
+    loads.values.emplace_back(name, status.loads);
+    if (status.loaded == nullptr) continue;
+    kv_memory_bytes = status.loaded->engine->kv_memory_bytes();  // of all models together
+    weight_bytes += status.loaded->engine->weight_bytes();
+  }
   const std::pair<std::string_view, int64_t> gauges[] = {
-      {"requests_running", workers_.working()},
-      {"requests_waiting", workers_.waiting()},
-      {"kv_memory_bytes", engine_.kv_memory_bytes()},
-      {"weight_bytes", engine_.weight_bytes()}};
-  work.reply.Send(200, "text/plain; version=0.0.4", metrics_.Text(gauges), {});
+      {"requests_running", CountOf(&Workers::working)},
+      {"requests_waiting", CountOf(&Workers::waiting)},
+      {"kv_memory_bytes", kv_memory_bytes},
+      {"weight_bytes", weight_bytes}};
+  std::string text = metrics_.Text(gauges);
+  if (models_.size() > 1) text += is_loaded.Text("model") + loads.Text("model");
+  work.reply.Send(200, "text/plain; version=0.0.4", text, {});
 }
 
 void Api::Complete(const Work& work) const {
-  const chat::CompletionRequest request = ReadBody(work, [&](const Json& body) {
-    return chat::ParseCompletionRequest(body, options_.defaults);
-  });
+  const chat::CompletionRequest request = ReadBody(
+      work, [&](const Json& body) { return chat::ParseCompletionRequest(body, work.defaults()); });
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
   }
-  chat::TokenTexts texts(engine_);
+  chat::TokenTexts texts(work.engine());
   Answer(work, request,
          [&](const chat::CompletionName& name) { return CompletionShape(request, name, texts); });
 }
 
 void Api::Respond(const Work& work) const {
   const chat::ResponseRequest request = ReadBody(
-      work, [&](const Json& body) { return chat::ParseResponseRequest(body, options_.defaults); });
+      work, [&](const Json& body) { return chat::ParseResponseRequest(body, work.defaults()); });
   Answer(work, request.completion,
          [&](const chat::CompletionName& name) { return ResponseShape(request, name); });
 }
 
 void Api::Message(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(
-      work, [&](const Json& body) { return chat::ParseAnthropicRequest(body, options_.defaults); });
+      work, [&](const Json& body) { return chat::ParseAnthropicRequest(body, work.defaults()); });
   Answer(work, request,
          [&](const chat::CompletionName& name) { return AnthropicShape(request, name); });
 }
@@ -457,17 +583,18 @@ void Api::Message(const Work& work) const {
 // Counts tokens also of a prompt that is too long.
 void Api::CountTokens(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(work, [&](const Json& body) {
-    return chat::ParseAnthropicRequest(body, options_.defaults, /*for_count=*/true);
+    return chat::ParseAnthropicRequest(body, work.defaults(), /*for_count=*/true);
   });
-  const auto tokens = engine_.Tokenize(Rendered(engine_, request), /*add_special=*/false);
-  const auto sink = engine_.sink_token();
+  const auto tokens =
+      work.engine().Tokenize(Rendered(work.engine(), request), /*add_special=*/false);
+  const auto sink = work.engine().sink_token();
   const bool has_sink = sink && (tokens.empty() || tokens.front() != *sink);
   SendJson(work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
 }
 
 void Api::FillIn(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(
-      work, [&](const Json& body) { return chat::ParseInfillRequest(body, options_.defaults); });
+      work, [&](const Json& body) { return chat::ParseInfillRequest(body, work.defaults()); });
   Answer(work, request,
          [&](const chat::CompletionName& name) { return InfillShape(request, name); });
 }
@@ -477,56 +604,58 @@ void Api::Answer(
     FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName&)> shape_of) const {
   const int64_t number = next_id_++;
   const chat::CompletionName name{.id = fmt::format("{:x}-{}", started_, number),
-                                  .model = options_.model};
+                                  .model = models_.facts(work.model).name};
   const std::unique_ptr<AnswerShape> shape = shape_of(name);
   SessionOptions session = options_.session;
   session.owner = work.owner;
-  Slots::Taken slot(slots_, number);
+  Slots::Taken slot(desks_[work.model]->slots, number);
   work.served.completion = AnswerCompletion(
-      {.engine = engine_,
-       .session = session_,
+      {.engine = work.engine(),
+       .session = work.loaded->session,
        .options = session,
        .slot = slot,
-       .message_for = [&](const Error& error) { return MessageFor(error, work.served); }},
+       .message_for =
+           [&](const Error& error) { return MessageFor(error, work.model, work.served); }},
       request, *shape, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {
   const auto [text, special] = ReadBody(work, [](const Json& body) {
-    CheckFields(body, {"content", "add_special"});
+    CheckFields(body, {"content", "add_special", "model"});
     const Json add_special = body.value("add_special", Json(false));
     if (!body["content"].is_string() || !add_special.is_boolean()) {
       Throw(ErrorKind::kInput, "expected a text \"content\", and \"add_special\" true or false");
     }
     return std::pair(body["content"].get<std::string>(), add_special.get<bool>());
   });
-  SendJson(work.reply, {{"tokens", engine_.Tokenize(text, special)}});
+  SendJson(work.reply, {{"tokens", work.engine().Tokenize(text, special)}});
 }
 
 void Api::Detokenize(const Work& work) const {
   const auto tokens = ReadBody(work, [&](const Json& body) {
-    CheckFields(body, {"tokens"});
+    CheckFields(body, {"tokens", "model"});
     const Json& list = body["tokens"];
     const auto is_token = [&](const Json& token) {
       return token.is_number_unsigned() &&
-             token.get<uint64_t>() < static_cast<uint64_t>(engine_.vocab_size());
+             token.get<uint64_t>() < static_cast<uint64_t>(work.engine().vocab_size());
     };
     if (!list.is_array() || !std::ranges::all_of(list, is_token)) {
       Throw(ErrorKind::kInput, "expected \"tokens\", a list of numbers below {}",
-            engine_.vocab_size());
+            work.engine().vocab_size());
     }
     return list.get<std::vector<int32_t>>();
   });
-  SendJson(work.reply, {{"content", engine_.Detokenize(tokens)}});
+  SendJson(work.reply, {{"content", work.engine().Detokenize(tokens)}});
 }
 
 void Api::ApplyTemplate(const Work& work) const {
   const auto request = ReadBody(work, [&](const Json& body) {
-    CheckFields(body, {"messages", "chat_template_kwargs", "tools", "tool_choice",
-                       "reasoning_effort", "continue_final_message", "add_generation_prompt"});
-    return chat::ParseCompletionRequest(body, options_.defaults);
+    CheckFields(body,
+                {"messages", "chat_template_kwargs", "tools", "tool_choice", "reasoning_effort",
+                 "continue_final_message", "add_generation_prompt", "model"});
+    return chat::ParseCompletionRequest(body, work.defaults());
   });
-  SendJson(work.reply, {{"prompt", Rendered(engine_, request)}});
+  SendJson(work.reply, {{"prompt", Rendered(work.engine(), request)}});
 }
 
 }  // namespace godwit::server

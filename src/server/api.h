@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/stopwatch.h"
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 #include "server/answer_completion.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
+#include "server/models.h"
 #include "server/slots.h"
 #include "server/workers.h"
 
@@ -33,24 +35,10 @@ struct ServedRequest {
   std::string error;
 };
 
-// Facts about a model that its engine does not know.
-struct ModelAbout {
-  std::string family;  // "llama"
-  std::string format;  // the files' format: "gguf", "safetensors"
-  int64_t parameters = 0;
-  std::vector<std::string> stored_as;  // types of its tensors, the most frequent first
-  // Types in memory: of weights, and of keys and values.
-  std::string loaded_as, kv_type;
-};
-
 struct ApiOptions {
-  std::string model;        // the name that stands in answers
-  std::string model_place;  // its folder or file, which answers leave out
-  ModelAbout about;
-  chat::CompletionDefaults defaults;
-  SessionOptions session;
-  int64_t parallel = 1;           // requests that are answered at once
-  int64_t queue = 64;             // requests that may wait beyond these
+  SessionOptions session;         // of requests that choose none
+  int64_t parallel = 1;           // requests of a model that are answered at once
+  int64_t queue = 64;             // requests of a model that may wait beyond these
   std::vector<std::string> keys;  // a request needs one of them; empty: none is needed
   // Whether only this machine reaches the server. Without `keys`, a request must then name this
   // machine in its Host.
@@ -69,8 +57,8 @@ void RefuseForNow(HttpReply& reply, std::string_view why);
 
 class Api {
  public:
-  // The engine must outlive it.
-  Api(const Engine& engine, ApiOptions options);
+  // The models must outlive it.
+  Api(Models& models, ApiOptions options);
 
   // Handles a request of HttpServer.
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
@@ -81,6 +69,21 @@ class Api {
  private:
   struct Route;
   struct Work;
+  // A request on its way to its answer.
+  struct Asked {
+    std::shared_ptr<const HttpRequest> request;
+    std::shared_ptr<HttpReply> reply;
+    const Route* route;
+    std::string owner;
+    ServedRequest served;
+    Stopwatch watch = {};
+  };
+  // The places for requests of one model.
+  struct Desk {
+    Desk(int64_t parallel, int64_t queue) : slots(parallel), workers(parallel, queue) {}
+    Slots slots;
+    Workers workers;  // last: they use the others
+  };
   static const Route kRoutes[];
 
   static const Route* FindRoute(std::string_view path);
@@ -88,14 +91,24 @@ class Api {
   std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
   void ReportServed(const ServedRequest& served);
-  void Run(const Route& route, const HttpRequest& request, const std::string& owner,
-           HttpReply& reply, ServedRequest& served) const;
+  void Refuse(Asked& asked, int status, std::string_view message, Headers headers = {},
+              std::string_view code = "");
+  void RefuseModel(Asked& asked, std::string_view name);
+  // Hands a request to the workers of the model that it names.
+  void Choose(Asked asked);
+  void Enqueue(Asked asked, size_t model);
+  void Finish(Asked asked, size_t model);
+  void Run(Asked& asked, size_t model) const;
 
+  int64_t CountOf(int64_t (Workers::*count)() const) const;
   std::string StallReason() const;
+  // Whether the server or its ranks are ending.
+  bool has_ended() const;
+  std::string UnknownModel(std::string_view name) const;
   void Health(const Work& work) const;
   void Ready(const Work& work) const;
-  nlohmann::ordered_json ModelJson() const;
-  void Models(const Work& work) const;
+  nlohmann::ordered_json ModelJson(size_t model) const;
+  void ListModels(const Work& work) const;
   void OneModel(const Work& work) const;
   void Props(const Work& work) const;
   void ShowSlots(const Work& work) const;
@@ -110,22 +123,20 @@ class Api {
   void ApplyTemplate(const Work& work) const;
 
   // The message of an error for the client. `served` gets details that others should not know.
-  std::string MessageFor(const Error& error, ServedRequest& served) const;
+  std::string MessageFor(const Error& error, size_t model, ServedRequest& served) const;
   // shape_of: makes the shape of the answer that has this name.
   void Answer(
       const Work& work, const chat::CompletionRequest& request,
       FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName& name)> shape_of) const;
 
-  const Engine& engine_;
+  Models& models_;
   ApiOptions options_;
-  Session session_;  // tokenizes
   int64_t started_;  // Unix seconds
-  bool has_template_;
   std::atomic<bool> draining_ = false;
   mutable std::atomic<int64_t> next_id_ = 0;
   Metrics metrics_;
-  mutable Slots slots_;
-  Workers workers_;  // last: they use the others
+  std::vector<std::unique_ptr<Desk>> desks_;  // [models]
+  Workers choosers_;  // last: they use the others. They look for the model's name in large bodies
 };
 
 }  // namespace godwit::server

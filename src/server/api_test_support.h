@@ -86,21 +86,55 @@ class Answered : public HttpReply {
   std::string body_;
   std::map<std::string, std::string> headers_;
 };
+// Options of an Api of one model.
+struct StartOptions {
+  std::string model_place;
+  ModelAbout about;
+  chat::CompletionDefaults defaults;
+  SessionOptions session;
+  int64_t parallel = 1, queue = 64;
+  std::vector<std::string> keys;
+  bool local = false;
+  double stall_ms = 30'000;
+  std::vector<std::string> origins;
+};
+
 class ApiTest : public testing::Test {
  protected:
   static const Engine& TinyEngine() {
     static const Engine engine(kTiny, {.threads = 1});
     return engine;
   }
-  Api& Start(ApiOptions options = {}, const Engine& engine = TinyEngine()) {
-    options.model = "tiny";
+  Api& Start(StartOptions options = {}, const Engine& engine = TinyEngine()) {
     options.defaults.generate = Greedy(8, /*query_tokens=*/0);
+    const std::shared_ptr<const Engine> borrowed(std::shared_ptr<void>(), &engine);
+    ModelSource source{.facts = {.name = "tiny",
+                                 .place = options.model_place,
+                                 .about = options.about,
+                                 .vocab_size = engine.vocab_size(),
+                                 .max_context = engine.max_context()},
+                       .load = [=](const NoteProgress&) {
+                         return std::make_shared<const LoadedModel>(borrowed, options.defaults,
+                                                                    options.session);
+                       }};
+    api_.reset();
+    models_.emplace(std::vector{std::move(source)});
+    models_->LoadThoseThatFit({});
+    return Open({.session = options.session,
+                 .parallel = options.parallel,
+                 .queue = options.queue,
+                 .keys = options.keys,
+                 .local = options.local,
+                 .stall_ms = options.stall_ms,
+                 .origins = options.origins});
+  }
+  // Answers with models_.
+  Api& Open(ApiOptions options) {
     options.on_served = [this](const ServedRequest& served) {
       const std::lock_guard lock(mutex_);
       served_.push_back(served);
     };
-    api_.emplace(engine, options);
-    return *api_;
+    return api_.emplace(*models_, std::move(options));
   }
   std::shared_ptr<Answered> Ask(const std::string& method, const std::string& path,
                                 const std::string& body = "", const std::string& key = "") {
@@ -123,6 +157,7 @@ class ApiTest : public testing::Test {
 
   std::mutex mutex_;
   std::vector<ServedRequest> served_;
+  std::optional<Models> models_;
   std::optional<Api> api_;
 };
 

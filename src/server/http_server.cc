@@ -394,13 +394,17 @@ class HttpServer::Impl {
       if (!takes_chunks_) keeps_alive_ = false;
       HttpRequest request{.method = text(message.method_string()),
                           .path = text(message.target()),
+                          .query = {},
                           .host = text(message[http::field::host]),
                           .origin = text(message[http::field::origin]),
                           .allowed_origin = false,
                           .authorization = text(message[http::field::authorization]),
                           .api_key = text(message["X-Api-Key"]),
                           .body = std::move(message.body())};
-      request.path.resize(std::min(request.path.find('?'), request.path.size()));
+      if (const size_t mark = request.path.find('?'); mark != request.path.npos) {
+        request.query = request.path.substr(mark + 1);
+        request.path.resize(mark);
+      }
       const auto& origins = server_.options_.origins;
       request.allowed_origin = std::ranges::find(origins, request.origin) != origins.end();
       // The handler sees a GET for a HEAD request; the reply sends the head alone.

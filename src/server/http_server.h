@@ -21,7 +21,8 @@ namespace godwit::server {
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // the target without its query
+  std::string path;   // the target without its query
+  std::string query;  // the part behind "?"
   // Header values; empty: the header is missing.
   std::string host;
   std::string origin;

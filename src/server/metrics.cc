@@ -39,6 +39,17 @@ std::string Histogram::Text(std::string_view name, std::string_view help) const 
                     name, count, sum_);
 }
 
+std::string LabelledGauge::Text(std::string_view label) const {
+  std::string text = Head(name, help, "gauge");
+  for (const auto& [of, value] : values) {
+    std::string escaped;
+    for (const char c : of)
+      escaped += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    text += fmt::format("godwit_{}{{{}=\"{}\"}} {}\n", name, label, escaped, value);
+  }
+  return text;
+}
+
 void Metrics::Add(const ServedRequest& served) {
   const CompletionOutcome& came = served.completion;
   const std::lock_guard lock(mutex_);

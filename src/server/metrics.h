@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace godwit::server {
 
@@ -27,6 +28,15 @@ class Histogram {
  private:
   std::array<int64_t, kBounds.size() + 1> counts_{};  // between neighbouring bounds
   double sum_ = 0;
+};
+
+// Current values of one kind, each of a thing with a name.
+struct LabelledGauge {
+  std::string_view name, help;
+  std::vector<std::pair<std::string, int64_t>> values;
+
+  // label: the kind of thing, such as "model".
+  std::string Text(std::string_view label) const;
 };
 
 class Metrics {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,14 +19,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/name_list.h"
 #include "base/quote.h"
-#include "checkpoint/model_folder.h"
-#include "checkpoint/weight_facts.h"
 #include "cli/commands.h"
 #include "cli/options/completion_defaults.h"
-#include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/served_models.h"
 #include "console/exit_code.h"
 #include "console/options/parse_value.h"
 #include "console/terminal/format.h"
@@ -33,10 +33,10 @@
 #include "console/terminal/output.h"
 #include "dist/mpi.h"
 #include "engine/prompt_share.h"
-#include "engine/storage_types.h"
 #include "server/api.h"
 #include "server/http_server.h"
 #include "server/loading.h"
+#include "server/models.h"
 #include "server/page.h"
 
 namespace godwit::cli {
@@ -44,6 +44,7 @@ namespace {
 
 struct ServeOptions {
   ModelOptions model;
+  ServedModelFlags models;
   server::HttpOptions http;
   std::string keys_file;
   int64_t parallel = 0;  // 0: as memory allows
@@ -55,13 +56,14 @@ struct ServeOptions {
 void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   options.model.prompt_slowdown = 2;
   console::CommandLine line(
-      "serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
+      "serve", "[-m MODEL ...] [--host ADDRESS] [--port N] [flags]",
       "Answers HTTP requests. Paths of OpenAI's API: /v1/chat/completions, /v1/completions, "
       "/v1/responses, /v1/models; of Anthropic's API: /v1/messages; others: /infill, /tokenize, "
       "/detokenize, /apply-template, /health and /ready, and / is a page to chat in a browser. "
       "Flags set the defaults of requests. Ctrl-C or SIGTERM ends the server after running "
       "requests have finished; a second one ends it at once.");
-  AddModelFlag(line, options.model);
+  AddModelsFlag(line, options.models);
+  AddLoadedFlag(line, options.models);
   AddComputeFlags(line, options.model);
   line.Group("Requests");
   line.Add({.names = "--host",
@@ -217,24 +219,34 @@ int FollowRankZero(const ServeOptions& options) {
   return console::kExitOk;
 }
 
-server::ModelAbout AboutModel(const ModelFolder& folder, const ServeOptions& options) {
-  const WeightFacts facts =
-      FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.model.weights));
-  server::ModelAbout about{.family = folder.spec().family,
-                           .format = folder.is_gguf() ? "gguf" : "safetensors",
-                           .parameters = facts.parameters};
-  for (const auto& [type, count] : CountTypes(folder.weights())) about.stored_as.push_back(type);
-  if (facts.loaded_types) {
-    about.loaded_as = StorageName(*facts.loaded_types);
-    about.kv_type =
-        StorageName(ChooseKvType(options.completion.session.kv_type, *facts.loaded_types));
-  }
-  return about;
-}
-
 std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
   return http.host.find(':') != std::string::npos ? fmt::format("http://[{}]:{}", http.host, port)
                                                   : fmt::format("http://{}:{}", http.host, port);
+}
+
+// TextsAtOnce of the model that takes the most memory for a text.
+int64_t TextsOfEach(const server::Models& models, const SessionOptions& session) {
+  int64_t texts = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < models.size(); ++i) {
+    const auto loaded = models.status(i).loaded;
+    if (loaded != nullptr) texts = std::min(texts, TextsAtOnce(*loaded->engine, session));
+  }
+  return texts;
+}
+
+// "tiny answers", "tiny and small answer"
+std::string WhoAnswers(const server::Models& models) {
+  constexpr int64_t kShown = 8;
+  return FirstNames(models.Names(), kShown) + (models.size() == 1 ? " answers" : " answer");
+}
+
+// Tells which models wait for their first request.
+void SayLoaded(const server::Models& models) {
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (models.status(i).loaded != nullptr) continue;
+    console::WriteNotice(
+        fmt::format("godwit: {} will be loaded by its first request\n", models.facts(i).name));
+  }
 }
 
 }  // namespace
@@ -242,12 +254,13 @@ std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
 int Serve(std::span<const std::string> arguments) {
   ServeOptions options;
   ParseServe(arguments, options);
-  ChooseModel(options.model);
-  if (MpiRank() > 0) return FollowRankZero(options);
-  GenerateOptions generate = MakeGenerateOptions(options.completion);
+  ChooseModels(options.models, options.model);
+  if (MpiRank() > 0) {
+    options.model.folder = options.models.models.front().place;
+    return FollowRankZero(options);
+  }
+  const GenerateOptions generate = MakeGenerateOptions(options.completion);
   server::ApiOptions asked;
-  asked.model = ModelName(options.model.folder);
-  asked.model_place = options.model.folder;
   asked.session = options.completion.session;
   asked.parallel = options.parallel;
   asked.queue = options.queue;
@@ -255,10 +268,10 @@ int Serve(std::span<const std::string> arguments) {
   asked.keys = ReadKeys(options.keys_file);
   asked.on_served = options.log_json ? SayJson : SayServed;
   AllowManyFiles();
-  // The server listens before the model is loaded, so that a taken port is reported at once. It is
+  // The server listens before a model is loaded, so that a taken port is reported at once. It is
   // destroyed first.
   server::Loading loading;
-  std::optional<const Engine> engine;
+  std::optional<server::Models> models;
   std::optional<server::Api> api;
   std::atomic<server::Api*> ready = nullptr;
   server::HttpServer server(
@@ -268,27 +281,26 @@ int Serve(std::span<const std::string> arguments) {
         if (answers == nullptr) return loading.Answer(*reply);
         answers->Handle(std::move(request), std::move(reply));
       });
-  options.model.on_progress = [&](int64_t done, int64_t total) { loading.Note(done, total); };
-  const ModelFolder folder(options.model.folder);
-  engine.emplace(LoadEngine(folder, options.model, options.completion));
-  asked.about = AboutModel(folder, options);
-  if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.completion.session);
-  asked.defaults =
-      MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());
+  if (options.models.models.size() > 1) options.model.group = NewGroup(options.model);
+  models.emplace(ModelSources(options.models, options.model, options.completion, generate),
+                 LimitsOfModels(options.models, options.model));
+  models->LoadThoseThatFit([&](int64_t done, int64_t total) { loading.Note(done, total); });
+  if (asked.parallel == 0) asked.parallel = TextsOfEach(*models, asked.session);
   if (asked.keys.empty() && !server.is_local()) {
     console::WriteNotice(
         "godwit: warning: everybody who reaches this address may send requests; --api-key-file "
         "FILE demands a key\n");
   }
   asked.local = server.is_local();
-  api.emplace(*engine, std::move(asked));
+  api.emplace(*models, std::move(asked));
   console::SignalNotes notes;
   notes.NoteAll(true);
   ready = &*api;
-  console::WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
+  SayLoaded(*models);
+  console::WriteStatus(fmt::format("godwit: {} at {}\n", WhoAnswers(*models),
                                    AddressOf(options.http, server.port())));
   while (!NextEnd(notes, /*wait_ms=*/500)) {
-    if (!engine->ranks_ended()) continue;
+    if (!models->ranks_ended()) continue;
     Throw(ErrorKind::kIo, "another rank has ended, and no request can be answered without it");
   }
   LetSignalsEndIt(notes);

@@ -425,14 +425,7 @@ void Api::Health(const Work& work) const {
   SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
-bool Api::has_ended() const {
-  if (draining_) return true;
-  for (size_t i = 0; i < models_.size(); ++i) {
-    const auto loaded = models_.status(i).loaded;
-    if (loaded != nullptr && loaded->engine->ranks_ended()) return true;
-  }
-  return false;
-}
+bool Api::has_ended() const { return draining_ || models_.ranks_ended(); }
 
 // Tells a load balancer whether the next request would be answered.
 void Api::Ready(const Work& work) const {

@@ -169,6 +169,13 @@ bool Models::is_loading() const {
   return !wanted_.empty() || std::ranges::any_of(entries_, &Entry::is_loading);
 }
 
+bool Models::ranks_ended() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(entries_, [](const Entry& entry) {
+    return entry.loaded != nullptr && entry.loaded->engine->ranks_ended();
+  });
+}
+
 void Models::Loop() {
   std::unique_lock lock(mutex_);
   while (!stop_) {

@@ -139,6 +139,8 @@ class Models {
   };
   Status status(size_t model) const;
   bool is_loading() const;
+  // Engine::ranks_ended of any model in memory.
+  bool ranks_ended() const;
 
  private:
   // The wait of requests for one load of a model.

@@ -52,13 +52,22 @@ void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, Complet
            flags.lenient);
 }
 
-Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
-                  const CompletionFlags& flags) {
+void CheckCompletionFlags(const ModelFolder& folder, const CompletionFlags& flags) {
+  SessionOptions session = flags.session;
+  for (const std::string& kv : WithChoices(flags.session.kv, flags.kv_choices)) {
+    session.kv = kv;
+    CheckKvOptions(folder.spec(), session);
+  }
+  session.kv = flags.session.kv;
   for (const std::string& prefill : flags.prefill_choices) {
-    SessionOptions session = flags.session;
     session.prefill = prefill;
     CheckKvOptions(folder.spec(), session);
   }
+}
+
+Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
+                  const CompletionFlags& flags) {
+  CheckCompletionFlags(folder, flags);
   return LoadEngine(folder, model, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 

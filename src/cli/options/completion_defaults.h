@@ -27,6 +27,9 @@ struct CompletionFlags {
 // Adds these flags and those of the caches and the model's template.
 void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
+// Throws what LoadEngine would throw for choices that no request could use.
+void CheckCompletionFlags(const ModelFolder& folder, const CompletionFlags& flags);
+
 // LoadEngine of an open folder, which first refuses choices that no request could use, too.
 Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
                   const CompletionFlags& flags);

@@ -180,6 +180,18 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
                   session.kv, console::Plural(most, "token"), spec.max_context));
 }
 
+std::shared_ptr<const EngineGroup> NewGroup(const ModelOptions& options) {
+  return std::make_shared<const EngineGroup>(
+      LoadOptions{.threads = options.threads,
+                  .numa = options.numa,
+                  .kv_memory_bytes = options.kv_memory.bytes,
+                  .kv_file = options.kv_memory.file,
+                  .kv_file_bytes = options.kv_memory.file_bytes,
+                  .on_warning = [](const std::string& message) {
+                    console::WriteNotice("godwit: warning: " + message + "\n");
+                  }});
+}
+
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs) {
   return LoadEngine(ModelFolder(options.folder), options, session, kv_specs);
@@ -217,6 +229,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
+       .group = options.group,
        .needs_text = options.needs_text,
        .on_progress =
            [&](int64_t done, int64_t total) {

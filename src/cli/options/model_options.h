@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -31,8 +32,9 @@ struct ModelOptions {
   std::string chat_template;  // LoadOptions::chat_template
   KvMemory kv_memory;
   CacheOptions cache;
-  float prompt_slowdown = 0;  // LoadOptions::prompt_slowdown
-  int rank_silence_s = 10;    // LoadOptions::mpi_silence_ms
+  float prompt_slowdown = 0;                           // LoadOptions::prompt_slowdown
+  int rank_silence_s = 10;                             // LoadOptions::mpi_silence_ms
+  std::shared_ptr<const EngineGroup> group = nullptr;  // LoadOptions::group
   // LoadOptions::on_progress, beside the line on standard error.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress = {};
 };
@@ -69,6 +71,8 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session);
 // sessions, if not session.kv.
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs = {});
+// The group of engines that several models with these options share.
+std::shared_ptr<const EngineGroup> NewGroup(const ModelOptions& options);
 // LoadEngine for an open folder, which is not needed afterwards.
 Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
                   const SessionOptions& session, std::span<const std::string> kv_specs = {});

@@ -164,6 +164,7 @@ void SayJson(const server::ServedRequest& served) {
                               {"path", served.path},
                               {"status", served.status},
                               {"ms", std::round(served.ms * 1000) / 1000}};
+  if (!served.model.empty()) json["model"] = served.model;
   if (came.prompt_tokens > 0) {
     json["prompt_tokens"] = came.prompt_tokens;
     json["cached_tokens"] = came.cached_tokens;
@@ -185,8 +186,9 @@ void SayServed(const server::ServedRequest& served) {
         fmt::format(", {} in ({} cached), {} out", console::Plural(came.prompt_tokens, "token"),
                     came.cached_tokens, came.output_tokens);
   }
-  console::WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path,
-                                   served.status, served.ms / 1000, tokens,
+  const std::string model = served.model.empty() ? "" : " by " + served.model;
+  console::WriteNotice(fmt::format("{} {} {}{} in {:.2f} s{}{}\n", served.method, served.path,
+                                   served.status, model, served.ms / 1000, tokens,
                                    served.gone ? ", the client left before the end" : ""));
   if (!served.error.empty()) console::WriteNotice("godwit: " + served.error + "\n");
 }

@@ -331,6 +331,7 @@ void Api::Choose(Asked asked) {
 }
 
 void Api::Enqueue(Asked asked, size_t model) {
+  if (models_.size() > 1) asked.served.model = models_.facts(model).name;
   const bool taken = desks_[model]->workers.Take(
       [this, asked, model]() mutable { Finish(std::move(asked), model); });
   if (!taken) Refuse(asked, 429, kTooMany, {&kLater, 1});

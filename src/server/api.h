@@ -27,6 +27,7 @@ namespace godwit::server {
 // The outcome of a request, without any of its text.
 struct ServedRequest {
   std::string method, path;  // "?" where unknown
+  std::string model;         // of several; empty: there is one, or none was chosen
   int status = 0;
   double ms = 0;
   CompletionOutcome completion;  // for a completion

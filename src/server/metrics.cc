@@ -17,6 +17,16 @@ std::string Counter(std::string_view name, std::string_view help, int64_t value)
   return Head(name, help, "counter") + fmt::format("godwit_{} {}\n", name, value);
 }
 
+// The value of a label.
+std::string Escaped(std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return escaped;
+}
+
 }  // namespace
 
 void Histogram::Add(double value) {
@@ -42,10 +52,7 @@ std::string Histogram::Text(std::string_view name, std::string_view help) const 
 std::string LabelledGauge::Text(std::string_view label) const {
   std::string text = Head(name, help, "gauge");
   for (const auto& [of, value] : values) {
-    std::string escaped;
-    for (const char c : of)
-      escaped += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-    text += fmt::format("godwit_{}{{{}=\"{}\"}} {}\n", name, label, escaped, value);
+    text += fmt::format("godwit_{}{{{}=\"{}\"}} {}\n", name, label, Escaped(of), value);
   }
   return text;
 }
@@ -53,7 +60,7 @@ std::string LabelledGauge::Text(std::string_view label) const {
 void Metrics::Add(const ServedRequest& served) {
   const CompletionOutcome& came = served.completion;
   const std::lock_guard lock(mutex_);
-  ++requests_[{served.path, served.status}];
+  ++requests_[{served.path, served.model, served.status}];
   if (served.gone) ++gone_;
   prompt_tokens_ += came.prompt_tokens;
   cached_tokens_ += came.cached_tokens;
@@ -69,8 +76,10 @@ std::string Metrics::Text(std::span<const std::pair<std::string_view, int64_t>> 
   const std::lock_guard lock(mutex_);
   std::string text = Head("requests_total", "answered requests", "counter");
   for (const auto& [request, count] : requests_) {
-    text += fmt::format("godwit_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", request.first,
-                        request.second, count);
+    const auto& [path, model, status] = request;
+    const std::string of = model.empty() ? "" : fmt::format("model=\"{}\",", Escaped(model));
+    text += fmt::format("godwit_requests_total{{{}path=\"{}\",status=\"{}\"}} {}\n", of, path,
+                        status, count);
   }
   text += Counter("requests_left_total", "requests whose client left before the end of the answer",
                   gone_);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,7 +49,8 @@ class Metrics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, int64_t> requests_;  // by path and status
+  // By path, model and status.
+  std::map<std::tuple<std::string, std::string, int>, int64_t> requests_;
   int64_t gone_ = 0, prompt_tokens_ = 0, cached_tokens_ = 0, disk_tokens_ = 0, output_tokens_ = 0;
   Histogram request_seconds_, first_token_seconds_, token_seconds_;
 };

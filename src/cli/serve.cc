@@ -236,10 +236,11 @@ int64_t TextsOfEach(const server::Models& models, const SessionOptions& session)
   return texts;
 }
 
-// "tiny answers", "tiny and small answer"
+// "tiny answers", "the server of tiny and small answers"
 std::string WhoAnswers(const server::Models& models) {
   constexpr int64_t kShown = 8;
-  return FirstNames(models.Names(), kShown) + (models.size() == 1 ? " answers" : " answer");
+  const std::string names = FirstNames(models.Names(), kShown);
+  return models.size() == 1 ? names + " answers" : "the server of " + names + " answers";
 }
 
 // Tells which models wait for their first request.

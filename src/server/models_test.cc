@@ -31,8 +31,8 @@ class ModelsTest : public testing::Test {
     for (const std::string& name : names) {
       sources.push_back({.facts = {.name = name, .weight_bytes = 100},
                          .load = [this, name](const NoteProgress& note) {
-                           Say("loading " + name);
                            note(42, 100);
+                           Say("loading " + name);
                            WaitUntilOpen(name);
                            if (name == "broken") Throw(ErrorKind::kFormat, "its file is torn");
                            if (name == "large") Throw(ErrorKind::kMemory, "it takes 1 TiB");
@@ -68,7 +68,7 @@ class ModelsTest : public testing::Test {
   // A request in a thread of its own, which ends once it has the model.
   std::future<void> Ask(size_t model, const CancelToken& gone) {
     return std::async(std::launch::async, [this, model, &gone] {
-      (void)models_->Take(model, gone);
+      const Models::Use use = models_->Take(model, gone);
       Say("used " + models_->facts(model).name);
     });
   }

@@ -84,7 +84,7 @@ void ChooseModels(ServedModelFlags& flags, const ModelOptions& model) {
   if (flags.models.empty()) flags.models.emplace_back();
   const bool are_several = flags.models.size() > 1;
   if (are_several && MpiSize() > 1) {
-    Throw(ErrorKind::kInput,
+    Throw(ErrorKind::kUnsupported,
           "the ranks of mpirun serve one model: give one -m, or start one process without mpirun");
   }
   if (are_several && !model.packed.empty() && model.packed != "none") {

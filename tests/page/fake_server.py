@@ -8,6 +8,7 @@ import json
 import pathlib
 import sys
 import threading
+import urllib.parse
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "src" / "server" / "page"
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -54,6 +55,7 @@ class FakeServer:
 
     def __init__(self):
         self.properties = dict(PROPERTIES)
+        self.others = {}  # properties that differ, by the names of more models
         self.key = ""
         self.later = 0  # so many times the answer is 503
         self.busy = 0  # so many times it is 429
@@ -91,8 +93,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_loading(self.fake.loading.pop(0))
         elif self.path == "/props" and self.lets_in():
             self.send_json(200, self.fake.properties)
+        elif self.path.startswith("/props?model=") and self.lets_in():
+            self.send_properties_of(urllib.parse.unquote(self.path.partition("=")[2]))
         else:
             self.send_error_json(404, "there is no such path")
+
+    def send_properties_of(self, model):
+        if model not in self.fake.others:
+            return self.send_error_json(404, "there is no such model")
+        self.send_json(200, {**self.fake.properties, "model": model, **self.fake.others[model]})
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -82,6 +82,35 @@ class LoadingTest(PageTest):
             expect(facts).to_contain_text(fact)
 
 
+class ModelsTest(PageTest):
+    def test_one_of_several_models_is_chosen(self):
+        menu = self.page.get_by_role("combobox", name="Model", exact=True)
+        expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()
+        expect(menu).to_have_count(0)
+        self.ask()
+        self.assertNotIn("model", self.server.requests[-1])
+
+        self.server.properties.update(models=["fake-7b", "a/b:Q4 & c"], loaded=True)
+        self.server.others["a/b:Q4 & c"] = {"n_ctx": 1000, "n_ctx_train": 1000, "loaded": False}
+        self.page.reload()
+        expect(menu).to_have_value("fake-7b")
+        menu.select_option("a/b:Q4 & c")
+        expect(self.context).to_contain_text("of 1,000 tokens")
+        self.server.others["a/b:Q4 & c"] = {"n_ctx": 2000, "loaded": True}
+        self.ask()
+        self.assertEqual(self.server.requests[-1]["model"], "a/b:Q4 & c")
+        expect(self.context).to_contain_text("of 2,000 tokens")  # it was loaded by the request
+        self.page.reload()
+        expect(menu).to_have_value("a/b:Q4 & c")  # kept
+        # A server that no longer has it.
+        self.server.others.clear()
+        self.server.properties["models"] = ["fake-7b", "other"]
+        self.page.reload()
+        expect(menu).to_have_value("fake-7b")
+        self.ask()
+        self.assertEqual(self.server.requests[-1]["model"], "fake-7b")
+
+
 class SettingLimitsTest(PageTest):
     def test_no_number_leaves_its_range(self):
         self.button("Settings").click()

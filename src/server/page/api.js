@@ -15,6 +15,12 @@ export class ApiError extends Error {
 }
 
 let key = readKey();
+let model = '';
+
+// The model whose tokens are counted, of a server that has several.
+export function setModel(value) {
+  model = value;
+}
 
 export function setKey(value) {
   key = value;
@@ -33,12 +39,14 @@ function readKey() {
   }
 }
 
-// What the server is and what may be asked of it.
-export async function getProperties() {
+// What the server is and what may be asked of it. model: of several; empty: its first.
+export async function getProperties(model) {
   try {
-    return await (await ask('/props')).json();
+    return await (await ask(model ? `/props?model=${encodeURIComponent(model)}` : '/props')).json();
   } catch (error) {
     if (error.status !== 404) throw error;
+    // The server may have other models than it had.
+    if (model) return getProperties('');
     const { data } = await (await ask('/v1/models')).json();
     return { model: data[0].id, n_ctx: data[0].meta?.n_ctx_train ?? 0 };
   }
@@ -47,7 +55,7 @@ export async function getProperties() {
 // Of a text by itself, without what a template puts around it.
 export async function countTokens(content, signal) {
   const response = await ask('/tokenize', {
-    method: 'POST', body: JSON.stringify({ content }), signal,
+    method: 'POST', body: JSON.stringify({ content, ...(model && { model }) }), signal,
   });
   return (await response.json()).tokens.length;
 }

@@ -28,12 +28,13 @@ export class App {
   #connection;
 
   // parts: {store, settings, thread, sidebar, composer, contextBar, announcer, banner, welcome,
-  // modelName, systemMessage, exportButton}. What the thread and the context bar can do
-  // are methods of `actions`, the sidebar's of `list`.
+  // modelName, modelChoice, systemMessage, exportButton}. What the thread and the context bar can
+  // do are methods of `actions`, the sidebar's of `list`.
   connectParts(parts) {
     this.parts = parts;
     this.chats = new Chats(parts.store);
     this.#connection = new Connection(parts.banner, {
+      model: () => this.parts.modelChoice.chosen,
       askKey: () => this.askKey(),
       onProperties: (properties) => this.#take(properties),
     });
@@ -46,6 +47,7 @@ export class App {
   #take(properties) {
     this.properties = properties;
     this.parts.modelName.textContent = properties.model;
+    this.parts.modelChoice.show(properties);
     this.parts.settings.show(properties);
     this.show();
   }
@@ -153,7 +155,7 @@ export class App {
 
   async run(answer, isWithoutFiles) {
     const { chat } = this;
-    const { thread, settings } = this.parts;
+    const { thread, settings, modelChoice } = this.parts;
     const path = chat.tree.pathTo(answer.parent);
     const lost = isWithoutFiles ? [] : lostFiles(path);
     if (lost.length > 0) {
@@ -161,7 +163,7 @@ export class App {
         `${lost.join(', ')}, too large to keep after the page was left.` };
     } else {
       const own = { ...settings.values, system: this.system, kv: this.kv };
-      const request = requestOf(path, own, this.properties);
+      const request = requestOf(path, own, this.properties, modelChoice.current);
       const usual = this.properties?.default_generation_settings?.max_tokens ?? -1;
       answer.maxTokens = request.max_tokens ?? usual;
       this.#runs.set(chat.id, new Run(answer, request, () => this.#onRun(chat)));
@@ -182,7 +184,8 @@ export class App {
     this.#keepFocus();
     this.parts.announcer.say(answer.error ? sentenceOf(answer.error) : 'Answer finished.');
     if (answer.error?.kind === 'key' && chat === this.chat) this.askKey(answer);
-    if (!answer.error && !this.properties) this.connect();
+    // A model that is loaded by use says more of itself afterwards.
+    if (!answer.error && (!this.properties || this.properties.loaded === false)) this.connect();
   }
 
   // Many times a second: shown once for each frame.

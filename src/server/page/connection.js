@@ -13,7 +13,7 @@ export class Connection {
   #loading = null;  // {bar, fill, words} while the model is being loaded
   #timer = 0;
 
-  // actions: {onProperties(properties), askKey()}
+  // actions: {model() (the chosen one of several, or ''), onProperties(properties), askKey()}
   constructor(banner, actions) {
     this.#banner = banner;
     this.#actions = actions;
@@ -23,7 +23,7 @@ export class Connection {
     clearTimeout(this.#timer);
     let properties;
     try {
-      properties = await getProperties();
+      properties = await getProperties(this.#actions.model());
     } catch (error) {
       if (!isLeaving()) this.#showTrouble(error);
       return;

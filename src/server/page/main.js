@@ -6,6 +6,7 @@ import { listenToExport, listenToImport } from './chat_transfer.js';
 import { Composer } from './composer.js';
 import { ContextBar } from './context_bar.js';
 import { openPanel } from './dialogs.js';
+import { ModelChoice } from './model_choice.js';
 import { showModelInfo } from './model_info.js';
 import { noticeOf } from './notice.js';
 import { Settings } from './settings.js';
@@ -52,6 +53,7 @@ app.connectParts({
   banner: at('banner'),
   welcome: at('welcome'),
   modelName: at('model'),
+  modelChoice: new ModelChoice(at('model-choice'), at('model'), store, () => app.connect()),
   systemMessage: at('system-message'),
   exportButton: at('open-export'),
 });

@@ -5,13 +5,15 @@ import { isValid, SAMPLING, WAYS } from './setting_fields.js';
 
 // path: the messages, of which the last one is to be answered. Of the settings it has only what is
 // set and in its range, and of the ways only those that the server offers: it refuses all else.
-export function requestOf(path, settings, properties) {
+// model: the one of several that is to answer, if the server has several.
+export function requestOf(path, settings, properties, model) {
   const request = {
     messages: messagesOf(path, settings.system),
     stream: true,
     return_progress: true,
     stream_options: { include_usage: true },
   };
+  if (model) request.model = model;
   for (const { name } of WAYS) {
     if (properties?.[name]?.choices.includes(settings[name])) request[name] = settings[name];
   }

@@ -145,7 +145,7 @@ TEST_F(ApiModelsTest, UnknownNamesAreRefusedWithTheKnownOnes) {
   EXPECT_EQ(anthropic->json()["error"]["type"], "not_found_error");
   EXPECT_EQ(MessageOf(*Ask("GET", "/v1/models/story"), 404), expected);
   EXPECT_EQ(StateOf("tiny"), "unloaded") << "nothing was loaded for them";
-  // What is wrong in another way is refused as ever.
+  // A name that is no text is refused as ever.
   EXPECT_THAT(MessageOf(*Post("/v1/completions", {{"model", 5}, {"prompt", "a"}}), 400),
               HasSubstr("\"model\""));
   EXPECT_THAT(MessageOf(*Post("/tokenize", {{"model", 5}, {"content", "a"}}), 400),

@@ -128,7 +128,7 @@ Models::Use Models::Take(size_t model, const CancelToken& gone) {
   while (!wait->done) {
     changed_.wait_until(lock, NextPoll());
     if (wait->done || !gone.cancelled()) continue;
-    if (--wait->requests == 0 && !entry.is_loading) {  // nobody is left who wants it
+    if (--wait->requests == 0 && !entry.is_loading) {  // no request is left
       std::erase(wanted_, model);
       entry.wait = nullptr;
       changed_.notify_all();

@@ -133,7 +133,7 @@ class Models {
     bool is_leaving = false;  // it is loaded, but new requests wait
     double progress = 0;      // of loading, from 0 to 1
     int64_t loads = 0;        // times that the model was loaded
-    // Of the last time that the model was loaded; null: never.
+    // The limits that the model had when it was loaded last; null: it never was.
     std::shared_ptr<const ModelLimits> limits;
     std::shared_ptr<const LoadedModel> loaded;  // null: not now
   };

@@ -40,7 +40,7 @@ std::vector<server::ModelSource> ModelSources(const ServedModelFlags& flags,
                                               const CompletionFlags& completion,
                                               const GenerateOptions& generate);
 
-// Which models may be in memory together. model: with the group of their engines, if there are
+// The limits on models that are in memory together. model: with the group of their engines, if there are
 // several.
 server::ModelsOptions LimitsOfModels(const ServedModelFlags& flags, const ModelOptions& model);
 

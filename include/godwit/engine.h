@@ -89,8 +89,8 @@ struct LoadOptions {
   double mpi_silence_ms = 10'000;
 
   // The group of engines that share threads and the memory of KV caches. It decides over threads,
-  // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. Null: the
-  // engine is alone.
+  // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. An engine
+  // with mpi cannot be in one. Null: the engine is alone.
   std::shared_ptr<const EngineGroup> group;
 
   // Whether text will come in or go out. A model without a tokenizer is then refused before its

@@ -31,6 +31,11 @@ std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
     Throw(ErrorKind::kInput, "mpi_silence_ms: found {}, expected {:.0f} to {:.0f}",
           options.mpi_silence_ms, kMinMs, kMaxMs);
   }
+  if (options.mpi && options.group != nullptr) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "an engine of a group cannot share its texts among ranks: load one model, or run one rank");
+  }
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
 }
 

@@ -159,6 +159,13 @@ TEST_F(EngineGroupTest, SavedTextsOutliveTheirEngine) {
   }
 }
 
+TEST_F(EngineGroupTest, RanksAreRefused) {
+  Load();
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [&] { Engine(kTiny, {.mpi = true, .group = group_}); }),
+      HasSubstr("among ranks"));
+}
+
 TEST(StepTurnsTest, OneAtATimeInTheOrderOfAsking) {
   StepTurns turns;
   std::atomic<int> inside = 0;

@@ -40,8 +40,8 @@ std::vector<server::ModelSource> ModelSources(const ServedModelFlags& flags,
                                               const CompletionFlags& completion,
                                               const GenerateOptions& generate);
 
-// The limits on models that are in memory together. model: with the group of their engines, if there are
-// several.
+// The limits on models that are in memory together. model: with the group of their engines, if
+// there are several.
 server::ModelsOptions LimitsOfModels(const ServedModelFlags& flags, const ModelOptions& model);
 
 }  // namespace godwit::cli

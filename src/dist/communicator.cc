@@ -50,6 +50,25 @@ void Communicator::AllGather(std::span<const std::byte> mine, std::span<std::byt
   ExchangeOrLeave(outgoing, incoming, cancel);
 }
 
+void Communicator::AllToAll(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                            const CancelToken* cancel) {
+  assert(theirs.size() == mine.size() && mine.size() % static_cast<size_t>(size()) == 0);
+  const size_t bytes = mine.size() / static_cast<size_t>(size());
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  for (int other = 0; other < size(); ++other) {
+    const auto to = mine.subspan(static_cast<size_t>(other) * bytes, bytes);
+    const auto from = theirs.subspan(static_cast<size_t>(other) * bytes, bytes);
+    if (other == rank()) {
+      std::ranges::copy(to, from.begin());
+    } else {
+      outgoing.push_back({other, to});
+      incoming.push_back({other, from});
+    }
+  }
+  ExchangeOrLeave(outgoing, incoming, cancel);
+}
+
 void Communicator::Broadcast(std::span<std::byte> data, int root, const CancelToken* cancel) {
   if (rank() != root) return Receive(data, root, cancel);
   std::vector<Outgoing> outgoing;

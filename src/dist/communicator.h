@@ -35,6 +35,10 @@ class Communicator {
   // all [size(), mine.size()]: the data of every rank, in the order of ranks.
   void AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                  const CancelToken* cancel);
+  // mine, theirs [size(), n bytes]: part r of `mine` becomes the part of this rank in rank r's
+  // `theirs`.
+  void AllToAll(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                const CancelToken* cancel);
   // data: becomes the data of `root`.
   void Broadcast(std::span<std::byte> data, int root, const CancelToken* cancel);
   // Sends mine to one other rank and receives theirs from it, side by side. It makes the same call.
@@ -68,6 +72,11 @@ class Communicator {
   virtual void Exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
                         const CancelToken* cancel) = 0;
   virtual void SendFarewell(std::string_view why) noexcept = 0;
+  // The exchange of another communicator, for one that speaks through it.
+  static void ExchangeThrough(Communicator& other, std::span<const Outgoing> outgoing,
+                              std::span<const Incoming> incoming, const CancelToken* cancel) {
+    other.ExchangeOrLeave(outgoing, incoming, cancel);
+  }
 
   [[noreturn]] void ThrowLeft(int rank, std::string_view why) const;
   [[noreturn]] void ThrowLost(int rank, double seconds) const;

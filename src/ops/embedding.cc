@@ -1,5 +1,6 @@
 #include "ops/embedding.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -8,13 +9,13 @@
 namespace godwit::ops {
 
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table,
-           MatrixView<float> out) {
+           MatrixView<float> out, int64_t first) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == table.cols);
   const auto row_bytes = table.cols * static_cast<int64_t>(SizeOf(table.dtype));
   const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
-    const int32_t token = tokens[row];
-    assert(0 <= token && token < table.rows);
+    const int64_t token = tokens[row] - first;
+    if (token < 0 || token >= table.rows) return void(std::ranges::fill(out.RowSpan(row), 0.0f));
     const std::byte* source = table.data.data() + token * row_bytes;
     switch (table.dtype) {
       case DType::kF16:
@@ -30,12 +31,12 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
 }
 
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
-           MatrixView<float> out) {
+           MatrixView<float> out, int64_t first) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == w.inputs);
   const ProfilePart measured(exec.profile, StepPart::kAdds);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
-    const int32_t token = tokens[row];
-    assert(0 <= token && token < w.outputs);
+    const int64_t token = tokens[row] - first;
+    if (token < 0 || token >= w.outputs) return void(std::ranges::fill(out.RowSpan(row), 0.0f));
     UnpackRow(w, token, out.Row(row));
   });
 }

@@ -10,13 +10,14 @@
 
 namespace godwit::ops {
 
-// out[i] = row tokens[i] of the table, widened. out [tokens, table.cols]. Ids must be in range.
+// out[i] = the row of tokens[i] in the table, widened. out [tokens, table.cols]. first: the token
+// of the table's first row. Tokens without a row in it, which other ranks have, become zeros.
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table,
-           MatrixView<float> out);
+           MatrixView<float> out, int64_t first = 0);
 
 // The same from a packed weight: an output head that doubles as the embedding (tied weights), or
 // rows of groups. out [tokens, w.inputs].
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
-           MatrixView<float> out);
+           MatrixView<float> out, int64_t first = 0);
 
 }  // namespace godwit::ops

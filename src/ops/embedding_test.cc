@@ -40,6 +40,22 @@ TEST_P(EmbeddingTest, ManyTokensOnManyThreads) {
   for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(out.At(i, 99), raw.At(i % kVocab, 99));
 }
 
+// Ranks that hold parts of the vocabulary add up their rows.
+TEST_P(EmbeddingTest, TokensOfOthersBecomeZeros) {
+  const std::vector<int32_t> tokens = {0, 6, 7, 10, 11, 99};
+  const RawWeight raw(DType::kBF16, 4, 20, 3);  // of the tokens 7 to 10
+  GappedMatrix plain(6, 20), tied(6, 20);
+  Embed(On(three_), tokens, raw.AsTable(), plain.view(), 7);
+  Embed(On(three_), tokens, raw.Pack(three_), tied.view(), 7);
+  for (int64_t i = 0; i < 6; ++i) {
+    for (int64_t j = 0; j < 20; ++j) {
+      const bool held = i == 2 || i == 3;
+      EXPECT_EQ(plain.At(i, j), held ? raw.At(tokens[i] - 7, j) : 0);
+    }
+  }
+  EXPECT_EQ(tied.Values(), plain.Values());
+}
+
 TEST_P(EmbeddingTest, NoTokensAreNoWork) {
   const RawWeight raw(DType::kBF16, 4, 8, 3);
   GappedMatrix out(0, 8);

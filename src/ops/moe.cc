@@ -167,7 +167,8 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
   Linear(exec, downs, StepPart::kExpertProducts);
 }
 
-// Runs all experts, several together while they have no more rows than x, or few.
+// Runs all experts, several together while they have no more rows than x, or few. begins: of their
+// rows, with the end of the last.
 void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options,
                 std::span<const int64_t> begins, MatrixView<const float> x,
                 std::span<const Reading> readings, MatrixView<float> rows) {
@@ -178,7 +179,7 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
   const auto up =
       exec.workspace.Matrix<float>(std::min(most, rows.rows), w.experts.front().up.outputs);
   size_t count = 0;
-  int64_t begin = 0;  // among the loads' rows
+  int64_t begin = begins.front();  // of the loads' rows
   const auto run = [&](int64_t end) {
     if (begin == end) return;
     RunTogether(exec, loads.first(count), options, x, readings.subspan(begin, end - begin), up,
@@ -191,7 +192,7 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
     if (begins[i + 1] - begin > most) run(begins[i]);
     loads[count++] = {&w.experts[i], begins[i] - begin, begins[i + 1] - begin};
   }
-  run(rows.rows);
+  run(begins.back());
 }
 
 }  // namespace
@@ -199,8 +200,9 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
 void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeights& w,
                       const MoeOptions& options, MatrixView<float> out) {
   const int64_t per_token = options.per_token;
-  const auto experts = std::ssize(w.experts);
-  assert(w.router.dtype == DType::kF32 && w.router.outputs == experts);
+  const int64_t experts = w.router.outputs, first = w.first_expert;
+  const int64_t end = first + std::ssize(w.experts);
+  assert(w.router.dtype == DType::kF32 && 0 <= first && first < end && end <= experts);
   assert(1 <= per_token && per_token <= experts);
   assert(x.cols == out.cols && x.rows == out.rows);
   assert(options.choice.groups <= kMaxGroups && experts % options.choice.groups == 0);
@@ -225,10 +227,11 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
       readings[route.row] = {token, factor};
     }
   }
-  RunExperts(exec, w, options, begins, x, readings, rows);
+  RunExperts(exec, w, options, begins.subspan(first, std::ssize(w.experts) + 1), x, readings, rows);
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
     std::fill_n(out.Row(token), out.cols, 0.0f);
     for (const Route& route : routes.RowSpan(token)) {
+      if (route.expert < first || route.expert >= end) continue;
       const float* row = rows.Row(route.row);
       for (int64_t i = 0; i < out.cols; ++i) out.Row(token)[i] += route.share * row[i];
     }

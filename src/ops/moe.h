@@ -18,9 +18,11 @@ struct Expert {
 };
 
 struct MoeWeights {
-  Weight router;  // [experts, hidden], F32: a rounded score may send a token elsewhere
+  Weight router;  // [all experts, hidden], F32: a rounded score may send a token elsewhere
+  // Those from number `first_expert` on; the others' results, which other ranks add, are left out.
   std::vector<Expert> experts;
-  std::vector<float> choice_bias;  // [experts], or empty: ExpertChoice
+  int64_t first_expert = 0;
+  std::vector<float> choice_bias;  // [all experts], or empty: ExpertChoice
 };
 
 inline constexpr int64_t kMaxGroups = 64;

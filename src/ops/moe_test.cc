@@ -147,6 +147,35 @@ TEST_P(MoeTest, ATokenDoesNotDependOnItsCompany) {
   }
 }
 
+// Ranks hold some experts each, and choose among all.
+TEST_P(MoeTest, PartsAddUpToTheWhole) {
+  for (const bool gpt_oss : {false, true}) {
+    const Shape shape{
+        .experts = 7, .per_token = 3, .hidden = 40, .intermediate = 20, .gpt_oss = gpt_oss};
+    TestMoe moe(shape, DType::kF32, three_);
+    const GappedMatrix x(50, shape.hidden, 3);
+    const GappedMatrix whole = Run(moe, x.view(), three_);
+    std::vector<double> sum(50 * shape.hidden);
+    for (const auto& [begin, end] : {std::pair{0, 3}, {3, 4}, {4, 7}}) {
+      TestMoe part(shape, DType::kF32, three_);
+      auto& experts = part.weights.experts;
+      experts.erase(experts.begin() + end, experts.end());
+      experts.erase(experts.begin(), experts.begin() + begin);
+      part.weights.first_expert = begin;
+      const GappedMatrix rows = Run(part, x.view(), begin == 0 ? one_ : three_);
+      for (size_t i = 0; i < sum.size(); ++i) {
+        sum[i] +=
+            rows.At(static_cast<int64_t>(i) / shape.hidden, static_cast<int64_t>(i) % shape.hidden);
+      }
+    }
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const double expected =
+          whole.At(static_cast<int64_t>(i) / shape.hidden, static_cast<int64_t>(i) % shape.hidden);
+      ASSERT_NEAR(sum[i], expected, 1e-5 * (1 + std::fabs(expected)));
+    }
+  }
+}
+
 TEST_P(MoeTest, EqualScoresTakeTheFirstExperts) {
   TestMoe moe({4, 2, 6, 5}, DType::kF32, one_);
   const std::vector<float> zeros(6);

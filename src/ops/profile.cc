@@ -7,8 +7,9 @@ namespace godwit {
 namespace {
 
 constexpr std::array<std::string_view, kStepParts> kNames = {
-    "products", "expert_products", "attention", "choosing_keys", "rope_and_kv", "quantizing",
-    "norms",    "activation",      "routing",   "adds",          "others",      "one_thread"};
+    "products",   "expert_products", "attention",  "choosing_keys", "rope_and_kv",
+    "quantizing", "norms",           "activation", "routing",       "adds",
+    "ranks",      "others",          "one_thread"};
 static_assert(kNames[static_cast<size_t>(StepPart::kOneThread)] == "one_thread");
 
 }  // namespace

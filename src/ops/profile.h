@@ -31,10 +31,11 @@ enum class StepPart : uint8_t {
   kActivation,
   kRouting,    // choosing experts, gathering their rows and adding their outputs
   kAdds,       // the embedding, residual additions, scales, caps and copies
+  kRanks,      // sums over the ranks that share the weights, and waiting for them
   kOthers,     // fork-joins of an operation that names no part
   kOneThread,  // the calling thread between operations
 };
-inline constexpr size_t kStepParts = 12;
+inline constexpr size_t kStepParts = 13;
 
 // The part's key in JSON: "rope_and_kv".
 std::string_view Name(StepPart part);

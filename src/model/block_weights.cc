@@ -1,6 +1,7 @@
 #include "model/block_weights.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <span>
 
@@ -114,10 +115,11 @@ std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear) {
   return std::nullopt;
 }
 
-bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                ops::GroupedRow& to, float& factor) {
+bool ReadBlocks(const TensorInfo& tensor, int64_t row, int64_t first_input,
+                const GroupFormat& format, ops::GroupedRow& to, float& factor) {
   const BlockFormat& blocks = *tensor.blocks;
-  const std::byte* bytes = RowBytes(tensor, row);
+  assert(first_input % blocks.elements == 0);
+  const std::byte* bytes = RowBytes(tensor, row) + first_input / blocks.elements * blocks.bytes;
   BlockReader reader(blocks, format, to);
   bool nan = false;
   for (int64_t i = 0; i < std::ssize(to.codes); i += blocks.elements, bytes += blocks.bytes) {

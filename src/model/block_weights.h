@@ -13,9 +13,9 @@ namespace godwit {
 // scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
 std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
 
-// Reads row `row` of a part in that format (ops::PackGroups has the factor). Returns whether one of
-// its scales or minimums is no number.
-bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                ops::GroupedRow& to, float& factor);
+// Reads row `row` of a part in that format (ops::PackGroups has the factor), from the input
+// first_input on, where a block begins. Returns whether one of its scales or minimums is no number.
+bool ReadBlocks(const TensorInfo& tensor, int64_t row, int64_t first_input,
+                const GroupFormat& format, ops::GroupedRow& to, float& factor);
 
 }  // namespace godwit

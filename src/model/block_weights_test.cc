@@ -44,7 +44,7 @@ void ExpectTheNumbers(const LinearTensors& linear, const TensorInfo& part, doubl
   ASSERT_GT(outputs, 0);
   const Weight weight = ops::PackGroups(
       pool, *format, outputs, inputs, [&](int64_t output, kernels::GroupedRow& row, float& factor) {
-        EXPECT_FALSE(ReadBlocks(part, output, *format, row, factor));
+        EXPECT_FALSE(ReadBlocks(part, output, 0, *format, row, factor));
       });
   std::vector<float> got(inputs), want(got.size());
   for (int64_t i = 0; i < outputs; ++i) {
@@ -141,7 +141,7 @@ TEST(BlockWeights, NanScaleIsReported) {
   const auto format = FormatOfBlocks({.parts = {&tensor}});
   kernels::GroupedRow row = kernels::NewGroupedRow(*format, 32);
   float factor = 1;
-  EXPECT_TRUE(ReadBlocks(tensor, 0, *format, row, factor));
+  EXPECT_TRUE(ReadBlocks(tensor, 0, 0, *format, row, factor));
   EXPECT_EQ(factor, 1);
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/fnv.h"
 #include "model/mixers/decaying_sum.h"
+#include "model/weight_ranks.h"
+#include "model/weight_share.h"
 #include "ops/activation.h"
 #include "ops/copy_rows.h"
 #include "ops/embedding.h"
@@ -14,8 +16,11 @@
 
 namespace godwit {
 
-Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
-    : spec_(std::move(spec)), places_(PlacesOfLayers(spec_)), weights_(std::move(weights)) {}
+Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks)
+    : spec_(std::move(spec)),
+      places_(PlacesOfLayers(spec_)),
+      weights_(std::move(weights)),
+      ranks_(std::move(ranks)) {}
 
 int64_t Decoder::weight_bytes() const {
   return weights_.embedding.data.bytes() + weights_.embedding_blocks.bytes() +
@@ -99,13 +104,14 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
     const auto rows = out.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
     const Weight& packed = spec_.tied_head ? weights_.head : weights_.embedding_blocks;
     if (packed.outputs > 0) {
-      ops::Embed(exec, segment.tokens, packed, rows);
+      ops::Embed(exec, segment.tokens, packed, rows, Tokens().begin);
     } else {
-      ops::Embed(exec, segment.tokens, weights_.embedding, rows);
+      ops::Embed(exec, segment.tokens, weights_.embedding, rows, Tokens().begin);
     }
     row += rows.rows;
   }
   assert(row == out.rows);
+  if (ranks_ != nullptr) SumOverRanks(exec, *ranks_, out);
   if (spec_.embedding_scale != 1) ops::Scale(exec, spec_.embedding_scale, out);
 }
 
@@ -244,6 +250,7 @@ void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm,
 
 void Decoder::FinishBlock(const Exec& exec, const ops::NormWeights& norm,
                           MatrixView<float> out) const {
+  if (ranks_ != nullptr) SumOverRanks(exec, *ranks_, out);
   if (spec_.output_norms) ops::Norm(exec, out, norm, out);
   if (spec_.residual_scale != 1) ops::Scale(exec, spec_.residual_scale, out);
 }
@@ -318,9 +325,22 @@ void Decoder::NormedLogits(const Exec& exec, MatrixView<const float> normed,
     ops::Linear(exec, normed, weights_.project_out, narrow);
     normed = narrow;
   }
-  ops::Linear(exec, normed, weights_.head, logits);
+  if (ranks_ == nullptr) {
+    ops::Linear(exec, normed, weights_.head, logits);
+  } else {
+    const IndexRange tokens = Tokens();
+    const auto mine =
+        logits.Cols(std::min(tokens.begin, logits.cols), std::min(tokens.end, logits.cols));
+    if (mine.cols > 0) ops::Linear(exec, normed, weights_.head, mine);
+    GatherLogits(exec, *ranks_, spec_.vocab_size, logits);
+  }
   if (spec_.logit_scale != 1) ops::Scale(exec, spec_.logit_scale, logits);
   if (spec_.logit_cap) ops::SoftCap(exec, *spec_.logit_cap, logits);
+}
+
+IndexRange Decoder::Tokens() const {
+  if (ranks_ == nullptr) return {0, spec_.vocab_size};
+  return TokensOf(spec_.vocab_size, ranks_->rank(), ranks_->size());
 }
 
 uint64_t Decoder::StatesDigest() const { return Fnv1a(std::as_bytes(final_norm_weight())); }

@@ -1,9 +1,12 @@
 // Decoder: the one forward pass that serves every family; families differ in the DecoderSpec.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "dist/communicator.h"
 #include "model/language_model.h"
+#include "model/model_tensors.h"
 #include "model/spec.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
@@ -68,9 +71,12 @@ struct DecoderWeights {
   WeightTypes types;
 };
 
+// A decoder whose weights are shared by ranks has the spec and weights of a WeightShare. All ranks
+// make the same calls together, with the same tokens, and get the same bits.
 class Decoder : public LanguageModel {
  public:
-  Decoder(DecoderSpec spec, DecoderWeights weights);
+  // ranks: those that share the weights; null: this process has them all.
+  Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks = nullptr);
 
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
@@ -126,12 +132,16 @@ class Decoder : public LanguageModel {
            const ops::LinearRows& normed, MatrixView<float> out) const;
   void Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                MatrixView<const float> normed, MatrixView<float> out) const;
-  // Turns a block's result into what it adds to the residual stream.
+  // Turns a block's result, which is a part of one where ranks share the weights, into what it adds
+  // to the residual stream.
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
+  // The tokens whose rows of the embedding and the head are here.
+  IndexRange Tokens() const;
 
   DecoderSpec spec_;
   std::vector<int64_t> places_;  // PlacesOfLayers
   DecoderWeights weights_;
+  std::shared_ptr<Communicator> ranks_;
 };
 
 }  // namespace godwit

@@ -53,9 +53,11 @@ DType TableType(const TensorInfo& table, std::optional<DType> asked) {
   return asked == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked) {
-  if (table.blocks == nullptr) return std::ssize(table.bytes);
-  return table.NumElements() * static_cast<int64_t>(SizeOf(TableType(table, asked)));
+int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked,
+                   const std::optional<IndexRange>& rows) {
+  if (table.blocks == nullptr && !rows) return std::ssize(table.bytes);
+  const int64_t count = rows ? rows->count() : table.shape[0];
+  return count * table.shape[1] * static_cast<int64_t>(SizeOf(TableType(table, asked)));
 }
 
 namespace {
@@ -72,9 +74,7 @@ struct LoadedLinear {
 template <typename Visit>
 void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
   if (linear.parts.empty()) return;
-  int64_t outputs = 0;
-  for (const TensorInfo* part : linear.parts) outputs += linear.OutputsOf(*part);
-  const int64_t inputs = linear.inputs();
+  const int64_t outputs = linear.outputs(), inputs = linear.inputs();
   const DType dtype = StoredType(linear, storage);
   LoadedLinear loaded{.dtype = dtype, .elements = outputs * inputs};
   if (const auto format = storage ? std::nullopt : FormatAsStored(linear)) {
@@ -129,9 +129,10 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
   int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
   VisitLinear(tensors.embedding_blocks, std::nullopt,
               [&](const LoadedLinear& rows) { bytes += rows.bytes; });
-  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) bytes += TableBytes(*table, storage);
+  if (tensors.embedding != nullptr) {
+    bytes += TableBytes(*tensors.embedding, storage, tensors.taken_tokens);
   }
+  if (tensors.positions != nullptr) bytes += TableBytes(*tensors.positions, storage);
   return bytes;
 }
 

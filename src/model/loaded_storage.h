@@ -37,6 +37,8 @@ DType StoredType(const LinearTensors& linear, std::optional<DType> storage);
 // The type of a table that is looked up. It stays as it is, whatever is asked for. A table of
 // blocks becomes bf16, or f32 where f32 is asked for.
 DType TableType(const TensorInfo& table, std::optional<DType> asked);
-int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked);
+// rows: those that are loaded; none: all.
+int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked,
+                   const std::optional<IndexRange>& rows = {});
 
 }  // namespace godwit

@@ -21,6 +21,7 @@
 #include "model/packed_weights.h"
 #include "model/row_order.h"
 #include "model/stored_scales.h"
+#include "model/weight_share.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_groups.h"
 #include "tensor/arena.h"
@@ -75,9 +76,12 @@ struct PackedPlaces {
 // Packs the tensors that the resolver found.
 class Packer {
  public:
-  Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks, std::optional<DType> storage, const PackedPlaces& places)
+  // stored: the model that the checkpoint holds, of which `spec` may be a share.
+  Packer(const DecoderSpec& spec, const DecoderSpec& stored, const WeightSource& source,
+         ThreadPool& pool, const LoadHooks& hooks, std::optional<DType> storage,
+         const PackedPlaces& places)
       : spec_(spec),
+        stored_(stored),
         source_(source),
         pool_(pool),
         hooks_(hooks),
@@ -114,8 +118,9 @@ class Packer {
   // about to be packed. The disk reads it meanwhile. Asking for all at once would wait for the
   // disk.
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
-  Table Rows(const TensorInfo& tensor);
-  Table PackRows(const TensorInfo& tensor, Table table);
+  // rows: of the table; none: all.
+  Table Rows(const TensorInfo& tensor, const std::optional<IndexRange>& rows = {});
+  Table PackRows(const TensorInfo& tensor, int64_t first, Table table);
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Numbers(const TensorInfo& tensor);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
@@ -129,6 +134,7 @@ class Packer {
   void WarnIfUntied(const TensorInfo& embedding) const;
 
   const DecoderSpec& spec_;
+  const DecoderSpec& stored_;
   const WeightSource& source_;
   ThreadPool& pool_;
   const LoadHooks& hooks_;
@@ -147,21 +153,12 @@ std::vector<float> Packer::Packed(const LinearTensors& linear,
     // A whole tensor's single scale stands for each of its outputs.
     for (size_t j = 0; j < outputs; ++j) all.push_back(parts[i][parts[i].size() == 1 ? 0 : j]);
   }
-  std::vector<float> packed(all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    packed[i] = all[SourceRow(spec_, linear, static_cast<int64_t>(i))];
+  if (all.empty()) return {};
+  std::vector<float> packed(linear.outputs());
+  for (size_t i = 0; i < packed.size(); ++i) {
+    packed[i] = all[SourceRow(stored_, linear, linear.PlaceOf(static_cast<int64_t>(i)))];
   }
   return packed;
-}
-
-void Packer::PrefetchNext(int64_t begin, int64_t end, int64_t all) const {
-  if (next_.empty()) return;
-  for (const TensorInfo* part : next_.back()->parts) {
-    const auto place = [&](int64_t i) {
-      return part->bytes.size() * static_cast<size_t>(i) / static_cast<size_t>(all);
-    };
-    source_.Prefetch(*part, place(begin), place(end) - place(begin));
-  }
 }
 
 // The end of each part, in outputs.
@@ -173,12 +170,42 @@ std::vector<int64_t> Ends(const LinearTensors& tensors) {
   return ends;
 }
 
+// Calls visit(part, rows) for the rows of every part that are read. Ranges begin and end with whole
+// heads or blocks of rows, inside which alone the order differs.
+template <typename Visit>
+void VisitRowsRead(const DecoderSpec& stored, const LinearTensors& tensors, const Visit& visit) {
+  if (tensors.taken_outputs.empty() || tensors.transposed) {
+    for (const TensorInfo* part : tensors.parts) visit(*part, IndexRange{0, part->shape[0]});
+    return;
+  }
+  const std::vector<int64_t> ends = Ends(tensors);
+  for (const IndexRange& taken : tensors.taken_outputs) {
+    const int64_t begin = SourceRow(stored, tensors, taken.begin);
+    const auto part = static_cast<size_t>(std::ranges::upper_bound(ends, begin) - ends.begin());
+    const int64_t first = begin - (part == 0 ? 0 : ends[part - 1]);
+    visit(*tensors.parts[part],
+          IndexRange{first, std::min(first + taken.count(), tensors.parts[part]->shape[0])});
+  }
+}
+
+void Packer::PrefetchNext(int64_t begin, int64_t end, int64_t all) const {
+  if (next_.empty()) return;
+  VisitRowsRead(stored_, *next_.back(), [&](const TensorInfo& part, const IndexRange& rows) {
+    const auto row_bytes = std::ssize(part.bytes) / std::max<int64_t>(1, part.shape[0]);
+    const auto place = [&](int64_t i) {
+      return static_cast<size_t>(row_bytes * rows.begin + row_bytes * rows.count() * i / all);
+    };
+    source_.Prefetch(part, place(begin), place(end) - place(begin));
+  });
+}
+
 Packer::Place Packer::PlaceOf(const LinearTensors& tensors, std::span<const int64_t> ends,
                               int64_t output) const {
   if (output % kPrefetchOutputs == 0) {
-    PrefetchNext(output, std::min(output + kPrefetchOutputs, ends.back()), ends.back());
+    const int64_t outputs = tensors.outputs();
+    PrefetchNext(output, std::min(output + kPrefetchOutputs, outputs), outputs);
   }
-  const int64_t source = SourceRow(spec_, tensors, output);
+  const int64_t source = SourceRow(stored_, tensors, tensors.PlaceOf(output));
   const auto part = static_cast<size_t>(std::ranges::upper_bound(ends, source) - ends.begin());
   return {.part = part, .row = source - (part == 0 ? 0 : ends[part - 1])};
 }
@@ -199,7 +226,7 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
 Weight Packer::TakeLinear(const LinearTensors& tensors, std::optional<DType> storage,
                           const std::optional<GroupFormat>& format) const {
   Weight weight{.dtype = StoredType(tensors, storage),
-                .outputs = Ends(tensors).back(),
+                .outputs = tensors.outputs(),
                 .inputs = tensors.inputs(),
                 .panels = {},
                 .bias = {},
@@ -222,7 +249,9 @@ void Packer::FinishRows(const LinearTensors& tensors, std::span<const std::atomi
     for (const TensorInfo& tensor : part->others) Done(tensor, /*has_nan=*/false);
   }
   std::vector<std::vector<float>> biases;
-  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
+  if (tensors.takes_biases) {
+    for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
+  }
   weight.bias = Packed(tensors, biases);
 }
 
@@ -239,13 +268,15 @@ Weight Packer::PackGroups(const LinearTensors& tensors, const GroupFormat& forma
   const auto fill = [&](int64_t output, ops::GroupedRow& row, float& factor) {
     const auto [part, source] = PlaceOf(tensors, ends, output);
     if (!packed.empty()) {
-      ReadPacked(*tensors.packed[part], packed[part], source, format, row, factor);
-    } else if (ReadBlocks(*tensors.parts[part], source, format, row, factor)) {
+      ReadPacked(*tensors.packed[part], packed[part], source, tensors.first_input(), format, row,
+                 factor);
+    } else if (ReadBlocks(*tensors.parts[part], source, tensors.first_input(), format, row,
+                          factor)) {
       nan[part] = true;
     }
   };
   Weight weight =
-      ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill, places_.memory);
+      ops::PackGroups(pool_, format, tensors.outputs(), tensors.inputs(), fill, places_.memory);
   if (!packed.empty()) weight.input_order = tensors.packed.front()->order;
   FinishRows(tensors, nan, weight);
   return weight;
@@ -255,9 +286,10 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   const DType dtype = SourceType(tensors);
   const bool widened = HoldsGroups(tensors);
   const std::vector<PackedRows> packed = ReadPackedParts(tensors);
-  const int64_t inputs = tensors.inputs();
-  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
-  WidenedRows widened_rows(inputs);
+  const int64_t stored_inputs = tensors.stored_inputs(), inputs = tensors.inputs();
+  const auto element_bytes = static_cast<int64_t>(SizeOf(dtype));
+  const int64_t first_byte = tensors.first_input() * element_bytes;
+  WidenedRows widened_rows(stored_inputs);
   const std::vector<int64_t> ends = Ends(tensors);
   std::vector<Buffer> transposed;
   for (const TensorInfo* part : tensors.parts) {
@@ -272,7 +304,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
     Done(*part, /*has_nan=*/false);
   }
   const InputQuantization input = Input(tensors);
-  std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
+  std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(tensors.outputs()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto row = [&](int64_t output) -> const void* {
     const auto [part, source] = PlaceOf(tensors, ends, output);
@@ -286,16 +318,17 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
       }
       bytes = std::as_bytes(floats).data();
     } else if (tensors.transposed) {
-      bytes = transposed[part].data() + source * row_bytes;
+      bytes = transposed[part].data() + source * stored_inputs * element_bytes;
     } else {
       bytes = RowBytes(*tensors.parts[part], source);
     }
+    bytes += first_byte;
     if (HasNan(dtype, bytes, inputs)) nan[part] = true;
     if (!row_sums.empty()) row_sums[output] = SumOfIntegers(bytes, inputs);
     return bytes;
   };
   Weight weight =
-      ops::PackWeight(pool_, dtype, ends.back(), inputs, row, StoredType(tensors, storage),
+      ops::PackWeight(pool_, dtype, tensors.outputs(), inputs, row, StoredType(tensors, storage),
                       Packed(tensors, scales), places_.memory);
   FinishRows(tensors, nan, weight);
   if (weight.dtype == dtype) SetInput(input, std::move(row_sums), weight);
@@ -330,41 +363,49 @@ std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts)
   return packed;
 }
 
-Table Packer::Rows(const TensorInfo& tensor) {
+Table Packer::Rows(const TensorInfo& tensor, const std::optional<IndexRange>& rows) {
+  const IndexRange taken = rows.value_or(IndexRange{0, tensor.shape[0]});
   Table table{.dtype = TableType(tensor, storage_),
-              .rows = tensor.shape[0],
+              .rows = taken.count(),
               .cols = tensor.shape[1],
               .data = {}};
   if (places_.from != nullptr) return places_.from->Read(tensor.name, std::move(table));
-  table = PackRows(tensor, std::move(table));
+  table = PackRows(tensor, taken.begin, std::move(table));
   if (places_.to == nullptr) return table;
   places_.to->Write(tensor.name, table);
   return {};
 }
 
-Table Packer::PackRows(const TensorInfo& tensor, Table table) {
-  table.data = NewBuffer(places_.memory, TableBytes(tensor, storage_));
+Table Packer::PackRows(const TensorInfo& tensor, int64_t first, Table table) {
+  table.data = NewBuffer(places_.memory,
+                         TableBytes(tensor, storage_, IndexRange{first, first + table.rows}));
   std::atomic<bool> nan = false;
   if (tensor.blocks != nullptr) {
     pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
       std::vector<float> values(table.cols);
-      ReadRow(tensor, row, values);
+      ReadRow(tensor, first + row, values);
       if (HasNan(values)) nan = true;
       WriteFloats(values, table.dtype, table.data.data() + row * (table.data.bytes() / table.rows));
     });
     Done(tensor, nan);
     return table;
   }
+  const std::byte* const from =
+      tensor.bytes.data() + first * (std::ssize(tensor.bytes) / tensor.shape[0]);
   const int64_t pieces = (table.data.bytes() + kTablePieceBytes - 1) / kTablePieceBytes;
   pool_.Run(pieces, [&](int64_t piece, int /*worker*/) {
     const int64_t begin = piece * kTablePieceBytes;
     const int64_t bytes = std::min(kTablePieceBytes, table.data.bytes() - begin);
-    std::memcpy(table.data.data() + begin, tensor.bytes.data() + begin, bytes);
+    std::memcpy(table.data.data() + begin, from + begin, bytes);
     const auto elements = bytes / static_cast<int64_t>(SizeOf(table.dtype));
     if (HasNan(table.dtype, table.data.data() + begin, elements)) nan = true;
   });
   Done(tensor, nan);
   return table;
+}
+
+std::vector<float> Taken(const std::vector<float>& numbers, const IndexRange& range) {
+  return {numbers.begin() + range.begin, numbers.begin() + range.end};
 }
 
 ops::NormWeights Packer::Norm(const NormTensors& tensors) {
@@ -377,6 +418,7 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
     const std::vector<float> gains = Numbers(*head);
     norm.weight.insert(norm.weight.end(), gains.begin(), gains.end());
   }
+  if (tensors.taken) norm.weight = Taken(norm.weight, *tensors.taken);
   if (spec_.norm_gain_less_one) {
     for (float& gain : norm.weight) gain += 1;
   }
@@ -410,8 +452,9 @@ std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
     case AttentionSink::kSoftmax1:
       return std::vector<float>(spec_.heads, 0.0f);
     case AttentionSink::kLearned:
-      if (tensors.sinks != nullptr) return Numbers(*tensors.sinks);
-      return {};  // a layer without attention
+      if (tensors.sinks == nullptr) return {};  // a layer without attention
+      return tensors.taken_heads ? Taken(Numbers(*tensors.sinks), *tensors.taken_heads)
+                                 : Numbers(*tensors.sinks);
   }
   return {};
 }
@@ -476,15 +519,21 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
     // Narrow weights would round the activations, and with them the router's scores.
     layer.moe.router = Linear(tensors.router, DType::kF32);
     layer.moe.experts = Experts(tensors.experts);
+    layer.moe.first_expert = tensors.first_expert;
     if (tensors.choice_bias != nullptr) layer.moe.choice_bias = Numbers(*tensors.choice_bias);
   }
   return layer;
 }
 
 void Packer::BeginToRead(const ModelTensors& tensors) const {
-  WarnIfUntied(*tensors.head.parts[0]);
+  if (!tensors.taken_tokens) WarnIfUntied(*tensors.head.parts[0]);
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) source_.Prefetch(*table, 0, table->bytes.size());
+    if (table == nullptr) continue;
+    const IndexRange rows = table == tensors.embedding && tensors.taken_tokens
+                                ? *tensors.taken_tokens
+                                : IndexRange{0, table->shape[0]};
+    const size_t row_bytes = table->bytes.size() / static_cast<size_t>(table->shape[0]);
+    source_.Prefetch(*table, rows.begin * row_bytes, rows.count() * row_bytes);
   }
   PrefetchNext(0, 1, 1);
 }
@@ -495,7 +544,9 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   std::ranges::reverse(next_);
   if (places_.from == nullptr) BeginToRead(tensors);
   DecoderWeights weights;
-  if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
+  if (tensors.embedding != nullptr) {
+    weights.embedding = Rows(*tensors.embedding, tensors.taken_tokens);
+  }
   // Blocks of the embedding stay as they are, because rows are only looked up.
   weights.embedding_blocks = Linear(tensors.embedding_blocks, std::nullopt);
   if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);
@@ -512,30 +563,33 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 
 std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
                               const LoadHooks& hooks, std::optional<DType> storage,
-                              PackedReader* copy) {
-  const ModelTensors tensors = ResolveTensors(spec, source);
+                              PackedReader* copy, std::shared_ptr<Communicator> ranks = nullptr) {
+  const WeightShare share = TakeShare(spec, ResolveTensors(spec, source), ranks);
+  const ModelTensors& tensors = share.tensors;
   const int64_t bytes = LoadedBytes(tensors, storage);
   RequireMemory(bytes, "the weights take");
   Arena memory(copy == nullptr ? bytes : 0);
   const PackedPlaces places{.from = copy, .memory = copy == nullptr ? &memory : nullptr};
-  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), places);
+  Packer packer(share.spec, spec, source, pool, hooks, LoadedStorage(tensors, storage), places);
   DecoderWeights weights = packer.Pack(tensors);
   weights.types = LoadedTypes(tensors, storage);
-  return std::make_unique<Decoder>(spec, std::move(weights));
+  return std::make_unique<Decoder>(share.spec, std::move(weights), std::move(ranks));
 }
 
 }  // namespace
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
-                                     std::optional<DType> storage) {
-  return Load(spec, source, pool, hooks, storage, /*copy=*/nullptr);
+                                     std::optional<DType> storage,
+                                     std::shared_ptr<Communicator> ranks) {
+  return Load(spec, source, pool, hooks, storage, /*copy=*/nullptr, std::move(ranks));
 }
 
 void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
                  const LoadHooks& hooks, std::optional<DType> storage, PackedWriter& writer) {
   const ModelTensors tensors = ResolveTensors(spec, source);
-  Packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {.to = &writer}).Pack(tensors);
+  Packer(spec, spec, source, pool, hooks, LoadedStorage(tensors, storage), {.to = &writer})
+      .Pack(tensors);
 }
 
 std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,

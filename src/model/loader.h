@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/thread_pool.h"
+#include "dist/communicator.h"
 #include "model/decoder.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
@@ -69,9 +70,13 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storag
 // Throws Error(kMemory) for weights that this machine cannot hold, before any memory is taken.
 // Memory while loading: the packed weights, and of the checkpoint one tensor at a time; twice,
 // where it is transposed.
+//
+// ranks: those that share the weights; null: none. Each loads its part alone, and the decoder's
+// spec is that of the part. Throws as TakeShare does (model/weight_share.h).
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
-                                     std::optional<DType> storage = std::nullopt);
+                                     std::optional<DType> storage = std::nullopt,
+                                     std::shared_ptr<Communicator> ranks = nullptr);
 
 // Writes the weights as LoadDecoder would have them in memory into a packed copy. No more than one
 // tensor is in memory at a time. Finish and Commit are up to the caller. Throws as LoadDecoder, and

@@ -368,6 +368,28 @@ class NoWeights : public WeightSource {
 
 }  // namespace
 
+int64_t LinearTensors::stored_outputs() const {
+  int64_t outputs = 0;
+  for (const TensorInfo* part : parts) outputs += OutputsOf(*part);
+  return outputs;
+}
+
+int64_t LinearTensors::outputs() const {
+  if (taken_outputs.empty()) return stored_outputs();
+  int64_t outputs = 0;
+  for (const IndexRange& range : taken_outputs) outputs += range.count();
+  return outputs;
+}
+
+int64_t LinearTensors::PlaceOf(int64_t output) const {
+  for (const IndexRange& range : taken_outputs) {
+    if (output < range.count()) return range.begin + output;
+    output -= range.count();
+  }
+  assert(taken_outputs.empty());
+  return output;
+}
+
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
   const NoWeights none;
   std::vector<WantedTensor> tensors;

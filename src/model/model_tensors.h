@@ -13,6 +13,12 @@
 
 namespace godwit {
 
+struct IndexRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t count() const { return end - begin; }
+};
+
 // A linear layer: tensors whose rows follow one another.
 struct LinearTensors {
   std::vector<const TensorInfo*> parts;
@@ -43,8 +49,22 @@ struct LinearTensors {
   // its own. For an expert whose single part lies in a tensor of all.
   std::vector<std::string> apart;
 
+  // The outputs and inputs that a rank takes (model/weight_share.h), and whether it takes the
+  // biases. Outputs are counted in packed order, inputs as the checkpoint has them. None: all.
+  std::vector<IndexRange> taken_outputs;
+  std::optional<IndexRange> taken_inputs;
+  bool takes_biases = true;
+
   int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
-  int64_t inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }
+  // Those of all parts.
+  int64_t stored_outputs() const;
+  int64_t stored_inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }
+  // Those that are taken.
+  int64_t outputs() const;
+  int64_t inputs() const { return taken_inputs ? taken_inputs->count() : stored_inputs(); }
+  int64_t first_input() const { return taken_inputs ? taken_inputs->begin : 0; }
+  // The place of a taken output among all, in packed order.
+  int64_t PlaceOf(int64_t output) const;
 };
 
 // The module of a tensor: "model.layers.0.mlp.up_proj" of "model.layers.0.mlp.up_proj.weight".
@@ -58,6 +78,7 @@ struct NormTensors {
   const TensorInfo* weight = nullptr;
   const TensorInfo* bias = nullptr;
   std::vector<const TensorInfo*> heads;  // in the place of weight: DecoderSpec::qk_norm_by_head
+  std::optional<IndexRange> taken;       // the numbers that a rank takes; none: all
 };
 
 struct MlpTensors {
@@ -75,11 +96,13 @@ struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
   LinearTensors qkv, attention_out;  // qkv: empty with `latent`
   LatentTensors latent;
-  const TensorInfo* sinks = nullptr;  // AttentionSink::kLearned
-  MlpTensors mlp;                     // with experts: LayerKind::shared_mlp, or empty
+  const TensorInfo* sinks = nullptr;      // AttentionSink::kLearned
+  std::optional<IndexRange> taken_heads;  // of queries, which a rank takes; none: all
+  MlpTensors mlp;                         // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
-  std::vector<MlpTensors> experts;          // none in a dense layer
+  std::vector<MlpTensors> experts;          // none in a dense layer; those that a rank takes
+  int64_t first_expert = 0;                 // the number of the first of these
 };
 
 struct ModelTensors {
@@ -91,6 +114,7 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
+  std::optional<IndexRange> taken_tokens;  // rows of the embedding that a rank takes; none: all
   std::vector<std::shared_ptr<const TensorInfo>> slices;  // of tensors of several matrices
   int64_t bytes = 0;                                      // of all tensors
   bool int8 = false;                                      // some linear layers are int8

@@ -258,7 +258,7 @@ TEST_P(PackedCheckpointTest, StaysAsItIs) {
         Weight weight =
             ops::PackGroups(pool, *format, outputs, inputs,
                             [&](int64_t output, kernels::GroupedRow& row, float& factor) {
-                              ReadPacked(*part, rows, output, *format, row, factor);
+                              ReadPacked(*part, rows, output, 0, *format, row, factor);
                             });
         weight.input_order = part->order;
         EXPECT_EQ(part->order.empty(), !GetParam().format.act_order);

@@ -108,13 +108,21 @@ std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
 }
 
 void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
-                const GroupFormat& format, ops::GroupedRow& to, float& factor) {
-  rows.ReadCodes(row, to.codes);
+                int64_t first_input, const GroupFormat& format, ops::GroupedRow& to,
+                float& factor) {
+  if (std::ssize(to.codes) == tensors.weight.shape[1]) {
+    rows.ReadCodes(row, to.codes);
+  } else {
+    std::vector<uint8_t> codes(tensors.weight.shape[1]);
+    rows.ReadCodes(row, codes);
+    std::copy_n(codes.begin() + first_input, to.codes.size(), to.codes.begin());
+  }
   const auto scales = rows.Scales(row);
   const auto zeros = rows.Zeros(row);
   const float unit = LevelsOf(tensors.format).empty() ? 1 : LevelsInMemory(tensors.format).unit;
   for (size_t i = 0; i < to.scales.size(); ++i) {
-    const size_t group = i * static_cast<size_t>(format.group) / static_cast<size_t>(rows.group());
+    const int64_t input = first_input + static_cast<int64_t>(i) * format.group;
+    const auto group = static_cast<size_t>(input / rows.group());
     to.scales[i] = unit * scales[group];
     if (!zeros.empty()) to.zeros[i] = zeros[group];
   }

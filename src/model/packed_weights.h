@@ -22,10 +22,11 @@ std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors);
 // The tensors that do not come into memory as they are stored, each in words; empty: all do.
 std::vector<std::string> RoundingsOf(const ModelTensors& tensors);
 
-// Reads row `row` in that format (ops::PackGroups has the factor). Scales that F16 does not hold
+// Reads row `row` in that format (ops::PackGroups has the factor), from the input first_input on,
+// where a group begins. Scales that F16 does not hold
 // are rounded, by 1/2048 at most, and levels that are no integers to 8-bit ones. Throws
 // Error(kUnsupported) that names the scales where those of a row are too far apart for that.
 void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
-                const GroupFormat& format, ops::GroupedRow& to, float& factor);
+                int64_t first_input, const GroupFormat& format, ops::GroupedRow& to, float& factor);
 
 }  // namespace godwit

@@ -33,7 +33,7 @@ Weight Pack(ThreadPool& pool, const LinearTensors& linear) {
   const PackedRows rows(pool, tensors);
   return ops::PackGroups(pool, format, tensors.weight.shape[0], tensors.weight.shape[1],
                          [&](int64_t output, kernels::GroupedRow& row, float& factor) {
-                           ReadPacked(tensors, rows, output, format, row, factor);
+                           ReadPacked(tensors, rows, output, 0, format, row, factor);
                          });
 }
 

@@ -33,7 +33,7 @@ IndexRange Times(const IndexRange& range, int64_t factor) {
 // A kind of matrix whose inputs are cut, over all layers.
 struct Columns {
   int64_t unit = 1;  // inputs of a block or group
-  std::string name;  // the module of the largest unit, and why it is no smaller
+  std::string name;  // the module of the largest unit
 };
 
 void Join(const LinearTensors& linear, Columns& columns) {
@@ -44,22 +44,24 @@ void Join(const LinearTensors& linear, Columns& columns) {
       unit = blocks->elements;
     } else if (!linear.packed.empty()) {
       if (!linear.packed[i]->order.empty()) {
-        Throw(ErrorKind::kUnsupported,
-              "{} is packed with an order of its inputs (act order), which ranks cannot cut: let "
-              "one rank have the weights",
-              ModuleName(linear));
+        Throw(
+            ErrorKind::kUnsupported,
+            "ranks cannot share the weights: the inputs of {} are packed in an order of their own "
+            "(act order): let one rank have them",
+            ModuleName(linear));
       }
       unit = std::max<int64_t>(1, linear.packed[i]->format.group);
     }
     if (columns.unit % unit != 0) {
       columns.unit = std::lcm(columns.unit, unit);
-      columns.name = fmt::format("{} in blocks of {}", ModuleName(linear), unit);
+      columns.name = ModuleName(linear);
     }
   }
 }
 
 std::string Stored(const Columns& columns) {
-  return columns.name.empty() ? "" : fmt::format(", with {}", columns.name);
+  if (columns.name.empty()) return "";
+  return fmt::format(", cut between blocks of {} numbers in {}", columns.unit, columns.name);
 }
 
 class Cutter {
@@ -88,11 +90,10 @@ class Cutter {
 
   void RefuseNormOverHeads() const {
     if (whole_.qk_norm != QkNorm::kAllHeads) return;
-    Throw(
-        ErrorKind::kUnsupported,
-        "ranks cannot share the weights of the {} model, because it normalises the queries of all "
-        "heads together: let one rank have them",
-        whole_.family);
+    Throw(ErrorKind::kUnsupported,
+          "ranks cannot share the weights of the {} model, which normalises the queries of all "
+          "heads together: let one rank have them",
+          whole_.family);
   }
 
   bool HasAttention(int64_t layer) const { return godwit::HasAttention(KindOf(whole_, layer)); }
@@ -108,9 +109,9 @@ class Cutter {
     const int64_t heads = whole_.heads, kv_heads = whole_.kv_heads, group = heads / kv_heads;
     const int64_t unit = std::lcm(columns.unit, width) / width;  // heads between two cuts
     const auto refuse = [&] {
-      Refuse(heads,
-             fmt::format("heads that share the keys of {}", whole_.latent ? heads : kv_heads),
-             Stored(columns));
+      const std::string keys =
+          whole_.latent ? "" : fmt::format(" for {} KV head{}", kv_heads, kv_heads == 1 ? "" : "s");
+      Refuse(heads, "query heads" + keys, Stored(columns));
     };
     if (whole_.latent) {
       if (heads / unit < parts_) refuse();

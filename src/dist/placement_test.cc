@@ -67,7 +67,7 @@ TEST(Placement, SharesWeightsAmongAllOrNone) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Place(nullptr, 2); }), HasSubstr("1 rank cannot"));
 }
 
-// Whoever fails in one group ends all of them.
+// A rank that leaves one group has left all.
 TEST(Placement, LeavingAGroupLeavesAll) {
   LocalWorld world(4);
   std::vector<std::string> errors(4);

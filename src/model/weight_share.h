@@ -1,13 +1,12 @@
-// The share of a model's weights that one of several ranks has (tensor parallelism, arXiv
-// 1909.08053).
+// The share of a model's weights that one of several ranks has: tensor parallelism, arXiv
+// 1909.08053.
 //
-// A rank has whole query heads with the keys and values that these see, columns of MLPs, whole
-// experts of a mixture, and tokens of the vocabulary. Norms, routers and learned positions are on
-// all ranks. A half of a layer then gives each rank a part of a sum, which is the layer's result.
+// A rank has whole query heads with the keys and values that these see. It has columns of MLPs,
+// whole experts of a mixture, and tokens of the vocabulary. Norms, routers and learned positions
+// are on all ranks. A half of a layer gives each rank a part of a sum, which is the layer's result.
 //
-// Inputs of attention_out and of an MLP's second matrix are cut where blocks and groups of the
-// checkpoint begin, so that all numbers stay as they are stored. Parts may therefore differ in
-// size.
+// The second matrix of each half is cut by its inputs, between blocks and groups of the checkpoint.
+// All numbers thus stay as they are stored, and parts may differ in size.
 #pragma once
 
 #include <memory>
@@ -27,7 +26,7 @@ struct WeightShare {
 // The share of part `part` of `parts`. tensors: those of the whole model. Throws
 // Error(kUnsupported) that names what cannot be cut into so many parts.
 WeightShare TakeShare(const DecoderSpec& spec, ModelTensors tensors, int part, int parts);
-// That of this rank among those that share the weights; null: all.
+// The share of this rank among those that share the weights; null: all.
 WeightShare TakeShare(const DecoderSpec& spec, ModelTensors tensors,
                       const std::shared_ptr<Communicator>& ranks);
 

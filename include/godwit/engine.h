@@ -84,6 +84,12 @@ struct LoadOptions {
   // make one, Engine::FollowRankZero. A request that is refused, for which a rank has no memory, or
   // that is cancelled ends alone. A step that fails on one rank ends the work of all.
   bool mpi = false;
+  // How many of these ranks share the weights: neighbours, whose number divides that of all. Each
+  // loads its heads, columns of MLPs and experts alone, so that a model runs that one host cannot
+  // hold. Groups of so many ranks share the context of a text. If there is one group alone, each of
+  // its ranks reads texts whole, and no `prefill` is needed. Results are the same bits for the same
+  // number, and differ by rounding between numbers.
+  int tensor_parallel = 1;
   // The silence after which a rank counts as lost, which ends the work of all others: 1,000 to
   // 3,600,000. A rank reports ten times a second that it lives, whatever it computes.
   double mpi_silence_ms = 10'000;

@@ -188,7 +188,18 @@ fs::path PackModel(const ModelFolder& model, ThreadPool& pool, const LoadHooks& 
 
 std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
                                    const LoadHooks& hooks, std::optional<DType> storage,
-                                   const PackedOptions& options) {
+                                   const PackedOptions& options,
+                                   std::shared_ptr<Communicator> ranks) {
+  if (ranks != nullptr) {
+    if (options.make || !options.file.empty()) {
+      Throw(ErrorKind::kUnsupported,
+            "a packed copy holds a whole model, and {} ranks share the weights: load the model's "
+            "own files",
+            ranks->size());
+    }
+    Begin(hooks, "packing this rank's weights");
+    return LoadDecoder(model.spec(), model.weights(), pool, hooks, storage, std::move(ranks));
+  }
   const bool named = !options.file.empty();
   const auto warn = [&](const std::string& what, std::string_view consequence) {
     if (hooks.warn) hooks.warn(fmt::format("{}; {}", what, consequence));

@@ -14,6 +14,7 @@
 
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
+#include "dist/communicator.h"
 #include "model/decoder.h"
 #include "model/loader.h"
 
@@ -31,9 +32,13 @@ struct PackedOptions {
 // Loads the decoder that LoadDecoder makes, to the bit: of a packed copy, which stays mapped, or of
 // the model's files. A copy that cannot be used or made is a warning, unless options.file names it.
 // Then it throws, Error(kFormat) for one that is not of this model. Throws as LoadDecoder does.
+//
+// ranks: as LoadDecoder takes them. A copy holds a whole model, so ranks that share the weights
+// load the model's files. Throws Error(kUnsupported) if options name a copy or ask for one.
 std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
                                    const LoadHooks& hooks, std::optional<DType> storage,
-                                   const PackedOptions& options);
+                                   const PackedOptions& options,
+                                   std::shared_ptr<Communicator> ranks = nullptr);
 
 // Makes a copy, in the place of one that may exist, and returns where. Throws Error(kIo) where it
 // cannot be written, or before it is begun if the disk has no space for it. Throws Error(kInput)

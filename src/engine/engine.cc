@@ -9,6 +9,7 @@
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
 #include "dist/mpi.h"
+#include "dist/placement.h"
 #include "engine/engine_impl.h"
 #include "engine/generation_impl.h"
 #include "engine/make_drafts.h"
@@ -54,7 +55,7 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                    std::shared_ptr<Communicator> all_ranks)
     : folder(model_folder),
-      served{.ranks = std::move(all_ranks)},
+      served{.placement = Place(std::move(all_ranks), options.tensor_parallel)},
       isa(kernels::SelectIsa(options.isa)),
       group(EngineGroup::Impl::Of(options)),
       pool(group->pool),
@@ -65,9 +66,10 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     return Stopwatch();
   };
   const ModelFolder opened(folder);
-  if (served.ranks != nullptr) {
-    AgreeOnModel(*served.ranks, folder,
-                 {"the tokens of a step", fmt::format("{}", options.step_tokens)});
+  if (served.placement.all != nullptr) {
+    AgreeOnModel(*served.placement.all, folder,
+                 {"the tokens of a step and the ranks that share weights",
+                  fmt::format("{} and {}", options.step_tokens, options.tensor_parallel)});
   }
   served.spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
@@ -105,21 +107,23 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   auto decoder = LoadModel(
       opened, pool,
       {.stage = options.on_stage, .progress = options.on_progress, .warn = options.on_warning},
-      ParseWeightType(options.weights), PackedOptionsOf(options));
+      ParseWeightType(options.weights), PackedOptionsOf(options), served.placement.tensor);
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
+  served.spec = decoder->spec();
   served.types = decoder->weight_types();
   const int64_t mapped_bytes = decoder->mapped_bytes();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
   Start(options, mapped_bytes);
-  if (served.ranks != nullptr) {
+  if (served.placement.all != nullptr) {
     Workspace workspace;
-    served.rank_speeds =
-        MeasureRanks(*served.ranks, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
-                     served.geometry(), ChooseKvType("auto", served.types), served.pools->bytes());
-    if (served.ranks->rank() == 0)
-      std::ranges::for_each(SlowRanks(*served.ranks, served.rank_speeds), warn);
+    const Communicator& all = *served.placement.all;
+    const auto speeds = MeasureRanks(
+        *served.placement.all, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
+        served.geometry(), ChooseKvType("auto", served.types), served.pools->bytes());
+    served.rank_speeds = SpeedsOfGroups(speeds, served.placement.parts());
+    if (all.rank() == 0) std::ranges::for_each(SlowRanks(all, speeds), warn);
   }
   load_times.total_ms = watch.ms();
 }
@@ -149,11 +153,11 @@ void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
   served.pools = std::make_unique<const KvPools>(served.geometry(), group->budget, group->file);
   served.name = std::filesystem::path(folder).filename().string();
   if (!options.cache_dir.empty()) {
-    if (served.ranks != nullptr) {
+    if (served.placement.all != nullptr) {
       Throw(ErrorKind::kUnsupported,
             "texts cannot be saved when {} ranks share them: leave the folder of saved texts out, "
             "or run one rank",
-            served.ranks->size());
+            served.placement.all->size());
     }
     if (options.cache_bytes < 0 || options.cache_every_tokens < 1) {
       Throw(ErrorKind::kInput,
@@ -165,10 +169,10 @@ void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
-  const bool leads = served.ranks != nullptr && served.ranks->rank() == 0;
+  const bool leads = served.placement.all != nullptr && served.placement.all->rank() == 0;
   scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
                                           options.prompt_slowdown, saved.get(), now_ms_,
-                                          group->turns, leads ? served.ranks.get() : nullptr);
+                                          group->turns, leads ? served.placement.all.get() : nullptr);
   if (!group->cpus.empty()) scheduler->PinTo(group->cpus.front());
 }
 
@@ -199,7 +203,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
       std::move(plan), std::move(prompt), options,
       kind == RequestKind::kStates ? nullptr : tokenizer.get(), special.eos_ids,
       static_cast<int32_t>(served.spec.vocab_size), std::move(interrupt), kind, std::move(drafted));
-  const bool chooses = served.ranks == nullptr || served.ranks->rank() == 0;
+  const bool chooses = served.placement.all == nullptr || served.placement.all->rank() == 0;
   if (chooses && !options.json_schema.empty()) {
     RequireTokenizer();
     request->RestrictTo(json_grammar_->Match(options.json_schema), *tokenizer);
@@ -216,15 +220,26 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
                                             .heads = [this] { return Heads(); },
                                             .partial =
                                                 [&](std::string_view named) {
+                                                  RequireAllWeights("partial");
                                                   return MakePartialDrafts(named, served.geometry(),
                                                                            plan.options(), now_ms_);
                                                 }});
   return std::make_unique<Speculative>(std::move(sources), now_ms_);
 }
 
+void Engine::Impl::RequireAllWeights(std::string_view draft) const {
+  if (served.placement.tensor == nullptr) return;
+  Throw(
+      ErrorKind::kUnsupported,
+      "the draft source \"{}\" needs the whole model on one rank, and {} ranks share its weights: "
+      "leave it out, or let one rank have them",
+      draft, served.placement.parts());
+}
+
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
   const std::lock_guard lock(heads_mutex_);
   if (heads_ != nullptr) return heads_;
+  RequireAllWeights("heads");
   heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, served.types.layers, now_ms_);
   return heads_;
 }
@@ -301,7 +316,7 @@ bool Engine::StopKeeping(const std::string& name) const {
 
 void Engine::FollowRankZero() const { impl_->FollowRankZero(); }
 bool Engine::ranks_ended() const {
-  return impl_->served.ranks != nullptr && impl_->served.ranks->left();
+  return impl_->served.placement.all != nullptr && impl_->served.placement.all->left();
 }
 
 std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,

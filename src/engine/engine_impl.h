@@ -56,8 +56,7 @@ class Engine::Impl {
   // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
   // Engine::FollowRankZero. on_forgotten: RankFollower::Follow.
-  void FollowRankZero(
-      const std::function<void(std::span<const int32_t>)>& on_forgotten = {}) const;
+  void FollowRankZero(const std::function<void(std::span<const int32_t>)>& on_forgotten = {}) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
   // Throws Error(kUnsupported) if nothing is saved.
@@ -84,6 +83,8 @@ class Engine::Impl {
   // The strategy for GenerateOptions::draft; null: no drafts.
   std::unique_ptr<Speculative> NewSpeculation(const GenerateOptions& options,
                                               const TextPlan& plan) const;
+  // Throws Error(kUnsupported) for this source of draft tokens if ranks share the weights.
+  void RequireAllWeights(std::string_view draft) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 

@@ -29,29 +29,30 @@ std::unique_ptr<Strategy> StrategyOf(const BegunText& text, int64_t vocab) {
 
 Engine::Impl::~Impl() {
   scheduler.reset();  // it talks to the ranks
-  if (served.ranks == nullptr || served.ranks->rank() != 0) return;
-  if (std::uncaught_exceptions() > 0) served.ranks->Leave("an error of its own");
+  if (served.placement.all == nullptr || served.placement.all->rank() != 0) return;
+  if (std::uncaught_exceptions() > 0) served.placement.all->Leave("an error of its own");
   try {
-    TellRanks(*served.ranks, {.end = true});
+    TellRanks(*served.placement.all, {.end = true});
   } catch (const std::exception&) {  // they have ended
   }
 }
 
 void Engine::Impl::RequireRankZero() const {
-  if (served.ranks == nullptr || served.ranks->rank() == 0) return;
+  if (served.placement.all == nullptr || served.placement.all->rank() == 0) return;
   Throw(ErrorKind::kUnsupported, "{} cannot make requests: rank 0 makes them for all ranks",
-        served.ranks->NameOf(served.ranks->rank()));
+        served.placement.all->NameOf(served.placement.all->rank()));
 }
 
 void Engine::Impl::FollowRankZero(
     const std::function<void(std::span<const int32_t>)>& on_forgotten) const {
-  if (served.ranks == nullptr || served.ranks->rank() == 0) {
+  if (served.placement.all == nullptr || served.placement.all->rank() == 0) {
     Throw(ErrorKind::kUnsupported, "rank 0 makes the requests for all ranks and cannot follow");
   }
   const auto new_strategy = [&](const BegunText& text) {
-    return std::make_unique<RankStrategy>(served.ranks, StrategyOf(text, served.spec.vocab_size));
+    return std::make_unique<RankStrategy>(served.placement.all,
+                                          StrategyOf(text, served.spec.vocab_size));
   };
-  LeaveOnError(served.ranks.get(), [&] {
+  LeaveOnError(served.placement.all.get(), [&] {
     RankFollower follower(served, *model, new_strategy);
     Interrupt nobody;
     scheduler->RunAlone(nobody, [&](const Exec& exec) { follower.Follow(exec, on_forgotten); });

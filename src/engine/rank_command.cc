@@ -35,7 +35,8 @@ Json ToJson(const BegunText& text) {
 }
 
 BegunText BegunTextFrom(const Json& json) {
-  BegunText text{.ticket = json["ticket"], .kind = static_cast<RequestKind>(json["kind"].get<int>())};
+  BegunText text{.ticket = json["ticket"],
+                 .kind = static_cast<RequestKind>(json["kind"].get<int>())};
   text.session.kv = json["kv"];
   text.session.prefill = json["prefill"];
   text.session.kv_type = json["kv_type"];
@@ -53,7 +54,8 @@ BegunText BegunTextFrom(const Json& json) {
 
 void TellRanks(Communicator& ranks, const RankCommand& command) {
   Json json{{"forgotten", command.forgotten}, {"end", command.end}};
-  for (const auto& [ticket, rows, steps] : command.step) json["step"].push_back({ticket, rows, steps});
+  for (const auto& [ticket, rows, steps] : command.step)
+    json["step"].push_back({ticket, rows, steps});
   if (command.begin) json["begin"] = ToJson(*command.begin);
   auto told = Json::to_cbor(json);
   NumberOfRankZero(ranks, std::ssize(told));
@@ -122,8 +124,8 @@ int64_t RowsOf(const Sequence& text, const TextRows& part) {
 
 int64_t PromisedBytes(const TextPlan& plan, const TextCache& cache, int64_t prompt_tokens,
                       int64_t question_begin) {
-  return std::max<int64_t>(0, plan.ShardBytes(prompt_tokens, prompt_tokens - question_begin) -
-                                  cache.cache().bytes());
+  return std::max<int64_t>(
+      0, plan.ShardBytes(prompt_tokens, prompt_tokens - question_begin) - cache.cache().bytes());
 }
 
 RankAnswer AnswerToBegin(const Communicator& ranks, const TextPlan& plan, const BegunText& text,
@@ -132,9 +134,9 @@ RankAnswer AnswerToBegin(const Communicator& ranks, const TextPlan& plan, const 
   RankAnswer answer{.free_bytes = budget.bytes() - budget.used(), .left = {cache.ContextLeft()}};
   const int64_t wanted =
       plan.ShardBytes(text.prompt_tokens, text.prompt_tokens - text.question_begin);
-  const std::string part = fmt::format("the part of {} tokens that {} keeps takes {}",
-                                       text.prompt_tokens, ranks.NameOf(ranks.rank()),
-                                       FormatBytes(wanted));
+  const std::string part =
+      fmt::format("the part of {} tokens that {} keeps takes {}", text.prompt_tokens,
+                  ranks.NameOf(ranks.rank()), FormatBytes(wanted));
   if (wanted > budget.bytes()) {
     answer.lack = fmt::format("{}, and it has {} for KV caches: use more ranks", part,
                               FormatBytes(budget.bytes()));

@@ -13,7 +13,7 @@ RankFollower::RankFollower(const ServedModel& served, const LanguageModel& model
     : served_(served),
       model_(model),
       new_strategy_(std::move(new_strategy)),
-      ranks_(*served.ranks) {}
+      ranks_(*served.placement.all) {}
 
 void RankFollower::Follow(const Exec& exec,
                           const std::function<void(std::span<const int32_t>)>& on_forgotten) {

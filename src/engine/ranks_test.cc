@@ -385,7 +385,7 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
           EXPECT_THAT(answer_error.what(), HasSubstr("rank 2: "));
           expect_answer();
         }
-        EXPECT_FALSE(engine->served.ranks->left());
+        EXPECT_FALSE(engine->served.placement.all->left());
       },
       bytes);
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
@@ -404,7 +404,7 @@ TEST(Ranks, RankThatFailsDuringAStepEndsAll) {
       mine.error = ErrorOf(ErrorKind::kIo, [&] { answer.Wait(); });
       EXPECT_EQ(mine.error, "rank 1 has ended: its disk is full");
     }
-    EXPECT_TRUE(engine->served.ranks->left());
+    EXPECT_TRUE(engine->served.placement.all->left());
     EXPECT_EQ(
         ErrorOf(ErrorKind::kIo, [&] { SubmitTo(engine, Prompt(5, 200), Greedy(2), kStar).Wait(); }),
         mine.error);

@@ -116,8 +116,8 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   } else {
     strategy_ = std::make_unique<Autoregressive>();
   }
-  if (plan_->ranks() != nullptr) {
-    strategy_ = std::make_unique<RankStrategy>(plan_->ranks(), std::move(strategy_));
+  if (plan_->all_ranks() != nullptr) {
+    strategy_ = std::make_unique<RankStrategy>(plan_->all_ranks(), std::move(strategy_));
   }
   if (options_.top_logprobs >= 0) {
     on_choice_ = [this](std::span<const float> logits) {

@@ -34,7 +34,7 @@ std::shared_ptr<KvPool> KvPools::Of(DType kv_type) const {
 
 PolicyOptions ServedModel::OptionsOf(const SessionOptions& session) const {
   PolicyOptions options = PolicyOptionsOf(session, spec, types);
-  options.ranks = ranks;
+  options.ranks = placement.context;
   options.rank_speeds = rank_speeds;
   return options;
 }

@@ -1,5 +1,6 @@
-// ServedModel: the model of an engine as its texts know it, the memory for their caches, and the
-// ranks among which they lie. Immutable once the engine has been made, but for the pools.
+// ServedModel: the model of an engine as its texts know it, which is this rank's part of it, the
+// memory for their caches, and the ranks among which they lie. Immutable once the engine has been
+// made, but for the pools.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include "attention/core/geometry.h"
 #include "attention/make_policy.h"
 #include "attention/ranks/rank_speed.h"
-#include "dist/communicator.h"
+#include "dist/placement.h"
 #include "godwit/engine.h"
 #include "kv/kv_budget.h"
 #include "kv/kv_file.h"
@@ -54,12 +55,13 @@ struct ServedModel {
 
   std::unique_ptr<const KvPools> pools;
 
-  // Placement: the ranks that share every text, null: no others; and their speeds, empty: unknown.
-  std::shared_ptr<Communicator> ranks;
+  // The ranks that share weights and texts, and the speeds of those that share texts; empty:
+  // unknown.
+  Placement placement;
   std::vector<RankSpeed> rank_speeds;
 
   AttentionGeometry geometry() const { return Geometry(spec); }
-  // PolicyOptionsOf (policy_options.h) on these ranks.
+  // PolicyOptionsOf (policy_options.h) on the ranks that share texts.
   PolicyOptions OptionsOf(const SessionOptions& session) const;
 };
 

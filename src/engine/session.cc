@@ -50,7 +50,7 @@ FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
-  if (engine_->served.ranks != nullptr)
+  if (engine_->served.placement.all != nullptr)
     cache_ = request.plan().NewText();  // the others have no sessions
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());

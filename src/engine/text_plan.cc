@@ -75,7 +75,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
   if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
   RequireTokenIds(model_.spec, prompt);
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
-  if (ranks() != nullptr) return;
+  if (all_ranks() != nullptr) return;
   try {
     CheckFits(n);
   } catch (const Error& error) {

@@ -53,7 +53,10 @@ class TextPlan {
   const std::string& label() const { return model_.name; }
 
   const PolicyOptions& options() const { return options_; }
+  // The ranks that share its texts; null: none.
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
+  // All ranks, which go through every text together; null: none.
+  const std::shared_ptr<Communicator>& all_ranks() const { return model_.placement.all; }
 
   // The position at which the question begins (AttentionPolicy::SetQuestion) in a text of `tokens`,
   // the last `query_tokens` of them. 0 if question and context are shown the same.

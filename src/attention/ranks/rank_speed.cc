@@ -82,6 +82,22 @@ std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
   return all;
 }
 
+std::vector<RankSpeed> SpeedsOfGroups(std::span<const RankSpeed> speeds, int64_t group) {
+  std::vector<RankSpeed> slowest;
+  if (std::ssize(speeds) <= group) return slowest;
+  for (size_t first = 0; first < speeds.size(); first += static_cast<size_t>(group)) {
+    RankSpeed worst = speeds[first];
+    for (const RankSpeed& one : speeds.subspan(first, static_cast<size_t>(group))) {
+      worst.best_link = std::min(worst.best_link, one.best_link);
+      worst.worst_link = std::min(worst.worst_link, one.worst_link);
+      worst.key_seconds = std::max(worst.key_seconds, one.key_seconds);
+      worst.kv_bytes = std::min(worst.kv_bytes, one.kv_bytes);
+    }
+    slowest.push_back(worst);
+  }
+  return slowest;
+}
+
 std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const RankSpeed> speeds) {
   std::vector<std::string> slow;
   for (size_t rank = 0; rank < speeds.size(); ++rank) {

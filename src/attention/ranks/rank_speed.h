@@ -28,6 +28,10 @@ std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
                                     const AttentionGeometry& geometry, DType kv_type,
                                     int64_t kv_bytes);
 
+// The speeds of groups of `group` neighbours, each as slow as the slowest of them; none if there is
+// one group or no speed.
+std::vector<RankSpeed> SpeedsOfGroups(std::span<const RankSpeed> speeds, int64_t group);
+
 // A sentence for each rank for which all others wait, by its name: it takes three times as long as
 // half of them.
 std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const RankSpeed> speeds);

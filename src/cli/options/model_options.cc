@@ -127,6 +127,15 @@ void AddRankFlags(console::CommandLine& line, ModelOptions& options) {
           .help = "under mpirun: end all ranks when one has been silent for this long",
       },
       options.rank_silence_s, 1, 3600);
+  line.AddInt(
+      {
+          .names = "--tensor-parallel",
+          .value = "N",
+          .help = "under mpirun: N neighbouring ranks share the weights, each with its heads, MLP "
+                  "columns and experts, so that a model fits that one host cannot hold; groups of "
+                  "N ranks share contexts by --prefill",
+      },
+      options.tensor_parallel, 1, 1024);
 }
 
 void AddNumaFlag(console::CommandLine& line, ModelOptions& options) {
@@ -228,6 +237,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
        .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
+       .tensor_parallel = options.tensor_parallel,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
        .group = options.group,
        .needs_text = options.needs_text,

@@ -110,6 +110,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       ParseWeightType(options.weights), PackedOptionsOf(options), served.placement.tensor);
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
+  served.spreads_kv_heads = served.placement.parts() > served.spec.kv_heads;
   served.spec = decoder->spec();
   served.types = decoder->weight_types();
   const int64_t mapped_bytes = decoder->mapped_bytes();

@@ -57,6 +57,9 @@ class Engine::Impl {
   const Tokenizer& RequireTokenizer() const;
   // Engine::FollowRankZero. on_forgotten: RankFollower::Follow.
   void FollowRankZero(const std::function<void(std::span<const int32_t>)>& on_forgotten = {}) const;
+  // LanguageModel::Logits, on the scheduler's thread, of rows [rows, hidden] one behind another.
+  // Ranks that share the weights compute them together.
+  void Logits(const Exec& exec, MatrixView<const float> hidden, MatrixView<float> logits) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
   // Throws Error(kUnsupported) if nothing is saved.

@@ -2,6 +2,8 @@
 
 #include <exception>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
@@ -41,6 +43,21 @@ void Engine::Impl::RequireRankZero() const {
   if (served.placement.all == nullptr || served.placement.all->rank() == 0) return;
   Throw(ErrorKind::kUnsupported, "{} cannot make requests: rank 0 makes them for all ranks",
         served.placement.all->NameOf(served.placement.all->rank()));
+}
+
+void Engine::Impl::Logits(const Exec& exec, MatrixView<const float> hidden,
+                          MatrixView<float> logits) const {
+  if (served.placement.tensor == nullptr) return model->Logits(exec, hidden, logits);
+  std::vector<float> states;
+  for (int64_t row = 0; row < hidden.rows; ++row) {
+    const auto values = hidden.RowSpan(row);
+    states.insert(states.end(), values.begin(), values.end());
+  }
+  TellRanks(*served.placement.all, {.logit_rows = hidden.rows});
+  served.placement.tensor->Broadcast(std::as_writable_bytes(std::span(states)), 0, nullptr);
+  Exec to_the_end = exec;  // no rank stops alone
+  to_the_end.cancel = nullptr;
+  model->Logits(to_the_end, hidden, logits);
 }
 
 void Engine::Impl::FollowRankZero(

@@ -53,7 +53,8 @@ BegunText BegunTextFrom(const Json& json) {
 }  // namespace
 
 void TellRanks(Communicator& ranks, const RankCommand& command) {
-  Json json{{"forgotten", command.forgotten}, {"end", command.end}};
+  Json json{
+      {"forgotten", command.forgotten}, {"logit_rows", command.logit_rows}, {"end", command.end}};
   for (const auto& [ticket, rows, steps] : command.step)
     json["step"].push_back({ticket, rows, steps});
   if (command.begin) json["begin"] = ToJson(*command.begin);
@@ -67,7 +68,8 @@ RankCommand HearRankZero(Communicator& ranks) {
   std::vector<uint8_t> told(NumberOfRankZero(ranks, 0));
   ranks.Broadcast(std::as_writable_bytes(std::span(told)), 0, nullptr);
   const Json json = Json::from_cbor(told);
-  RankCommand command{.forgotten = json["forgotten"], .end = json["end"]};
+  RankCommand command{
+      .forgotten = json["forgotten"], .logit_rows = json["logit_rows"], .end = json["end"]};
   if (json.contains("step")) {
     for (const Json& part : json["step"]) command.step.push_back({part[0], part[1], part[2]});
   }

@@ -48,6 +48,9 @@ struct RankCommand {
   std::vector<int64_t> forgotten;  // tickets of texts; they go before all else
   std::optional<BegunText> begin;
   std::vector<TextRows> step;
+  // Rows of states of which the ranks that share weights with rank 0 compute the logits together.
+  // Rank 0 tells them these rows next.
+  int64_t logit_rows = 0;
   bool end = false;  // there will be no more commands
 };
 

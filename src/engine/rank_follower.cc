@@ -26,6 +26,7 @@ void RankFollower::Follow(const Exec& exec,
     for (const int64_t ticket : command.forgotten) forget(texts_.find(ticket));
     if (command.begin) Begin(std::move(*command.begin));
     if (!command.step.empty()) Step(exec, command.step);
+    if (command.logit_rows > 0) ComputeLogits(exec, command.logit_rows);
     if (!command.end) continue;
     for (auto text = texts_.begin(); text != texts_.end();) text = forget(text);
     return;
@@ -57,6 +58,17 @@ void RankFollower::Begin(BegunText begun) {
   text.strategy = new_strategy_(text.begun);
   const int64_t ticket = text.begun.ticket;
   texts_.insert_or_assign(ticket, std::move(text));
+}
+
+void RankFollower::ComputeLogits(const Exec& exec, int64_t rows) {
+  Communicator* const tensor = served_.placement.tensor.get();
+  if (tensor == nullptr || ranks_.rank() >= tensor->size()) return;
+  const int64_t width = model_.hidden_size();
+  std::vector<float> states(rows * width);
+  tensor->Broadcast(std::as_writable_bytes(std::span(states)), 0, nullptr);
+  Workspace::Scope scope(exec.workspace);
+  model_.Logits(exec, {states.data(), rows, width, width},
+                exec.workspace.Matrix<float>(rows, model_.vocab_size()));
 }
 
 void RankFollower::Step(const Exec& exec, std::span<const TextRows> parts) {

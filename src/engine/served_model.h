@@ -59,6 +59,8 @@ struct ServedModel {
   // unknown.
   Placement placement;
   std::vector<RankSpeed> rank_speeds;
+  // Whether queries that see the same keys are on several ranks, each of which has the keys.
+  bool spreads_kv_heads = false;
 
   AttentionGeometry geometry() const { return Geometry(spec); }
   // PolicyOptionsOf (policy_options.h) on the ranks that share texts.

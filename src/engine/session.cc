@@ -175,7 +175,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
       const int64_t rows = std::min(kBlock, end - next), at = next - states->position;
       const MatrixView<float> logits{block.data(), rows, vocab, vocab};
       engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
-        engine_->model->Logits(exec, hidden.Rows(at, at + rows), logits);
+        engine_->Logits(exec, hidden.Rows(at, at + rows), logits);
       });
       for (int64_t i = 0; i < rows; ++i) row(next++ - added, logits.RowSpan(i));
     }

@@ -20,6 +20,7 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
           1 << 20);
   }
   MakePolicy();
+  RefuseChoicesOfOthers();
   pool_ = model.pools->Of(options_.kv_type);
   // A text without an end reaches its full size sooner or later.
   if (policy_->facts().endless()) {
@@ -31,6 +32,16 @@ void TextPlan::MakePolicy() {
   auto [policy, placement] = MakePlacedPolicy(model_.geometry(), options_);
   policy_ = std::move(policy);
   placement_ = std::move(placement);
+}
+
+void TextPlan::RefuseChoicesOfOthers() const {
+  const PolicyFacts& facts = policy_->facts();
+  if (model_.placement.tensor == nullptr || facts.chosen_tokens == 1) return;
+  if (!facts.one_choice && !model_.spreads_kv_heads) return;
+  Throw(ErrorKind::kUnsupported,
+        "{} chooses keys by the queries of several heads, and {} ranks that share the weights have "
+        "them: let fewer ranks share the weights{}, or use dense",
+        facts.name, model_.placement.parts(), facts.one_choice ? ", or choose for each head" : "");
 }
 
 std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPlan> plan,

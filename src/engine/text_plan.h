@@ -79,6 +79,8 @@ class TextPlan {
 
  private:
   void MakePolicy();
+  // Throws Error(kUnsupported) if a rank would need queries that only other ranks have.
+  void RefuseChoicesOfOthers() const;
   // Throws Error(kMemory) if the cache of such a text does not fit.
   void CheckFits(int64_t tokens) const;
 

@@ -119,6 +119,8 @@ struct PolicyFacts {
   bool shows_all = false;
   // The number of tokens in a block that question and answer choose; 1: they choose none.
   int64_t chosen_tokens = 1;
+  // Whether a block is chosen for all KV heads, else for each.
+  bool one_choice = false;
   // Whether the question is shown other keys than the context is.
   bool separates_question = false;
   // The number of last context tokens that are shown other keys than those before them. With

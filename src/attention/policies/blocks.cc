@@ -50,6 +50,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
              .limit_tokens = context,
              .max_kept_tokens = context,
              .chosen_tokens = spec.block_size,
+             .one_choice = !spec.separate,
              .separates_question = true,
              .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,
              .one_rank_reason = OneRankReason(spec)}),

@@ -16,6 +16,9 @@
 #include "bench/statistics.h"
 #include "bench/work.h"
 #include "dist/local.h"
+#include "model/loader.h"
+#include "model/weight_ranks.h"
+#include "model/weight_share.h"
 #include "ops/attention_state.h"
 
 namespace godwit::bench {
@@ -181,6 +184,38 @@ void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ri
                     static_cast<double>(ring.context);
 }
 
+// The weights of a share that a token meets in the layers, on average over tokens: of its experts,
+// as many as it has of all.
+double LayerWeightsMet(const WeightShare& share) {
+  const DecoderSpec& spec = share.spec;
+  auto weights = static_cast<double>(LayerWeights(spec));
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const MlpSpec& mlp = KindOf(spec, layer).mlp;
+    if (mlp.experts == 0) continue;
+    const int64_t met = mlp.experts_per_token * 3 * mlp.intermediate * spec.hidden_size;
+    const auto held = static_cast<double>(share.tensors.layers[layer].experts.size());
+    weights -= static_cast<double>(met) * (1 - held / static_cast<double>(mlp.experts));
+  }
+  return weights;
+}
+
+ExchangeCost Times(int64_t count, const ExchangeCost& cost) {
+  return {.bytes = count * cost.bytes, .messages = count * cost.messages};
+}
+
+// The exchange of a step of so many rows, one of which meets the head (model/decoder.cc): a sum for
+// the embedding, and two in every layer.
+ExchangeCost CostOfStep(const DecoderSpec& spec, int64_t rows, int64_t logit_rows, int hosts) {
+  const ExchangeCost sums = Times(2 * spec.layers + 1, CostOfSum(rows, spec.hidden_size, hosts));
+  const ExchangeCost logits = CostOfLogits(logit_rows, spec.vocab_size, hosts);
+  return {.bytes = sums.bytes + logits.bytes, .messages = sums.messages + logits.messages};
+}
+
+double SecondsOf(const ExchangeCost& cost, const Network& network) {
+  return static_cast<double>(cost.messages) * network.seconds +
+         static_cast<double>(cost.bytes) / network.bytes_per_second;
+}
+
 }  // namespace
 
 void RefuseOneDepth() {
@@ -260,6 +295,58 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
         *times.per_token + kv_bytes * times.per_kv_byte + static_cast<double>(spec.layers) * merge;
   }
   return time;
+}
+
+SharedWeightsTime TimeOfSharedWeights(const DecoderSpec& spec, const ModelTensors& tensors,
+                                      std::optional<DType> storage, const KvLayout& layout,
+                                      int64_t context, int64_t chunk_tokens, int hosts,
+                                      const HostTimes& times, const Network& network) {
+  const auto whole = static_cast<double>(LayerWeights(spec) + HeadWeights(spec));
+  const auto tokens = static_cast<double>(context);
+  const int64_t seen = SeenKeys(spec, "").By({0, context});
+  const auto policy = MakePolicy(Geometry(spec), {.context = context + 1});
+  double held = 0;  // keys that a token of the answer sees, over all layers
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    held += static_cast<double>(policy->SeenKeys(layer, context));
+  }
+  const double key_bytes =
+      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kTileTokens);
+
+  SharedWeightsTime shared{};
+  double answer_seconds = 0;
+  for (int host = 0; host < hosts; ++host) {
+    const WeightShare share = TakeShare(spec, tensors, host, hosts);
+    shared.weight_bytes = std::max(shared.weight_bytes, LoadedBytes(share.tensors, storage));
+    const double layers = LayerWeightsMet(share);
+    const double head = static_cast<double>(TokensOf(spec.vocab_size, host, hosts).count()) *
+                        static_cast<double>(spec.hidden_size);
+    shared.time.read_seconds =
+        std::max(shared.time.read_seconds,
+                 (tokens * layers + head) * times.per_matrix_multiply_add +
+                     AttentionOf(share.spec, seen) * times.per_attention_multiply_add);
+    const double keys = static_cast<double>(share.spec.kv_heads) /
+                        static_cast<double>(spec.kv_heads) * held * key_bytes;
+    answer_seconds =
+        std::max(answer_seconds,
+                 (layers + head) / whole * times.per_token.value_or(0) + keys * times.per_kv_byte);
+  }
+  const auto of_all_in_a_layer = [&](const ExchangeCost& cost) {
+    return static_cast<double>(hosts * cost.bytes) / static_cast<double>(spec.layers);
+  };
+  ExchangeCost reading;
+  for (int64_t done = 0; done < context; done += chunk_tokens) {
+    const int64_t rows = std::min(chunk_tokens, context - done);
+    const ExchangeCost step = CostOfStep(spec, rows, done + rows == context ? 1 : 0, hosts);
+    reading.bytes += step.bytes;
+    reading.messages += step.messages;
+  }
+  shared.time.wait_seconds = SecondsOf(reading, network);
+  shared.time.read_seconds += shared.time.wait_seconds;
+  shared.time.read_bytes = of_all_in_a_layer(reading) / tokens;
+  const ExchangeCost answer = CostOfStep(spec, 1, 1, hosts);
+  shared.time.answer_bytes = of_all_in_a_layer(answer);
+  if (times.per_token) shared.time.answer_seconds = answer_seconds + SecondsOf(answer, network);
+  return shared;
 }
 
 }  // namespace godwit::bench

@@ -12,6 +12,7 @@
 
 #include "attention/make_policy.h"
 #include "bench/suite.h"
+#include "model/model_tensors.h"
 #include "model/spec.h"
 
 namespace godwit::bench {
@@ -55,5 +56,18 @@ struct ContextTime {
 std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layout,
                                   const std::string& prefill, int64_t context, int hosts,
                                   const HostTimes& times, const Network& network);
+
+// The same for hosts that share the weights: each reads the whole context, with its part of them.
+struct SharedWeightsTime {
+  int64_t weight_bytes;  // of the host with most of them
+  ContextTime time;
+};
+
+// The steps have `chunk_tokens` rows. Tokens of a mixture are taken to meet the experts of all
+// hosts alike. storage: as LoadDecoder takes it. Throws as TakeShare does (model/weight_share.h).
+SharedWeightsTime TimeOfSharedWeights(const DecoderSpec& spec, const ModelTensors& tensors,
+                                      std::optional<DType> storage, const KvLayout& layout,
+                                      int64_t context, int64_t chunk_tokens, int hosts,
+                                      const HostTimes& times, const Network& network);
 
 }  // namespace godwit::bench

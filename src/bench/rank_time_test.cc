@@ -15,6 +15,7 @@
 #include "dist/local.h"
 #include "model/loader.h"
 #include "model/shape_test_support.h"
+#include "model/shapes.h"
 #include "model/synthetic_weights.h"
 
 namespace godwit::bench::rank_time_test {
@@ -88,9 +89,11 @@ std::vector<SuiteResult> Measure(const std::string& prefill, int ranks,
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
+      const auto communicator = world.Rank(rank);
       const SuiteOptions options = {
           .cases = cases,
-          .policy = {.kv_type = DType::kI8, .prefill = prefill, .ranks = world.Rank(rank)},
+          .policy = {.kv_type = DType::kI8, .prefill = prefill, .ranks = communicator},
+          .ranks = communicator,
           .chunk_tokens = 50,
           .isa = &kernels::SelectIsa(""),
           .rounds = 2,
@@ -146,6 +149,81 @@ TEST(RankTime, CountsWhatRanksDoAndSend) {
       EXPECT_DOUBLE_EQ(SentBytes(tests[0]),
                        layers * (kContext * time->read_bytes + time->answer_bytes));
     }
+  }
+}
+
+// Ranks that share the weights run the suite, whose sums are sent from each to each, or in shares.
+TEST(SharedWeightsTime, CountsWhatRanksDoAndSend) {
+  const DecoderSpec spec = SmallShape();
+  const auto source = SyntheticWeights(spec, DType::kBF16);
+  const HostTimes times = {
+      .per_matrix_multiply_add = 1, .per_attention_multiply_add = 1, .per_token = 0};
+  const Network network = {.bytes_per_second = std::numeric_limits<double>::infinity(),
+                           .seconds = 0};
+  constexpr int64_t kContext = 700, kAnswer = 5, kChunk = 300;
+  for (const int ranks : {2, 4}) {
+    LocalWorld world(ranks);
+    std::vector<SuiteResult> results(ranks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        ThreadPool pool(1);
+        const auto communicator = world.Rank(rank);
+        const auto model = LoadDecoder(spec, *source, pool, {}, {}, communicator);
+        const SuiteOptions options = {
+            .cases = {{.prompt_tokens = kContext}, {.predict_tokens = kAnswer, .depth_tokens = 64}},
+            .policy = {.kv_type = DType::kI8},
+            .ranks = communicator,
+            .chunk_tokens = kChunk,
+            .isa = &kernels::SelectIsa(""),
+            .rounds = 2};
+        results[rank] = RunSuite(*model, options);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto shared = TimeOfSharedWeights(spec, ResolveTensors(spec, *source), std::nullopt,
+                                            LayoutOf(Geometry(spec), DType::kI8), kContext, kChunk,
+                                            ranks, times, network);
+    double most = 0;
+    for (const SuiteResult& result : results) {
+      EXPECT_EQ(result.tests[0].logits_hash, results[0].tests[0].logits_hash);
+      EXPECT_EQ(result.tests[1].logits_hash, results[0].tests[1].logits_hash);
+      EXPECT_TRUE(result.tests[0].logits_agree && result.tests[1].logits_agree);
+      most = std::max(most, result.tests[0].work_per_token * kContext);
+    }
+    EXPECT_NEAR(shared.time.read_seconds / most, 1, 1e-3);
+    const auto layers = static_cast<double>(spec.layers);
+    EXPECT_DOUBLE_EQ(SentBytes(results[0].tests[0]), layers * kContext * shared.time.read_bytes);
+    EXPECT_DOUBLE_EQ(SentBytes(results[0].tests[1]), layers * kAnswer * shared.time.answer_bytes);
+  }
+}
+
+// Weights and keys are shared out, and experts count as far as tokens meet them.
+TEST(SharedWeightsTime, SharesTheWorkAndWaits) {
+  const HostTimes times = {.per_matrix_multiply_add = 1e-12,
+                           .per_attention_multiply_add = 1e-12,
+                           .per_token = 0.08,
+                           .per_kv_byte = 1e-10};
+  for (const char* shape : {"1b", "moe"}) {
+    const DecoderSpec spec = FirstLayers(FindShape(shape), 4);
+    const auto source = SyntheticWeights(spec, DType::kBF16);
+    const ModelTensors tensors = ResolveTensors(spec, *source);
+    const KvLayout layout = LayoutOf(Geometry(spec), DType::kBF16);
+    const auto at = [&](int hosts, double bytes_per_second, double seconds) {
+      return TimeOfSharedWeights(spec, tensors, std::nullopt, layout, 4096, 512, hosts, times,
+                                 {.bytes_per_second = bytes_per_second, .seconds = seconds});
+    };
+    const auto alone = at(1, 1e15, 1), four = at(4, 1e15, 0), late = at(4, 1e15, 1);
+    const auto slow = at(4, 1e9, 0);
+    EXPECT_EQ(alone.weight_bytes, LoadedBytes(tensors, std::nullopt));
+    EXPECT_EQ(alone.time.wait_seconds, 0);
+    EXPECT_EQ(alone.time.answer_bytes, 0);
+    EXPECT_LT(four.weight_bytes, alone.weight_bytes * 0.26);
+    EXPECT_LT(four.time.read_seconds, alone.time.read_seconds * 0.26);
+    EXPECT_LT(*four.time.answer_seconds, *alone.time.answer_seconds * 0.26);
+    // A sum for the embedding and two a layer, and the logits: of one message for one token.
+    EXPECT_NEAR(*late.time.answer_seconds - *four.time.answer_seconds, 2 * 4 + 2, 1e-9);
+    EXPECT_NEAR(slow.time.wait_seconds, slow.time.read_bytes * 4096 * 4 / 4 / 1e9, 1e-3);
   }
 }
 

@@ -313,7 +313,7 @@ class Suite {
 
     const auto tokens = NextTokens(texts, test.predict_tokens);
     const int64_t file_bytes_before = FileReadBytes(texts);
-    const RanksWatch watch(options_.policy.ranks.get());
+    const RanksWatch watch(options_.ranks.get());
     weight_bytes_ = 0;
     steps_ = 0;
     if (options_.profile) {

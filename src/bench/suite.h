@@ -36,7 +36,10 @@ struct TestCase {
 
 struct SuiteOptions {
   std::vector<TestCase> cases;
-  PolicyOptions policy;                  // .context is set here
+  PolicyOptions policy;  // .context is set here
+  // All ranks, which run the same suite together; null: this process is alone. Those that share
+  // texts are policy.ranks, and those that share weights are the model's.
+  std::shared_ptr<Communicator> ranks = {};
   std::shared_ptr<KvPool> kv_pool = {};  // for model and policy.kv_type; null: as memory allows
   int64_t chunk_tokens = 512;            // tokens of a prompt in a step
   const kernels::Isa* isa = nullptr;
@@ -50,9 +53,8 @@ struct SuiteOptions {
   // The callback after every test, in tests done and to be done. After the first round it also gets
   // the time that the others should take.
   //
-  // With policy.ranks, all ranks run the same suite together, and each measures its part. They read
-  // a prompt at no depth as a context, except its last token, which asks about it. Tokens behind a
-  // depth ask about the depth.
+  // Ranks measure each its part. With policy.ranks they read a prompt at no depth as a context,
+  // except its last token, which asks about it. Tokens behind a depth ask about the depth.
   std::function<void(int64_t done, int64_t total, std::optional<double> left_ms)> on_progress;
 };
 

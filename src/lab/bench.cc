@@ -1,6 +1,8 @@
 // godwit bench: the speed of this machine with a model, beside the machine's limit.
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -32,6 +34,7 @@
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "dist/mpi.h"
+#include "dist/placement.h"
 #include "engine/policy_options.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
@@ -43,6 +46,7 @@
 #include "model/loader.h"
 #include "model/shapes.h"
 #include "model/synthetic_weights.h"
+#include "model/weight_share.h"
 
 namespace godwit::lab {
 namespace {
@@ -65,7 +69,8 @@ struct BenchOptions {
   bool layer = false;
   std::string cache;  // folder of snapshots to continue from; empty: no such test
   std::vector<int64_t> ranks, contexts;  // of the time model for several hosts; no ranks: none
-  float network_gbit = 10, network_us = 50;
+  std::vector<double> network_gbit;
+  float network_us = 50;
   SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
   bool json = false;
   bool csv = false;
@@ -149,6 +154,23 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
   line.Exclusive({"--profile", "--cache", "--layer"});
 }
 
+// Adds the numbers of a list of Gbit/s.
+void AddBandwidths(std::string_view list, std::vector<double>& target) {
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.size(), list.find(',', begin));
+    const std::string_view text = list.substr(begin, end - begin);
+    begin = end + 1;
+    double gbit = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), gbit);
+    if (error != std::errc() || rest != text.data() + text.size() || !(gbit > 0) ||
+        !std::isfinite(gbit)) {
+      Throw(ErrorKind::kInput, "--network-gbit: found {}, expected numbers above 0, as 10,100",
+            Quote(list));
+    }
+    target.push_back(gbit);
+  }
+}
+
 void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
   line.Group("Several hosts");
   cli::AddRankFlags(line, options.model);
@@ -166,9 +188,10 @@ void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
            .fallback = "131072,1048576"},
           options.contexts, 2, kMaxTokens);
   line.Add({.names = "--network-gbit",
-            .value = "X",
-            .help = "with --ranks: the bandwidth of a link between hosts in Gbit/s"},
-           options.network_gbit);
+            .value = "X,...",
+            .help = "with --ranks: the bandwidth of a link between hosts in Gbit/s",
+            .fallback = "10,100"},
+           [&options](const std::string& value) { AddBandwidths(value, options.network_gbit); });
   line.Add({.names = "--network-us",
             .value = "X",
             .help = "with --ranks: the latency of a message in microseconds"},
@@ -232,10 +255,9 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
   }
   line.RefusePlot();
   line.Parse(arguments);
-  if (!(options.network_gbit > 0 && options.network_us >= 0)) {
-    Throw(ErrorKind::kInput,
-          "--network-gbit {} and --network-us {}: expected more than 0, and 0 or more",
-          options.network_gbit, options.network_us);
+  if (options.network_gbit.empty()) options.network_gbit = {10, 100};
+  if (!(options.network_us >= 0)) {
+    Throw(ErrorKind::kInput, "--network-us {}: expected 0 or more", options.network_us);
   }
 }
 
@@ -265,8 +287,9 @@ std::vector<bench::TestCase> Cases(const BenchOptions& options) {
   const auto or_default = [](std::vector<int64_t> list, int64_t fallback) {
     return list.empty() ? std::vector{fallback} : std::move(list);
   };
+  const bool share_texts = MpiSize() > options.model.tensor_parallel;
   // Tests whose text has no context that ranks could share.
-  const auto asks_alone = [](int64_t depth) { return MpiSize() > 1 && depth == 0; };
+  const auto asks_alone = [&](int64_t depth) { return share_texts && depth == 0; };
   std::vector<bench::TestCase> cases;
   for (const int64_t threads : or_default(options.threads, 0)) {
     const int count = ThreadsFor(static_cast<int>(threads));
@@ -285,7 +308,7 @@ std::vector<bench::TestCase> Cases(const BenchOptions& options) {
       }
     }
   }
-  if (cases.empty() && MpiSize() > 1) {
+  if (cases.empty() && share_texts) {
     Throw(ErrorKind::kInput,
           "nothing to measure: ranks share a long context, so test reading it with -p 65536, or "
           "answers with -n 32 -d 65536");
@@ -300,40 +323,45 @@ struct Subject {
   std::string name;
   std::optional<ModelFolder> folder;
   std::unique_ptr<const WeightSource> synthetic;  // set if there is no folder
-  DecoderSpec spec;
-  std::optional<DType> storage;  // as LoadDecoder takes it
+  DecoderSpec stored;                             // of the checkpoint
+  DecoderSpec spec;                               // of the weights on this rank
+  std::optional<DType> storage;                   // as LoadDecoder takes it
   int64_t weight_bytes = 0;
   WeightTypes weights{};
 
   const WeightSource& source() const { return folder ? folder->weights() : *synthetic; }
 };
 
-Subject OpenSubject(BenchOptions& options) {
+// tensor_ranks: those that share the weights; null: none.
+Subject OpenSubject(const BenchOptions& options,
+                    const std::shared_ptr<Communicator>& tensor_ranks) {
   Subject subject{.storage = ParseWeightType(options.weights)};
   if (options.shape) {
     subject.name = *options.shape;
-    subject.spec = FindShape(*options.shape);
-    subject.synthetic =
-        SyntheticWeights(subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
+    subject.stored = FindShape(*options.shape);
+    subject.synthetic = SyntheticWeights(
+        subject.stored, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
   } else {
-    cli::ChooseModel(options.model);
     subject.name = cli::ModelName(options.model.folder);
-    subject.spec = subject.folder.emplace(options.model.folder).spec();
-    cli::WarnAboutSpec(subject.spec);
+    subject.stored = subject.folder.emplace(options.model.folder).spec();
+    cli::WarnAboutSpec(subject.stored);
   }
-  const ModelTensors tensors = ResolveTensors(subject.spec, subject.source());
-  subject.weight_bytes = LoadedBytes(tensors, subject.storage);
-  subject.weights = LoadedTypes(tensors, subject.storage);
+  const WeightShare share =
+      TakeShare(subject.stored, ResolveTensors(subject.stored, subject.source()), tensor_ranks);
+  subject.spec = share.spec;
+  subject.weight_bytes = LoadedBytes(share.tensors, subject.storage);
+  subject.weights = LoadedTypes(share.tensors, subject.storage);
   return subject;
 }
 
 bench::SuiteOptions Plan(const BenchOptions& options, const Subject& subject,
-                         std::shared_ptr<Communicator> ranks) {
+                         const Placement& placement) {
   PolicyOptions policy = PolicyOptionsOf(options.session, subject.spec, subject.weights);
-  policy.ranks = std::move(ranks);
+  policy.ranks = placement.context;
   const KvLayout layout = LayoutOf(Geometry(subject.spec), policy.kv_type);
   return {.cases = Cases(options),
           .policy = std::move(policy),
+          .ranks = placement.all,
           .kv_pool = PoolOf(options.model.kv_memory, layout),
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
@@ -349,20 +377,20 @@ std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject&
   if (suite.policy.ranks == nullptr) return {};
   ThreadPool pool(suite.cases.front().threads);
   Workspace workspace;
-  return MeasureRanks(
-      *suite.policy.ranks, {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
+  const auto speeds = MeasureRanks(
+      *suite.ranks, {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
       Geometry(subject.spec), suite.policy.kv_type,
       suite.kv_pool ? suite.kv_pool->budget().bytes() : ReadMachineMemory().available_bytes);
+  return SpeedsOfGroups(speeds, suite.ranks->size() / suite.policy.ranks->size());
 }
 
-// Joins the ranks that mpirun started, which measure the same. Null: no other ranks.
-std::shared_ptr<Communicator> JoinRanks(const BenchOptions& options,
-                                        std::span<const std::string> arguments) {
-  if (MpiSize() == 1) return nullptr;
+// Joins the ranks that mpirun started, which measure the same.
+Placement JoinRanks(const BenchOptions& options, std::span<const std::string> arguments) {
+  if (MpiSize() == 1) return Place(nullptr, options.model.tensor_parallel);
   auto ranks = JoinMpi(options.model.rank_silence_s);
   AgreeOnModel(*ranks, options.model.folder,
                {"the flags", fmt::format("{}", fmt::join(arguments, " "))});
-  return ranks;
+  return Place(std::move(ranks), options.model.tensor_parallel);
 }
 
 // The report of --ranks, computed from the tests.
@@ -375,20 +403,27 @@ std::string RankTime(const BenchOptions& options, const Subject& subject,
     if (spec.star()) prefills[0] = prefill;
     if (spec.ring > 0) prefills[1] = prefill;
   }
-  return RankTimeText(
-      {.spec = subject.spec,
-       .layout = LayoutOf(Geometry(subject.spec), suite.policy.kv_type),
-       .prefills = prefills,
-       .contexts =
-           options.contexts.empty() ? std::vector<int64_t>{1 << 17, 1 << 20} : options.contexts,
-       .hosts = options.ranks,
-       .times = bench::FitHost(subject.spec, result.tests),
-       .network = {.bytes_per_second = 1e9 / 8 * static_cast<double>(options.network_gbit),
-                   .seconds = 1e-6 * static_cast<double>(options.network_us)}});
+  std::vector<bench::Network> networks;
+  for (const double gbit : options.network_gbit) {
+    networks.push_back({.bytes_per_second = 1e9 / 8 * gbit,
+                        .seconds = 1e-6 * static_cast<double>(options.network_us)});
+  }
+  return RankTimeText({.spec = subject.spec,
+                       .tensors = ResolveTensors(subject.spec, subject.source()),
+                       .storage = subject.storage,
+                       .layout = LayoutOf(Geometry(subject.spec), suite.policy.kv_type),
+                       .prefills = prefills,
+                       .contexts = options.contexts.empty() ? std::vector<int64_t>{1 << 17, 1 << 20}
+                                                            : options.contexts,
+                       .hosts = options.ranks,
+                       .chunk_tokens = suite.chunk_tokens,
+                       .times = bench::FitHost(subject.spec, result.tests),
+                       .networks = networks});
 }
 
 std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite,
-                              const PackedOptions& packed) {
+                              const PackedOptions& packed,
+                              const std::shared_ptr<Communicator>& tensor_ranks) {
   int threads = 1;
   for (const bench::TestCase& test : suite.cases) threads = std::max(threads, test.threads);
   std::string placement;
@@ -399,8 +434,10 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
   const LoadHooks hooks{
       .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }};
-  if (subject.folder) return LoadModel(*subject.folder, pool, hooks, subject.storage, packed);
-  return LoadDecoder(subject.spec, subject.source(), pool, hooks, subject.storage);
+  if (subject.folder) {
+    return LoadModel(*subject.folder, pool, hooks, subject.storage, packed, tensor_ranks);
+  }
+  return LoadDecoder(subject.stored, subject.source(), pool, hooks, subject.storage, tensor_ranks);
 }
 
 int BenchRestore(const BenchOptions& options, const bench::SuiteOptions& suite,
@@ -453,12 +490,14 @@ int Bench(std::span<const std::string> arguments) {
   BenchOptions options;
   ParseBench(arguments, options);
   Cases(options);
-  const Subject subject = OpenSubject(options);
-  bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
+  if (!options.shape) cli::ChooseModel(options.model);
+  const Placement placement = JoinRanks(options, arguments);
+  const Subject subject = OpenSubject(options, placement.tensor);
+  bench::SuiteOptions suite = Plan(options, subject, placement);
   if (options.layer) return BenchLayer(options, suite, subject);
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
-  const auto model = Load(subject, suite, cli::PackedCopy(options.model));
+  const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,

@@ -24,6 +24,10 @@ bool SumsInShares(int64_t floats, int64_t ranks) {
   return (whole - shares) * kFloatBytes > kMessageBytes;
 }
 
+int64_t RowsTogether(int64_t cols) {
+  return std::max<int64_t>(1, kPieceFloats / std::max<int64_t>(1, cols));
+}
+
 MatrixView<float> AsRows(std::span<float> flat, int64_t rows) {
   const int64_t cols = std::ssize(flat) / rows;
   return {flat.data(), rows, cols, cols};
@@ -59,7 +63,7 @@ void SumPiece(const Exec& exec, Communicator& ranks, MatrixView<float> x) {
 
 void SumOverRanks(const Exec& exec, Communicator& ranks, MatrixView<float> x) {
   const ProfilePart measured(exec.profile, StepPart::kRanks);
-  const int64_t together = std::max<int64_t>(1, kPieceFloats / std::max<int64_t>(1, x.cols));
+  const int64_t together = RowsTogether(x.cols);
   for (int64_t row = 0; row < x.rows; row += together) {
     SumPiece(exec, ranks, x.Rows(row, std::min(x.rows, row + together)));
   }
@@ -76,7 +80,7 @@ void GatherLogits(const Exec& exec, Communicator& ranks, int64_t vocab_size,
   for (int rank = 0; rank < ranks.size(); ++rank) {
     widest = std::max(widest, columns_of(rank).cols);
   }
-  const int64_t together = std::max<int64_t>(1, kPieceFloats / std::max<int64_t>(1, widest));
+  const int64_t together = RowsTogether(widest);
   for (int64_t row = 0; row < logits.rows; row += together) {
     Workspace::Scope scope(exec.workspace);
     const int64_t end = std::min(logits.rows, row + together), rows = end - row;
@@ -96,13 +100,27 @@ void GatherLogits(const Exec& exec, Communicator& ranks, int64_t vocab_size,
   }
 }
 
-int64_t BytesOfSum(int64_t floats, int ranks) {
-  const int64_t others = ranks - 1;
-  return kFloatBytes * others * (SumsInShares(floats, ranks) ? 2 * ShareOf(floats, ranks) : floats);
+ExchangeCost CostOfSum(int64_t rows, int64_t cols, int ranks) {
+  ExchangeCost cost;
+  if (ranks == 1) return cost;
+  const int64_t together = RowsTogether(cols);
+  for (int64_t row = 0; row < rows; row += together) {
+    const int64_t floats = std::min(together, rows - row) * cols;
+    const bool in_shares = SumsInShares(floats, ranks);
+    cost.bytes += kFloatBytes * (ranks - 1) * (in_shares ? 2 * ShareOf(floats, ranks) : floats);
+    cost.messages += in_shares ? 2 : 1;
+  }
+  return cost;
 }
 
-int64_t MessagesOfSum(int64_t floats, int ranks) {
-  return ranks == 1 ? 0 : SumsInShares(floats, ranks) ? 2 : 1;
+ExchangeCost CostOfLogits(int64_t rows, int64_t vocab_size, int ranks) {
+  if (ranks == 1) return {};
+  int64_t widest = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    widest = std::max(widest, TokensOf(vocab_size, rank, ranks).count());
+  }
+  return {.bytes = kFloatBytes * (ranks - 1) * rows * widest,
+          .messages = (rows + RowsTogether(widest) - 1) / RowsTogether(widest)};
 }
 
 }  // namespace godwit

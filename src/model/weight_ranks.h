@@ -20,9 +20,12 @@ void SumOverRanks(const Exec& exec, Communicator& ranks, MatrixView<float> x);
 void GatherLogits(const Exec& exec, Communicator& ranks, int64_t vocab_size,
                   MatrixView<float> logits);
 
-// The bytes that a rank sends to all others for a sum of so many numbers.
-int64_t BytesOfSum(int64_t floats, int ranks);
-// The messages after one another that it takes.
-int64_t MessagesOfSum(int64_t floats, int ranks);
+// The cost of SumOverRanks, and of GatherLogits.
+struct ExchangeCost {
+  int64_t bytes = 0;     // that a rank sends, to all others together
+  int64_t messages = 0;  // one after another
+};
+ExchangeCost CostOfSum(int64_t rows, int64_t cols, int ranks);
+ExchangeCost CostOfLogits(int64_t rows, int64_t vocab_size, int ranks);
 
 }  // namespace godwit

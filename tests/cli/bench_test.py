@@ -185,17 +185,25 @@ class BenchTest(CliTest):
                          "0,512", "--prefill", "star:block=256", "--ranks", "1,2,8", "--contexts",
                          "1024", "--network-gbit", "2.5")
         self.assertIn("An estimate, not a measurement", output)
-        self.assertIn("links of 2.5 Gbit/s, 50 us", output)
+        self.assertIn("Links of 2.5 Gbit/s, 50 us", output)
         rows = [[cell.strip() for cell in line.split("|")[1:-1]]
                 for line in output.splitlines() if "1024" in line]
-        self.assertEqual([row[:3] for row in rows],
-                         [[how, "1024", hosts] for how in ("star:block=256", "ring")
-                          for hosts in ("1", "2", "8")])
-        self.assertEqual(rows[2][3], "too short")
+        texts = [[f"text, {how}", "1024", hosts] for how in ("star:block=256", "ring")
+                 for hosts in ("1", "2", "8")]
+        weights = [["weights", "1024", hosts] for hosts in ("1", "2")]
+        self.assertEqual([row[:3] for row in rows], texts + weights)
+        self.assertEqual(rows[2][4], "too short")
+        self.assertIn("8 ranks cannot share the weights", output)
         # 2 hosts, heads x (head_dim + 2) floats
         config = json.loads((TINY / "config.json").read_text())
         heads, dim = config["num_attention_heads"], config["hidden_size"]
-        self.assertEqual(int(rows[1][7]), 2 * heads * (dim // heads + 2) * 4)
+        self.assertEqual(int(rows[1][8]), 2 * heads * (dim // heads + 2) * 4)
+        # 2 hosts send a sum for the embedding and two in each layer, and half of the logits each.
+        layers, vocab = config["num_hidden_layers"], config["vocab_size"]
+        self.assertEqual(int(rows[7][8]), (2 * (2 * layers + 1) * dim + vocab) * 4 // layers)
+        self.assertIn("Links of 100 Gbit/s", self.ok(
+            "bench", *SHAPE, "-r", "1", "--no-limits", "-p", "64", "-n", "0", "-d", "0,512",
+            "--ranks", "2", "--contexts", "1024"))
 
     def test_refusals_for_several_hosts(self):
         hosts = ["bench", *SHAPE, "--ranks", "2"]
@@ -205,7 +213,8 @@ class BenchTest(CliTest):
         self.assertIn("one value of -t", self.refused(INPUT, *hosts, "-t", "1,2"))
         self.assertIn("exclude each other", self.refused(INPUT, *hosts, "--json"))
         self.assertIn("--kv dense", self.refused(UNSUPPORTED, *hosts, "--kv", "sinks:4+8"))
-        for network in (("gbit", "0"), ("gbit", "-1"), ("us", "-1"), ("us", "nan")):
+        for network in (("gbit", "0"), ("gbit", "-1"), ("gbit", "10,"), ("gbit", "inf"),
+                        ("us", "-1"), ("us", "nan")):
             self.refused(INPUT, *hosts, f"--network-{network[0]}={network[1]}")
 
     def test_numa(self):

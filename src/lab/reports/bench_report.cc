@@ -13,6 +13,7 @@
 #include "console/terminal/format.h"
 #include "console/terminal/json_output.h"
 #include "console/terminal/table.h"
+#include "model/loader.h"
 
 namespace godwit::lab {
 namespace {
@@ -274,40 +275,71 @@ std::string BenchCsv(const BenchReport& report) {
   return console::CsvText(rows);
 }
 
-std::string RankTimeText(const RankTimeReport& report) {
-  std::string text = fmt::format(
-      "\n"
-      "An estimate, not a measurement: hosts like this one, matrices at {}, attention at {} (fits "
-      "the tests above within {:.1f} %), links of {:.3g} Gbit/s, {:.3g} us\n"
-      "\n",
-      PerSecond(report.times.per_matrix_multiply_add),
-      PerSecond(report.times.per_attention_multiply_add), 100 * report.times.worst_error,
-      report.network.bytes_per_second * 8 / 1e9, report.network.seconds * 1e6);
-  console::Table table({"<read by", "context", "hosts", "read, s", "waiting, s", "B/token/layer",
-                        "answer, ms/token", "B/token/layer"});
-  std::string refused;
+namespace {
+
+// The hosts' times over one network. refused: gets what cannot be read or shared so, and why.
+console::Table RankTimeTable(const RankTimeReport& report, const bench::Network& network,
+                             std::string& refused) {
+  console::Table table({"<shared", "context", "hosts", "weights, GB", "read, s", "waiting, s",
+                        "B/token/layer", "answer, ms/token", "B/token/layer"});
+  const auto add = [&](const std::string& how, int64_t context, int64_t hosts, int64_t weight_bytes,
+                       const bench::ContextTime& time) {
+    table.Add(how, context, hosts, fmt::format("{:.2f}", static_cast<double>(weight_bytes) / 1e9),
+              fmt::format("{:.1f}", time.read_seconds), fmt::format("{:.1f}", time.wait_seconds),
+              fmt::format("{:.0f}", time.read_bytes),
+              time.answer_seconds ? fmt::format("{:.1f}", 1e3 * *time.answer_seconds) : "-",
+              fmt::format("{:.0f}", time.answer_bytes));
+  };
+  const int64_t all_bytes = LoadedBytes(report.tensors, report.storage);
   for (const std::string& prefill : report.prefills) {
     try {
       for (const int64_t context : report.contexts) {
         for (const int64_t hosts : report.hosts) {
           const auto time = bench::TimeOf(report.spec, report.layout, prefill, context,
-                                          static_cast<int>(hosts), report.times, report.network);
-          if (!time) {
-            table.Add(prefill, context, hosts, "too short", "", "", "", "");
-            continue;
+                                          static_cast<int>(hosts), report.times, network);
+          if (time) {
+            add("text, " + prefill, context, hosts, all_bytes, *time);
+          } else {
+            table.Add("text, " + prefill, context, hosts, "", "too short", "", "", "", "");
           }
-          table.Add(prefill, context, hosts, fmt::format("{:.1f}", time->read_seconds),
-                    fmt::format("{:.1f}", time->wait_seconds),
-                    fmt::format("{:.0f}", time->read_bytes),
-                    time->answer_seconds ? fmt::format("{:.1f}", 1e3 * *time->answer_seconds) : "-",
-                    fmt::format("{:.0f}", time->answer_bytes));
         }
       }
     } catch (const Error& error) {
       refused += fmt::format("\n{}: {}\n", prefill, error.what());
     }
   }
-  return text + table.Markdown() + refused;
+  for (const int64_t hosts : report.hosts) {
+    try {
+      for (const int64_t context : report.contexts) {
+        const auto shared = bench::TimeOfSharedWeights(
+            report.spec, report.tensors, report.storage, report.layout, context,
+            report.chunk_tokens, static_cast<int>(hosts), report.times, network);
+        add("weights", context, hosts, shared.weight_bytes, shared.time);
+      }
+    } catch (const Error& error) {
+      refused += fmt::format("\n{}\n", error.what());
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string RankTimeText(const RankTimeReport& report) {
+  std::string text = fmt::format(
+      "\n"
+      "An estimate, not a measurement: hosts like this one, matrices at {}, attention at {} (fits "
+      "the tests above within {:.1f} %)\n",
+      PerSecond(report.times.per_matrix_multiply_add),
+      PerSecond(report.times.per_attention_multiply_add), 100 * report.times.worst_error);
+  std::string refused;
+  for (const bench::Network& network : report.networks) {
+    refused.clear();  // the same for each
+    text += fmt::format("\nLinks of {:.3g} Gbit/s, {:.3g} us:\n\n",
+                        network.bytes_per_second * 8 / 1e9, network.seconds * 1e6) +
+            RankTimeTable(report, network, refused).Markdown();
+  }
+  return text + refused;
 }
 
 std::string RestoreText(std::span<const bench::RestoreResult> results) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "bench/rank_time.h"
 #include "bench/restore.h"
 #include "bench/suite.h"
+#include "model/model_tensors.h"
 #include "model/spec.h"
 #include "ops/kv_layout.h"
 
@@ -32,12 +34,15 @@ std::string BenchCsv(const BenchReport& report);
 // The times that several hosts would take over contexts.
 struct RankTimeReport {
   DecoderSpec spec;
+  ModelTensors tensors;
+  std::optional<DType> storage;  // as LoadDecoder takes it
   KvLayout layout;
   std::vector<std::string> prefills;  // one part of the table each
   std::vector<int64_t> contexts;
   std::vector<int64_t> hosts;
+  int64_t chunk_tokens = 512;
   bench::HostTimes times;
-  bench::Network network;
+  std::vector<bench::Network> networks;  // a table each
 };
 
 std::string RankTimeText(const RankTimeReport& report);

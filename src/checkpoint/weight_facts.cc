@@ -11,6 +11,7 @@
 #include "model/loader.h"
 #include "model/model_tensors.h"
 #include "model/packed_weights.h"
+#include "model/weight_share.h"
 
 namespace godwit {
 
@@ -27,22 +28,31 @@ int64_t Unpacked(const PackedTensors& part) {
 }  // namespace
 
 WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
-                    std::optional<DType> storage) {
-  WeightFacts facts;
+                    std::optional<DType> storage, int ranks) {
+  WeightFacts facts{.spec = spec};
   for (const std::string& name : source.Names()) {
     const TensorInfo& tensor = *source.Find(name);
     facts.parameters += tensor.NumElements();
     facts.file_bytes += std::ssize(tensor.bytes);
   }
+  std::optional<ModelTensors> found;
   try {
-    const ModelTensors tensors = ResolveTensors(spec, source);
-    facts.loaded_bytes = LoadedBytes(tensors, storage);
-    facts.loaded_types = LoadedTypes(tensors, storage);
-    for (const PackedTensors* part : PackedPartsOf(tensors)) facts.parameters += Unpacked(*part);
-    if (!LoadedStorage(tensors, storage)) facts.roundings = RoundingsOf(tensors);
+    found = ResolveTensors(spec, source);
   } catch (const Error& error) {
     facts.problem = error.what();
+    return facts;
   }
+  const ModelTensors& tensors = *found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    WeightShare share = TakeShare(spec, tensors, rank, ranks);
+    const int64_t bytes = LoadedBytes(share.tensors, storage);
+    if (bytes <= facts.loaded_bytes.value_or(-1)) continue;
+    facts.loaded_bytes = bytes;
+    facts.spec = std::move(share.spec);
+  }
+  facts.loaded_types = LoadedTypes(tensors, storage);
+  for (const PackedTensors* part : PackedPartsOf(tensors)) facts.parameters += Unpacked(*part);
+  if (!LoadedStorage(tensors, storage)) facts.roundings = RoundingsOf(tensors);
   return facts;
 }
 

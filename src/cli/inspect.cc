@@ -49,7 +49,7 @@ struct ModelFacts {
   // The longest context whose cache fits beside the weights.
   int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
     return LargestContext(
-        LayoutOf(Geometry(spec), kv_type), /*policy=*/nullptr,
+        LayoutOf(Geometry(weights.spec), kv_type), /*policy=*/nullptr,
         machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
   }
 
@@ -63,6 +63,7 @@ struct ModelFacts {
   bool has_weights;
   std::unique_ptr<const WeightSource> planned;  // from config.json, if there are no weights
   const WeightSource& source;
+  int ranks;  // that share the weights: memory is that of one, which has most
   WeightFacts weights;
 };
 
@@ -74,7 +75,8 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       has_weights(folder.has_weights()),
       planned(has_weights ? nullptr : SyntheticWeights(spec, StoredAs(folder.config()))),
       source(has_weights ? folder.weights() : *planned),
-      weights(FactsOf(spec, source, ParseWeightType(options.weights))) {
+      ranks(options.tensor_parallel),
+      weights(FactsOf(spec, source, ParseWeightType(options.weights), ranks)) {
   if (tokenizer == nullptr) return;
   try {
     const auto found = folder.chat_template();
@@ -230,10 +232,12 @@ std::string DescribeIsas(const Machine& machine) {
 
 std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
   const int64_t bytes = *facts.weights.loaded_bytes;
-  return fmt::format(
-      "{} when loaded, in {}{}", FormatBytes(bytes), StorageName(*facts.weights.loaded_types),
-      bytes <= machine.memory.available_bytes ? ""
-                                              : ", which does not fit into the available memory");
+  return fmt::format("{} when loaded{}, in {}{}", FormatBytes(bytes),
+                     facts.ranks == 1 ? "" : fmt::format(" on one of {} ranks", facts.ranks),
+                     StorageName(*facts.weights.loaded_types),
+                     bytes <= machine.memory.available_bytes
+                         ? ""
+                         : ", which does not fit into the available memory");
 }
 
 console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
@@ -241,8 +245,9 @@ console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
   console::Table table(
       {"<KV cache", "per token", {console::Plural(context, "token")}, "fits beside the weights"});
   for (const auto& [name, type] : kKvTypes) {
-    if (!CanBeStored(Geometry(facts.spec), type)) continue;
-    const KvLayout layout = LayoutOf(Geometry(facts.spec), type);
+    const AttentionGeometry geometry = Geometry(facts.weights.spec);
+    if (!CanBeStored(geometry, type)) continue;
+    const KvLayout layout = LayoutOf(geometry, type);
     const int64_t per_token = layout.bytes_per_token();
     table.Add(name, FormatBytes(per_token),
               FormatBytes(per_token * context + layout.states.BytesFor(context)),
@@ -321,8 +326,9 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
   }
   for (const auto& [name, type] : kKvTypes) {
-    if (!CanBeStored(Geometry(facts.spec), type)) continue;
-    json["kv"][name] = {{"bytes_per_token", LayoutOf(Geometry(facts.spec), type).bytes_per_token()},
+    const AttentionGeometry geometry = Geometry(facts.weights.spec);
+    if (!CanBeStored(geometry, type)) continue;
+    json["kv"][name] = {{"bytes_per_token", LayoutOf(geometry, type).bytes_per_token()},
                         {"largest_context", facts.LargestContextIn(machine, type)}};
   }
   json["memory"] = {{"total_bytes", machine.memory.total_bytes},

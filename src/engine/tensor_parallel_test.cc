@@ -31,7 +31,7 @@ Engine Alone() { return Engine(kTiny, {.threads = 1, .weights = "f32"}); }
 // error of each rank.
 std::vector<std::string> OnRanks(
     int ranks, int tensor_parallel, const std::function<void(const EnginePtr&)>& ask,
-    const std::function<void(int)>& on_forgotten = [](int) {}) {
+    const std::function<void(int)>& on_forgotten = [](int) {}, int64_t kv_bytes = 0) {
   LocalWorld world(ranks);
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;
@@ -39,11 +39,13 @@ std::vector<std::string> OnRanks(
     threads.emplace_back([&, rank] {
       const auto communicator = world.Rank(rank);
       try {
-        const auto engine = std::make_shared<const Engine::Impl>(
-            kTiny,
-            LoadOptions{
-                .threads = 1 + rank % 2, .weights = "f32", .tensor_parallel = tensor_parallel},
-            communicator);
+        const auto engine =
+            std::make_shared<const Engine::Impl>(kTiny,
+                                                 LoadOptions{.threads = 1 + rank % 2,
+                                                             .weights = "f32",
+                                                             .kv_memory_bytes = kv_bytes,
+                                                             .tensor_parallel = tensor_parallel},
+                                                 communicator);
         if (rank == 0) return ask(engine);
         engine->FollowRankZero([&](std::span<const int32_t>) { on_forgotten(rank); });
       } catch (const Error& error) {
@@ -126,6 +128,24 @@ TEST(TensorParallel, TextsOfABatchHaveTheBitsOfOneAlone) {
     }
     for (const size_t i : {0, 1, 2}) ExpectSame(together[i].Wait(), alone[i]);
   });
+  EXPECT_THAT(errors, testing::Each(""));
+}
+
+// A rank keeps its heads of the window, however long the text is.
+TEST(TensorParallel, AStreamTakesTheMemoryOfItsWindow) {
+  const SessionOptions session = {.kv = "sinks:4+60", .kv_type = "f32", .chunk_tokens = 32};
+  const Engine alone = Alone();
+  const int64_t bytes = alone.KvBytes(600, session) / 2;
+  const auto errors = OnRanks(
+      2, 2,
+      [&](const EnginePtr& engine) {
+        const Tokens prompt = Prompt(1, 600);
+        EXPECT_EQ(SessionOf(*engine, session).Generate(prompt, Greedy(10)).tokens,
+                  alone.NewSession(session).Generate(prompt, Greedy(10)).tokens);
+        EXPECT_EQ(ErrorOf([&] { SessionOf(*engine, kDense).Generate(prompt, Greedy(10)); }).kind(),
+                  ErrorKind::kMemory);
+      },
+      [](int) {}, bytes);
   EXPECT_THAT(errors, testing::Each(""));
 }
 

@@ -159,6 +159,7 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
 }
 
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
+  if (policy_->facts().endless()) return KvBytes(tokens);  // one rank has all that is kept
   const auto policy = policy_->Fork();
   TextPlacement placement = placement_;
   const int64_t begin = QuestionBegin(tokens, query_tokens);

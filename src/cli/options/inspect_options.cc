@@ -75,6 +75,10 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
   AddThreadFlags(line, options.model);
   AddWeightsFlag(line, options.model);
   AddNumaFlag(line, options.model);
+  line.AddInt({.names = "--tensor-parallel",
+               .value = "N",
+               .help = "plan the memory of one of N ranks that share the weights"},
+              options.model.tensor_parallel, 1, kMaxTensorParallel);
   line.Group("Output");
   line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"},
            options.tensors);

@@ -135,7 +135,7 @@ void AddRankFlags(console::CommandLine& line, ModelOptions& options) {
                   "columns and experts, so that a model fits that one host cannot hold; groups of "
                   "N ranks share contexts by --prefill",
       },
-      options.tensor_parallel, 1, 1024);
+      options.tensor_parallel, 1, kMaxTensorParallel);
 }
 
 void AddNumaFlag(console::CommandLine& line, ModelOptions& options) {

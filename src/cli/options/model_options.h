@@ -20,6 +20,9 @@ class ModelFolder;
 
 namespace godwit::cli {
 
+// The most ranks that --tensor-parallel takes.
+inline constexpr int kMaxTensorParallel = 1024;
+
 struct ModelOptions {
   std::string folder;  // as -m names it, until ChooseModel
   int threads = 0;     // 0: one for every core

@@ -42,7 +42,7 @@ class RankFollower {
   };
 
   void Begin(BegunText begun);
-  // Its part of the logits that rank 0 wants.
+  // Computes this rank's part of the logits that rank 0 wants.
   void ComputeLogits(const Exec& exec, int64_t rows);
   void Step(const Exec& exec, std::span<const TextRows> parts);
 

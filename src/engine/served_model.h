@@ -1,6 +1,6 @@
-// ServedModel: the model of an engine as its texts know it, which is this rank's part of it, the
-// memory for their caches, and the ranks among which they lie. Immutable once the engine has been
-// made, but for the pools.
+// ServedModel: the model of an engine as its texts know it, the memory for their caches, and the
+// ranks among which they lie. It is this rank's part of the model. Immutable once the engine has
+// been made, but for the pools.
 #pragma once
 
 #include <cstdint>

@@ -56,10 +56,10 @@ struct LinearTensors {
   bool takes_biases = true;
 
   int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
-  // Those of all parts.
+  // The outputs and inputs of all parts.
   int64_t stored_outputs() const;
   int64_t stored_inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }
-  // Those that are taken.
+  // The outputs and inputs that are taken.
   int64_t outputs() const;
   int64_t inputs() const { return taken_inputs ? taken_inputs->count() : stored_inputs(); }
   int64_t first_input() const { return taken_inputs ? taken_inputs->begin : 0; }

@@ -33,6 +33,24 @@ class RanksTest(CliTest):
         for seconds in ("0", "3601", "1.5", "ten"):
             self.assertIn("--rank-silence", self.refused(2, *STAR, "--rank-silence", seconds))
 
+    def test_one_process_cannot_share_its_weights(self):
+        errors = self.refused(2, *RUN, "--tensor-parallel", "2", stdin=TEXT)
+        self.assertIn("1 rank cannot share the weights in groups of 2", errors)
+        self.refused(2, *RUN, "--tensor-parallel", "0", stdin=TEXT)
+
+    def test_the_memory_of_a_share_is_planned(self):
+        def plan(*more):
+            return json.loads(self.ok("inspect", "-m", TINY, "--weights", "f32", "--json", *more))
+
+        alone, half = plan(), plan("--tensor-parallel", "2")
+        self.assertLess(half["weights"]["loaded_bytes"], alone["weights"]["loaded_bytes"])
+        self.assertEqual(half["kv"]["f32"]["bytes_per_token"] * 2,
+                         alone["kv"]["f32"]["bytes_per_token"])
+        self.assertIn("on one of 2 ranks",
+                      self.ok("inspect", "-m", TINY, "--tensor-parallel", "2"))
+        self.assertIn("3 ranks cannot share the weights: the llama model has 4 query heads",
+                      self.refused(5, "inspect", "-m", TINY, "--tensor-parallel", "3"))
+
     @unittest.skipIf(HAS_MPI, "godwit was built with MPI")
     def test_without_mpi_ranks_are_refused(self):
         errors = self.refused(5, *STAR, stdin=TEXT,
@@ -82,6 +100,19 @@ class MpiTest(CliTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
+    def test_ranks_share_the_weights(self):
+        f32 = ["--weights", "f32"]  # sums in another order are then all that differs
+        alone = self.ok(*RUN, *f32, stdin=TEXT)
+        for count, more in ((2, []), (4, BY_RING), (2, ["--kv", "sinks:4+60"])):
+            expected = self.ok(*RUN, *f32, *more, stdin=TEXT) if "--kv" in more else alone
+            result = self.ranks(count, *RUN, *f32, *more, "--tensor-parallel", "2")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout.decode().rstrip("\r\n"), expected)
+        result = self.ranks(3, *RUN, "--tensor-parallel", "2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("3 ranks cannot share the weights in groups of 2",
+                      result.stderr.decode())
+
     def test_auto_is_one_of_the_two(self):
         alone = self.ok(*RUN, "--prefill", "auto", stdin=TEXT)
         self.assertEqual(alone, self.ok(*RUN, stdin=TEXT))
@@ -107,6 +138,21 @@ class MpiTest(CliTest):
         alone = json.loads(self.ok(*run(100), *BY_STAR, "--json", stdin=TEXT))
         self.assertEqual(drafted["tokens"], alone["tokens"])
         self.assertIn("heads", drafted["drafts"]["sources"])
+
+    def test_speed_and_bytes_of_shared_weights_are_measured(self):
+        result = self.ranks(2, "bench", "-m", TINY, "-r", "2", "-t", "1", "--no-limits", "-p",
+                            "100", "-n", "3", "--tensor-parallel", "2", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = json.loads(result.stdout)
+        self.assertEqual([row["test"] for row in rows], ["pp100", "tg3"])
+        config = json.loads((TINY / "config.json").read_text())
+        layers, hidden = config["num_hidden_layers"], config["hidden_size"]
+        sums = (2 * layers + 1) * hidden * 4 * 2  # for a token, of both ranks
+        logits = config["vocab_size"] * 4
+        for row, tokens, answers in zip(rows, (100, 3), (1, 3)):
+            self.assertEqual(row["ranks"], 2)
+            self.assertAlmostEqual(row["sent_bytes_per_token_and_layer"],
+                                   (sums + logits * answers / tokens) / layers)
 
     def test_speed_and_bytes_are_measured(self):
         bench = ["bench", "-m", TINY, "-r", "2", "-t", "1", "--no-limits"]

@@ -184,8 +184,8 @@ void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ri
                     static_cast<double>(ring.context);
 }
 
-// The weights of a share that a token meets in the layers, on average over tokens: of its experts,
-// as many as it has of all.
+// The weights of a share that a token meets in the layers, on average over tokens. Experts count by
+// the part of all that the share has.
 double LayerWeightsMet(const WeightShare& share) {
   const DecoderSpec& spec = share.spec;
   auto weights = static_cast<double>(LayerWeights(spec));
@@ -203,8 +203,8 @@ ExchangeCost Times(int64_t count, const ExchangeCost& cost) {
   return {.bytes = count * cost.bytes, .messages = count * cost.messages};
 }
 
-// The exchange of a step of so many rows, one of which meets the head (model/decoder.cc): a sum for
-// the embedding, and two in every layer.
+// The exchange of a step of so many rows: a sum for the embedding, and two in every layer. Some
+// rows meet the head.
 ExchangeCost CostOfStep(const DecoderSpec& spec, int64_t rows, int64_t logit_rows, int hosts) {
   const ExchangeCost sums = Times(2 * spec.layers + 1, CostOfSum(rows, spec.hidden_size, hosts));
   const ExchangeCost logits = CostOfLogits(logit_rows, spec.vocab_size, hosts);

@@ -19,7 +19,7 @@ struct Expert {
 
 struct MoeWeights {
   Weight router;  // [all experts, hidden], F32: a rounded score may send a token elsewhere
-  // Those from number `first_expert` on; the others' results, which other ranks add, are left out.
+  // From number `first_expert` on. Results of others, which other ranks add, are left out.
   std::vector<Expert> experts;
   int64_t first_expert = 0;
   std::vector<float> choice_bias;  // [all experts], or empty: ExpertChoice

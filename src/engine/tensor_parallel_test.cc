@@ -135,7 +135,7 @@ TEST(TensorParallel, TextsOfABatchHaveTheBitsOfOneAlone) {
 TEST(TensorParallel, AStreamTakesTheMemoryOfItsWindow) {
   const SessionOptions session = {.kv = "sinks:4+60", .kv_type = "f32", .chunk_tokens = 32};
   const Engine alone = Alone();
-  const int64_t bytes = alone.KvBytes(600, session) / 2;
+  const int64_t bytes = alone.KvBytes(320, kDense) / 2;
   const auto errors = OnRanks(
       2, 2,
       [&](const EnginePtr& engine) {

@@ -171,9 +171,9 @@ void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
                                          options.cache_every_tokens, options.on_cache_notice);
   }
   const bool leads = served.placement.all != nullptr && served.placement.all->rank() == 0;
-  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
-                                          options.prompt_slowdown, saved.get(), now_ms_,
-                                          group->turns, leads ? served.placement.all.get() : nullptr);
+  scheduler = std::make_unique<Scheduler>(
+      *model, isa, pool, options.step_tokens, options.prompt_slowdown, saved.get(), now_ms_,
+      group->turns, leads ? served.placement.all.get() : nullptr);
   if (!group->cpus.empty()) scheduler->PinTo(group->cpus.front());
 }
 

@@ -9,6 +9,7 @@ read Variant; why a variant exists stands above it unless its name says so.
 import golden_variants_experts as experts
 import golden_variants_gemma as gemma
 import golden_variants_gpt as gpt
+import golden_variants_hybrids as hybrids
 import golden_variants_kin as kin
 import golden_variants_llama as llama
 
@@ -48,5 +49,6 @@ def all_variants():
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,
+        hybrids.hybrid_variants,
     ):
         yield from source()

@@ -27,6 +27,9 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
     if (kind.mixer == Mixer::kDecayingSum) weights += 2 * kind.sum.width * spec.hidden_size;
+    if (kind.mixer == Mixer::kShortConvolution) {
+      weights += kind.convolution.width * (4 * spec.hidden_size + kind.convolution.taps);
+    }
     const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +

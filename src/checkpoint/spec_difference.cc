@@ -176,6 +176,8 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   CompareAttention(a, b, c);
   const auto mixer = [](const LayerKind& kind) { return static_cast<int64_t>(kind.mixer); };
   CompareLayers("what mixes tokens in layers", a, b, mixer, c);
+  const auto taps = [](const LayerKind& kind) { return kind.convolution.taps; };
+  CompareLayers("taps of convolutions", a, b, taps, c);
   CompareKinds(a, b, c);
   const auto dense = [](const LayerKind& kind) { return kind.mlp.experts == 0; };
   CompareLayers("layers without experts", a, b, dense, c);

@@ -153,6 +153,11 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
         AttentionBlock(exec, index, step, x, out);
       }
       break;
+    case Mixer::kShortConvolution:
+      MixByShortConvolution(exec, kind.convolution, layer.convolution, layer.qkv,
+                            layer.attention_out, step.States(places_[index]),
+                            BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
+      break;
     case Mixer::kDecayingSum:
       MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out, step.States(places_[index]),
                        BlockInput(exec, layer.attention_norm, x, layer.qkv), out);

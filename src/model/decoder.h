@@ -6,6 +6,7 @@
 
 #include "dist/communicator.h"
 #include "model/language_model.h"
+#include "model/mixers/short_convolution.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
 #include "ops/moe.h"
@@ -28,16 +29,16 @@ struct LatentWeights {
 
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
-  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v. For a decaying
-  // sum: [width, hidden], which makes its values.
+  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v. Of another mixer:
+  // its projection in (mixers/*.h).
   Weight qkv;
   LatentWeights latent;            // in the place of qkv, with DecoderSpec::latent
   ops::NormWeights q_norm;         // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
   ops::NormWeights k_norm;         // [head_dim] or [kv_heads * head_dim], by DecoderSpec::qk_norm
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
-  // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], a decaying sum: [hidden,
-  // width]
+  // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], another mixer: [hidden, width]
   Weight attention_out;
+  ShortConvolutionWeights convolution;  // Mixer::kShortConvolution
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,

@@ -123,6 +123,7 @@ class Packer {
   Table PackRows(const TensorInfo& tensor, int64_t first, Table table);
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Numbers(const TensorInfo& tensor);
+  ShortConvolutionWeights Convolution(const LayerTensors& tensors);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
@@ -445,6 +446,25 @@ ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
   return norm;
 }
 
+ShortConvolutionWeights Packer::Convolution(const LayerTensors& tensors) {
+  if (tensors.taps == nullptr) return {};
+  const std::vector<float> stored = Numbers(*tensors.taps);  // [channels, 1, taps]
+  const int64_t taps = tensors.taps->shape[2];
+  const IndexRange channels =
+      tensors.taken_channels.value_or(IndexRange{0, tensors.taps->shape[0]});
+  ShortConvolutionWeights weights;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
+      weights.taps.push_back(stored[channel * taps + tap]);
+    }
+  }
+  if (tensors.convolution_bias != nullptr) {
+    const std::vector<float> bias = Numbers(*tensors.convolution_bias);
+    weights.bias.assign(bias.begin() + channels.begin, bias.begin() + channels.end);
+  }
+  return weights;
+}
+
 std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
   switch (spec_.attention_sink) {
     case AttentionSink::kNone:
@@ -510,6 +530,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.k_norm = HeadNorm(tensors.k_norm);
   layer.sink_logits = SinkLogits(tensors);
   layer.attention_out = Linear(tensors.attention_out);
+  layer.convolution = Convolution(tensors);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
   layer.mlp_norm = Norm(tensors.mlp_norm);
   layer.up = Linear(tensors.mlp.up);

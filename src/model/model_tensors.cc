@@ -38,6 +38,8 @@ class Resolver {
   MlpTensors StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert);
   std::vector<MlpTensors> Experts(int64_t layer);
   void Attention(int64_t index, LayerTensors& layer);
+  void ShortConvolution(int64_t index, LayerTensors& layer);
+  void Projections(int64_t index, int64_t inner, int64_t outer, bool bias, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
@@ -215,6 +217,25 @@ void Resolver::Attention(int64_t index, LayerTensors& layer) {
                     spec_.attention_out_bias, spec_.transposed);
 }
 
+// Projections of a mixer without attention: into `inner` numbers, and back from `outer`.
+void Resolver::Projections(int64_t index, int64_t inner, int64_t outer, bool bias,
+                           LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  layer.qkv = linears_.Find({{Numbered(names.mixer_in, index), inner}}, hidden, bias);
+  layer.attention_out = linears_.Find({{Numbered(names.mixer_out, index), hidden}}, outer, bias);
+}
+
+void Resolver::ShortConvolution(int64_t index, LayerTensors& layer) {
+  const ShortConvolutionSpec& convolution = KindOf(spec_, index).convolution;
+  const std::string module = Numbered(spec_.names.convolution, index);
+  Projections(index, 3 * convolution.width, convolution.width, convolution.bias, layer);
+  layer.taps = tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps});
+  if (convolution.bias) {
+    layer.convolution_bias = tensors_.Want(module + ".bias", {convolution.width});
+  }
+}
+
 LayerTensors Resolver::Layer(int64_t index) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
@@ -235,11 +256,11 @@ LayerTensors Resolver::Layer(int64_t index) {
     case Mixer::kAttention:
       Attention(index, layer);
       break;
+    case Mixer::kShortConvolution:
+      ShortConvolution(index, layer);
+      break;
     case Mixer::kDecayingSum:
-      layer.qkv = linears_.Find({{Numbered(names.mixer_in, index), kind.sum.width}}, hidden,
-                                /*bias=*/false);
-      layer.attention_out = linears_.Find({{Numbered(names.mixer_out, index), hidden}},
-                                          kind.sum.width, /*bias=*/false);
+      Projections(index, kind.sum.width, kind.sum.width, /*bias=*/false, layer);
       break;
   }
   const MlpSpec& mlp = kind.mlp;

@@ -94,11 +94,16 @@ struct LatentTensors {
 
 struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
-  LinearTensors qkv, attention_out;  // qkv: empty with `latent`
+  // qkv: empty with `latent`; of another mixer: its projections in and out
+  LinearTensors qkv, attention_out;
   LatentTensors latent;
   const TensorInfo* sinks = nullptr;      // AttentionSink::kLearned
   std::optional<IndexRange> taken_heads;  // of queries, which a rank takes; none: all
-  MlpTensors mlp;                         // with experts: LayerKind::shared_mlp, or empty
+  // Mixer::kShortConvolution: [width, 1, taps], and its bias or null
+  const TensorInfo* taps = nullptr;
+  const TensorInfo* convolution_bias = nullptr;
+  std::optional<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
+  MlpTensors mlp;                            // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
   std::vector<MlpTensors> experts;          // none in a dense layer; those that a rank takes

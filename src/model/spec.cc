@@ -28,6 +28,8 @@ StateSize StateSizeOf(const LayerKind& kind) {
   switch (kind.mixer) {
     case Mixer::kAttention:
       return {};
+    case Mixer::kShortConvolution:
+      return kind.convolution.state();
     case Mixer::kDecayingSum:
       return kind.sum.state();
   }

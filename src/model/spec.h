@@ -100,9 +100,10 @@ struct MlpSpec {
 // The facts in which layers of one model differ.
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
-  DecayingSumSpec sum;  // Mixer::kDecayingSum
-  RotarySpec rotary;    // see AttentionGeometry::rotaries
-  int64_t window = 0;   // see AttentionGeometry::windows
+  DecayingSumSpec sum;               // Mixer::kDecayingSum
+  ShortConvolutionSpec convolution;  // Mixer::kShortConvolution
+  RotarySpec rotary;                 // see AttentionGeometry::rotaries
+  int64_t window = 0;                // see AttentionGeometry::windows
   MlpSpec mlp;
   MlpSpec shared_mlp;  // beside experts: of every token; width 0: none
 
@@ -136,6 +137,7 @@ struct ModuleNames {
   std::string attention_out;
   std::string attention_out_norm;
   std::string mixer_in, mixer_out;  // of layers without attention
+  std::string convolution;          // Mixer::kShortConvolution
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;

@@ -183,15 +183,23 @@ class Cutter {
   // Channels of a recurrent layer do not meet inside it.
   void CutMixers() {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
-      if (kind.mixer != Mixer::kDecayingSum) return;
+      if (HasAttention(kind)) return;
+      const bool convolution = kind.mixer == Mixer::kShortConvolution;
+      int64_t& width = convolution ? kind.convolution.width : kind.sum.width;
       Columns columns;
       for (const LayerTensors* layer : layers) Join(layer->attention_out, columns);
-      const IndexRange taken = CutColumns(kind.sum.width, columns, "channels in recurrent layers");
+      const IndexRange taken = CutColumns(width, columns, "channels in recurrent layers");
       for (LayerTensors* layer : layers) {
         layer->qkv.taken_outputs = {taken};
+        if (convolution) {
+          for (const int64_t first : {width, 2 * width}) {  // two gates and the input
+            layer->qkv.taken_outputs.push_back({taken.begin + first, taken.end + first});
+          }
+          layer->taken_channels = taken;
+        }
         TakeColumns(taken, layer->attention_out);
       }
-      kind.sum.width = taken.count();
+      width = taken.count();
     });
   }
 

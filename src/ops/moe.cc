@@ -83,7 +83,7 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
     return;
   }
   const auto part = [&](float score) { return choice.sigmoid ? score : std::exp(score - highest); };
-  float sum = 0;
+  float sum = choice.sigmoid ? choice.share_epsilon : 0;
   for (Route& route : routes) {
     route.share = part(scores[route.expert]);
     sum += route.share;

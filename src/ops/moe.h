@@ -42,6 +42,7 @@ struct ExpertChoice {
   int64_t groups_chosen = 1;
   int64_t best_of_group = 1;  // or 2
   float share_scale = 1;      // a factor on all shares
+  float share_epsilon = 0;    // added to the sum of sigmoids of which shares are parts
 
   bool operator==(const ExpertChoice&) const = default;
 };

@@ -30,6 +30,9 @@ class Finder {
         if (spec_.latent) {
           found_.left_out.push_back(
               {ModuleName(layer.attention_out), "values are computed from a latent vector"});
+        } else if (!HasAttention(kind)) {
+          found_.left_out.push_back(
+              {ModuleName(layer.attention_out), "its input is no mean of values"});
         } else {
           ValueGroup(layer);
         }

@@ -36,6 +36,8 @@ constexpr std::array kArchitectures = {
     Architecture{"glm4", "GLM-4-0414 9B and 32B", DescribeGlm4},
     Architecture{"phi3", "Phi-3, Phi-3.5, Phi-4 (LongRoPE)", DescribePhi3},
     Architecture{"smollm3", "SmolLM3 (layers without positions)", DescribeSmolLm3},
+    Architecture{"lfm2", "LFM2 (short convolutions in most layers)", DescribeLfm2},
+    Architecture{"lfm2_moe", "LFM2 8B-A1B (short convolutions, experts)", DescribeLfm2Moe},
     Architecture{"granite", "Granite 3 (dense)", DescribeGranite},
     Architecture{"granitemoe", "Granite 3 1B-A400M, 3B-A800M (experts)", DescribeGraniteMoe},
     Architecture{"granitemoeshared", "Granite with shared experts", DescribeGraniteMoeShared},

@@ -113,6 +113,8 @@ constexpr ModelNumbers kOwnModels[] = {
     {"phi3-longrope", "phi3", 320, 64, 2, 4, 2, 16, 256, 2048, 12, 1e4, true},
     {"qwen3_moe", "qwen3_moe", 320, 64, 3, 4, 2, 32, 48, 2048, 32, 1e6, false},
     {"smollm3", "smollm3", 320, 64, 4, 4, 1, 16, 256, 2048, 16, 5e6, true},
+    {"lfm2", "lfm2", 320, 64, 4, 4, 2, 16, 256, 128000, 16, 1e6, true},
+    {"lfm2_moe", "lfm2_moe", 320, 64, 4, 4, 2, 16, 48, 128000, 16, 1e6, true},
     {"granite", "granite", 320, 64, 2, 4, 2, 16, 256, 2048, 16, 1e4, true},
     {"granitemoe", "granitemoe", 320, 64, 2, 4, 2, 16, 48, 2048, 16, 1e4, true},
     {"granitemoeshared", "granitemoeshared", 320, 64, 2, 4, 2, 16, 48, 4096, 16, 1e4, true},

@@ -30,6 +30,8 @@ DecoderSpec DescribeGranite(const HfConfig& config);
 DecoderSpec DescribeGraniteMoe(const HfConfig& config);
 DecoderSpec DescribeGraniteMoeShared(const HfConfig& config);
 DecoderSpec DescribeInternLm2(const HfConfig& config);
+DecoderSpec DescribeLfm2(const HfConfig& config);
+DecoderSpec DescribeLfm2Moe(const HfConfig& config);
 DecoderSpec DescribeLlama(const HfConfig& config);
 DecoderSpec DescribeLlama4(const HfConfig& config);
 DecoderSpec DescribeLlama4Text(const HfConfig& config);

@@ -7,8 +7,9 @@
 namespace godwit {
 
 enum class Mixer {
-  kAttention,    // its numbers are those of DecoderSpec, LayerKind::rotary and LayerKind::window
-  kDecayingSum,  // for tests: LayerKind::sum
+  kAttention,  // its numbers are those of DecoderSpec, LayerKind::rotary and LayerKind::window
+  kShortConvolution,  // LayerKind::convolution
+  kDecayingSum,       // for tests: LayerKind::sum
 };
 
 // The numbers that a recurrent layer remembers of a text: at each tile's beginning, and of each
@@ -25,6 +26,18 @@ struct DecayingSumSpec {
 
   StateSize state() const { return {.floats = width, .row_floats = width}; }
   bool operator==(const DecayingSumSpec&) const = default;
+};
+
+// y = out(b * convolution(a * x)), where in(hidden) = a, b, x (ops/short_convolution.h).
+struct ShortConvolutionSpec {
+  static constexpr int64_t kMostTaps = 65;  // a state is made from the rows of one tile
+
+  int64_t width = 0;
+  int64_t taps = 0;   // positions that an output depends on, its own included
+  bool bias = false;  // of both projections and of the convolution
+
+  StateSize state() const { return {.floats = (taps - 1) * width, .row_floats = width}; }
+  bool operator==(const ShortConvolutionSpec&) const = default;
 };
 
 }  // namespace godwit

@@ -1,0 +1,100 @@
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+constexpr CommonKeys kLfm2Keys = {
+    .activation = "", .tied_by_default = true, .default_vocab = 65536, .default_heads = 32};
+
+// Llama with short convolutions in most layers, and norms of queries and keys.
+DecoderSpec DescribeShape(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaShape(config, kLfm2Keys);
+  spec.mlp.activation = ops::Activation::kSilu;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("norm_eps", 1e-5, {0, 1}));
+  spec.qk_norm = QkNorm::kHeads;
+  spec.tied_head = config.BoolOr("tie_embedding", spec.tied_head);
+  ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/1e6);
+  spec.convolution = {.width = spec.hidden_size,
+                      .taps = config.IntOr("conv_L_cache", 3, {1, ShortConvolutionSpec::kMostTaps}),
+                      .bias = config.BoolOr("conv_bias", false)};
+  ModuleNames& names = spec.names;
+  names.final_norm = "model.embedding_norm";
+  names.attention_norm = "model.layers.{}.operator_norm";
+  names.mlp_norm = "model.layers.{}.ffn_norm";
+  names.q_norm = "model.layers.{}.self_attn.q_layernorm";
+  names.k_norm = "model.layers.{}.self_attn.k_layernorm";
+  names.attention_out = "model.layers.{}.self_attn.out_proj";
+  names.mixer_in = "model.layers.{}.conv.in_proj";
+  names.mixer_out = "model.layers.{}.conv.out_proj";
+  names.convolution = "model.layers.{}.conv.conv";
+  names.gate = "model.layers.{}.feed_forward.w1";
+  names.up = "model.layers.{}.feed_forward.w3";
+  names.down = "model.layers.{}.feed_forward.w2";
+  return spec;
+}
+
+// The layers [layers] that mix tokens by a convolution.
+std::vector<bool> ConvolutionLayers(const HfConfig& config, int64_t layers) {
+  std::vector<bool> convolutions(layers, config.Has("full_attn_idxs"));
+  for (const int64_t layer : config.Ints("full_attn_idxs", {0, layers - 1})) {
+    convolutions[layer] = false;
+  }
+  return ReadLayersOfType(config, "conv", convolutions);
+}
+
+void SetConvolutions(const HfConfig& config, DecoderSpec& spec) {
+  ChangeLayers(spec, ConvolutionLayers(config, spec.layers),
+               [](LayerKind& kind) { kind.mixer = Mixer::kShortConvolution; });
+}
+
+}  // namespace
+
+// The width of the MLP is two thirds of the stated one, times a factor, rounded up.
+DecoderSpec DescribeLfm2(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config);
+  int64_t& width = spec.mlp.intermediate;
+  width = config.IntOr("block_ff_dim", width, kWidthRange);
+  if (config.BoolOr("block_auto_adjust_ff_dim", true)) {
+    width = 2 * width / 3;
+    const double factor = config.FloatOr("block_ffn_dim_multiplier", 1, {0.01, 100});
+    const int64_t multiple = config.IntOr("block_multiple_of", 256, kWidthRange);
+    width = static_cast<int64_t>(factor * static_cast<double>(width));
+    width = (width + multiple - 1) / multiple * multiple;
+  }
+  SetConvolutions(config, spec);
+  return spec;
+}
+
+// Experts behind the first layers. Shares are sigmoids, and a bias is added to choose experts.
+DecoderSpec DescribeLfm2Moe(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config);
+  const MlpSpec dense = spec.mlp;
+  MlpSpec& mlp = spec.mlp;
+  mlp.intermediate = config.IntOr("moe_intermediate_size", 1792, kWidthRange);
+  mlp.experts = config.IntOr("num_experts", 32, kExpertRange);
+  mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
+  mlp.choice_bias = config.BoolOr("use_expert_bias", true);
+  mlp.choice = {
+      .sigmoid = true,
+      .share_scale = static_cast<float>(config.FloatOr("routed_scaling_factor", 1, {1e-6, 1e6})),
+      .share_epsilon = 1e-6f};
+  ReadExpertsPerToken(config, /*per_token=*/4, mlp.experts, spec);
+  ModuleNames& names = spec.names;
+  names.dense_gate = names.gate;
+  names.dense_up = names.up;
+  names.dense_down = names.down;
+  names.router = "model.layers.{}.feed_forward.gate";
+  names.choice_bias = "model.layers.{}.feed_forward.expert_bias";
+  names.gate = "model.layers.{}.feed_forward.experts.{}.w1";
+  names.up = "model.layers.{}.feed_forward.experts.{}.w3";
+  names.down = "model.layers.{}.feed_forward.experts.{}.w2";
+  const int64_t first = config.IntOr("num_dense_layers", 2, {0, kLayerRange.max});
+  SetConvolutions(config, spec);
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    if (layer < first) kind.mlp = dense;
+  });
+  return spec;
+}
+
+}  // namespace godwit

@@ -11,7 +11,7 @@
 
 namespace godwit {
 
-// Layers: attention, a decaying sum, another one, attention.
+// Layers: attention, a decaying sum, a short convolution, attention.
 inline DecoderSpec HybridSpec() {
   DecoderSpec spec = DescribeModel(HfConfig::Parse(
       R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 32,
@@ -20,9 +20,14 @@ inline DecoderSpec HybridSpec() {
       "the hybrid model of tests"));
   spec.names.mixer_in = "model.layers.{}.mixer.in_proj";
   spec.names.mixer_out = "model.layers.{}.mixer.out_proj";
-  ChangeLayers(spec, {false, true, true, false}, [](LayerKind& kind) {
+  spec.names.convolution = "model.layers.{}.mixer.conv";
+  ChangeLayers(spec, {false, true, false, false}, [](LayerKind& kind) {
     kind.mixer = Mixer::kDecayingSum;
     kind.sum = {.width = 20, .decay = 0.97f};
+  });
+  ChangeLayers(spec, {false, false, true, false}, [](LayerKind& kind) {
+    kind.mixer = Mixer::kShortConvolution;
+    kind.convolution = {.width = 24, .taps = 4, .bias = true};
   });
   return spec;
 }

@@ -4,12 +4,11 @@
 namespace godwit {
 namespace {
 
-constexpr CommonKeys kLfm2Keys = {
-    .activation = "", .tied_by_default = true, .default_vocab = 65536, .default_heads = 32};
-
 // Llama with short convolutions in most layers, and norms of queries and keys.
-DecoderSpec DescribeShape(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlamaShape(config, kLfm2Keys);
+// intermediate: the key of the MLP's width.
+DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate) {
+  DecoderSpec spec = DescribeLlamaShape(
+      config, {.intermediate = intermediate, .activation = "", .tied_by_default = true});
   spec.mlp.activation = ops::Activation::kSilu;
   spec.norm_epsilon = static_cast<float>(config.FloatOr("norm_eps", 1e-5, {0, 1}));
   spec.qk_norm = QkNorm::kHeads;
@@ -52,9 +51,9 @@ void SetConvolutions(const HfConfig& config, DecoderSpec& spec) {
 
 // The width of the MLP is two thirds of the stated one, times a factor, rounded up.
 DecoderSpec DescribeLfm2(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config);
+  DecoderSpec spec =
+      DescribeShape(config, config.Has("block_ff_dim") ? "block_ff_dim" : "intermediate_size");
   int64_t& width = spec.mlp.intermediate;
-  width = config.IntOr("block_ff_dim", width, kWidthRange);
   if (config.BoolOr("block_auto_adjust_ff_dim", true)) {
     width = 2 * width / 3;
     const double factor = config.FloatOr("block_ffn_dim_multiplier", 1, {0.01, 100});
@@ -68,7 +67,7 @@ DecoderSpec DescribeLfm2(const HfConfig& config) {
 
 // Experts behind the first layers. Shares are sigmoids, and a bias is added to choose experts.
 DecoderSpec DescribeLfm2Moe(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config);
+  DecoderSpec spec = DescribeShape(config, "intermediate_size");
   const MlpSpec dense = spec.mlp;
   MlpSpec& mlp = spec.mlp;
   mlp.intermediate = config.IntOr("moe_intermediate_size", 1792, kWidthRange);

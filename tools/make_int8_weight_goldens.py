@@ -80,7 +80,7 @@ class Int8Model:
             elif isinstance(module, torch.nn.Linear) and not isinstance(module, Llama4Router):
                 self.layers[name] = module.weight.detach()
         for name, parameter in model.named_parameters():
-            if parameter.ndim == 3:  # experts
+            if parameter.ndim == 3 and not name.endswith("conv.weight"):  # experts
                 for i, expert in enumerate(parameter.detach()):
                     self.layers[f"{name}.{i}"] = expert
         for weight in self.layers.values():

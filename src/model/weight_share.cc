@@ -183,7 +183,7 @@ class Cutter {
   // Channels of a recurrent layer do not meet inside it.
   void CutMixers() {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
-      if (HasAttention(kind)) return;
+      if (kind.mixer == Mixer::kAttention) return;
       const bool convolution = kind.mixer == Mixer::kShortConvolution;
       int64_t& width = convolution ? kind.convolution.width : kind.sum.width;
       Columns columns;

@@ -29,8 +29,8 @@ struct LatentWeights {
 
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
-  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v. Of another mixer:
-  // its projection in (mixers/*.h).
+  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v; another mixer:
+  // its projection in (mixers/*.h)
   Weight qkv;
   LatentWeights latent;            // in the place of qkv, with DecoderSpec::latent
   ops::NormWeights q_norm;         // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm

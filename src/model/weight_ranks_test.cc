@@ -42,9 +42,10 @@ TEST(SumOverRanks, IsInTheOrderOfRanksOnAllOfThem) {
     int messages;
   };
   // The last two are exchanged in shares, and the last one in two pieces.
-  for (const auto& [ranks, rows, cols, messages] :
-       {Case{2, 3, 7, 1}, Case{2, 40, 1000, 1}, Case{3, 1, 5, 1}, Case{5, 3, 333, 1},
-        Case{4, 40, 1001, 2}, Case{3, 3, 400'001, 4}}) {
+  for (const Case& one : {Case{2, 3, 7, 1}, Case{2, 40, 1000, 1}, Case{3, 1, 5, 1},
+                          Case{5, 3, 333, 1}, Case{4, 40, 1001, 2}, Case{3, 3, 400'001, 4}}) {
+    const int ranks = one.ranks;  // Clang 14 lets no lambda capture a structured binding
+    const int64_t rows = one.rows, cols = one.cols;
     std::vector<float> expected;
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t col = 0; col < cols; ++col) {
@@ -54,7 +55,7 @@ TEST(SumOverRanks, IsInTheOrderOfRanksOnAllOfThem) {
       }
     }
     const ExchangeCost cost = CostOfSum(rows, cols, ranks);
-    EXPECT_EQ(cost.messages, messages);
+    EXPECT_EQ(cost.messages, one.messages);
     OnRanks(ranks, [&](const Exec& exec, Communicator& mine) {
       const auto x = exec.workspace.Matrix<float>(rows, cols);
       for (int64_t row = 0; row < rows; ++row) {

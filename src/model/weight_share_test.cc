@@ -109,8 +109,9 @@ TEST(WeightShare, RecurrentLayersAreCutByChannels) {
   const DecoderSpec spec = HybridSpec();
   LocalWorld world(3);
   const auto shares = Shares(world, 3, spec, DType::kF32, DType::kF32);
-  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, 6);
-  EXPECT_EQ(Geometry(shares[2]->spec()).states.floats, 7);
+  EXPECT_EQ(KindOf(shares[0]->spec(), 1).sum.width, 6);
+  EXPECT_EQ(KindOf(shares[2]->spec(), 1).sum.width, 7);
+  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, 3 * 8) << "three rows of 24 / 3 channels";
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 64; ++i) tokens.push_back(i);
   const auto logits = LogitsOnRanks(shares, tokens);

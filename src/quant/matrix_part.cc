@@ -1,5 +1,6 @@
 #include "quant/matrix_part.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace godwit::quant {
@@ -33,7 +34,8 @@ DType WrittenType(const TensorInfo& tensor) { return tensor.dtype.value_or(DType
 
 MatrixPart WholeTensor(const TensorInfo& tensor) {
   MatrixPart part{.name = tensor.name, .tensor = &tensor, .rows = tensor.shape[0]};
-  if (tensor.shape.size() > 1) part.columns = tensor.shape[1];
+  if (tensor.shape.size() > 1)
+    part.columns = tensor.NumElements() / std::max<int64_t>(1, part.rows);
   part.row_step = part.columns;
   return part;
 }

@@ -1,6 +1,7 @@
 // Models as godwit quantize --to gguf writes them, read again: Hugging Face's families and GGUF's
 // own. Floats come back with the same logits. A model without a form in GGUF is refused.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -78,9 +79,9 @@ class Written {
 // Whether GGUF has no name for the family here, or cannot hold the numbers of this golden.
 bool HasNoForm(const Golden& golden) {
   static const std::set<std::string> kFamilies = {
-      "mistral3",    "ministral3",  "internlm2", "opt",         "glm",
-      "smollm3",     "gpt2",        "gpt_oss",   "llama4_text", "llama4",
-      "deepseek_v2", "deepseek_v3", "gemma3",    "granitemoe",  "granitemoeshared"};
+      "mistral3", "ministral3", "internlm2",        "opt",    "glm",         "smollm3",
+      "gpt2",     "gpt_oss",    "llama4_text",      "llama4", "deepseek_v2", "deepseek_v3",
+      "gemma3",   "granitemoe", "granitemoeshared", "lfm2",   "lfm2_moe"};
   static const std::set<std::string> kOthers = {
       "llama/softmax1",                // attention sinks
       "llama/rope_llama3",             // other factors than the published ones

@@ -31,8 +31,8 @@ std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTens
                                      const Scalings& scalings) {
   auto scaled = std::make_unique<FakeWeights>();
   const auto unstacked = UnstackedTensors(tensors);
-  const auto add = [&](const MatrixPart& part) {
-    scaled->Add(part.name, DType::kF32, part.shape());
+  const auto add = [&](const MatrixPart& part, const std::vector<int64_t>& shape) {
+    scaled->Add(part.name, DType::kF32, shape);
     std::vector<float> row(part.columns);
     std::byte* out = scaled->Bytes(part.name).data();
     for (int64_t i = 0; i < part.rows; ++i) {
@@ -44,9 +44,9 @@ std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTens
   for (const std::string& name : source.Names()) {
     const TensorInfo& tensor = *source.Find(name);
     if (const auto found = unstacked.find(name); found != unstacked.end()) {
-      for (const MatrixPart& part : found->second) add(part);
-    } else if (tensor.dtype && (tensor.shape.size() == 1 || tensor.shape.size() == 2)) {
-      add(WholeTensor(tensor));  // others are harmless
+      for (const MatrixPart& part : found->second) add(part, part.shape());
+    } else if (tensor.dtype && tensor.shape.size() >= 1 && tensor.shape.size() <= 3) {
+      add(WholeTensor(tensor), tensor.shape);  // others are harmless
     }
   }
   return scaled;

@@ -32,7 +32,7 @@ void OnRanks(int ranks, const std::function<void(const Exec&, Communicator&)>& w
 }
 
 float Number(int rank, int64_t row, int64_t col) {
-  return static_cast<float>(Uniform(7, rank, row, col) - 0.5);
+  return static_cast<float>(Uniform(7, rank, (row << 20) + col, 0) - 0.5);
 }
 
 TEST(SumOverRanks, IsInTheOrderOfRanksOnAllOfThem) {

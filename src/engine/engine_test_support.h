@@ -1,6 +1,8 @@
 // Shared parts of the tests of an engine with a small model.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,6 +50,15 @@ inline Tokens Prompt(int i, int64_t length) {
     prompt.push_back(static_cast<int32_t>(3 + (k * k * 7 + 13 * i + k * i) % 200));
   }
   return prompt;
+}
+
+// Expects the same tokens, and log-probabilities with this error.
+inline void ExpectNear(const GenerateResult& result, const GenerateResult& expected, double error) {
+  EXPECT_EQ(result.tokens, expected.tokens);
+  ASSERT_EQ(result.logprobs.size(), expected.logprobs.size());
+  for (size_t i = 0; i < expected.logprobs.size(); ++i) {
+    EXPECT_NEAR(result.logprobs[i].logprob, expected.logprobs[i].logprob, error);
+  }
 }
 
 }  // namespace godwit

@@ -142,8 +142,7 @@ RankAnswer AnswerToBegin(const Communicator& ranks, const TextPlan& plan, const 
   if (wanted > budget.bytes()) {
     answer.lack = fmt::format("{}, and it has {} for KV caches: use more ranks", part,
                               FormatBytes(budget.bytes()));
-  } else if (PromisedBytes(plan, cache, text.prompt_tokens, text.question_begin) >
-             answer.free_bytes - promised) {
+  } else if (std::max<int64_t>(0, wanted - cache.cache().bytes()) > answer.free_bytes - promised) {
     answer.lack = fmt::format("{}, and other texts leave it {} of {} for KV caches", part,
                               FormatBytes(std::max<int64_t>(0, answer.free_bytes - promised)),
                               FormatBytes(budget.bytes()));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/shared_prefix.h"
 #include "generate/step_together.h"
 
 namespace godwit {
@@ -46,8 +47,8 @@ void RankFollower::Begin(BegunText begun) {
   text.plan = std::make_shared<const TextPlan>(served_, text.begun.session);
   text.sequence.tokens = std::exchange(text.begun.tokens, {});
   if (const auto& prefix = text.begun.prefix) {
-    text.sequence.cache = texts_.at(prefix->ticket).sequence.cache->Fork();
-    text.sequence.cache->Truncate(prefix->tokens);
+    const TextCache* const from = texts_.at(prefix->ticket).sequence.cache.get();
+    text.sequence.cache = SharedPrefix{.from = from, .tokens = prefix->tokens}.Take();
   } else {
     text.sequence.cache = text.plan->NewText();
   }

@@ -8,8 +8,6 @@
 #include <memory>
 #include <span>
 
-#include "base/function_ref.h"
-#include "base/stopwatch.h"
 #include "dist/communicator.h"
 #include "engine/rank_command.h"
 #include "engine/served_model.h"
@@ -23,6 +21,8 @@ namespace godwit {
 
 class RankFollower {
  public:
+  // Makes the strategy that a text would have on one rank. Other ranks choose nothing by it, but
+  // its draft tokens are as many at most.
   using NewStrategy = std::function<std::unique_ptr<Strategy>(const BegunText&)>;
 
   // Borrows all arguments but the last.

@@ -61,15 +61,6 @@ std::vector<Outcome> OnRanks(
   return outcomes;
 }
 
-// Expects the same tokens, and log-probabilities with this error.
-void ExpectNear(const GenerateResult& result, const GenerateResult& expected, double error) {
-  EXPECT_EQ(result.tokens, expected.tokens);
-  ASSERT_EQ(result.logprobs.size(), expected.logprobs.size());
-  for (size_t i = 0; i < expected.logprobs.size(); ++i) {
-    EXPECT_NEAR(result.logprobs[i].logprob, expected.logprobs[i].logprob, error);
-  }
-}
-
 // Expects that all ranks have the answer of rank 0.
 void ExpectSameTexts(const std::vector<Outcome>& outcomes, const Tokens& prompt) {
   Tokens text = prompt;

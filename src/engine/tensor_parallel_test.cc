@@ -64,14 +64,6 @@ GenerateOptions Answer(int64_t question) {
   return options;
 }
 
-void ExpectNear(const GenerateResult& result, const GenerateResult& expected, double error) {
-  EXPECT_EQ(result.tokens, expected.tokens);
-  ASSERT_EQ(result.logprobs.size(), expected.logprobs.size());
-  for (size_t i = 0; i < expected.logprobs.size(); ++i) {
-    EXPECT_NEAR(result.logprobs[i].logprob, expected.logprobs[i].logprob, error);
-  }
-}
-
 void ExpectSame(const GenerateResult& result, const GenerateResult& expected) {
   ExpectNear(result, expected, 0);
 }

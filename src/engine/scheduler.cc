@@ -14,6 +14,11 @@ bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b)
   return a->ticket < b->ticket;
 }
 
+// An error for a request's own thread. It shares no memory with the one of this thread.
+std::exception_ptr CopyOf(const Error& error) {
+  return std::make_exception_ptr(Error(error.kind(), error.what(), error.data()));
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
@@ -234,6 +239,7 @@ Scheduler::Begun Scheduler::BeginAlone(const std::shared_ptr<Request>& request) 
 // Every rank must have the memory for its part of the prompt, beside those of others.
 Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request,
                                          const SharedPrefix& prefix) {
+  std::exception_ptr error;
   try {
     int64_t promised = 0;
     for (const auto& one : running_) {
@@ -242,12 +248,12 @@ Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request
     }
     std::optional<BegunText::Prefix> from;
     if (prefix.from != nullptr) from = {.ticket = prefix.ticket, .tokens = prefix.tokens};
-    while (true) {
+    while (!error) {
       if (!KeepOnRanks(from ? from->ticket : -1)) {
         from.reset();
         request->ContinueFrom(request->plan().NewText());
       }
-      RanksAnswer answer = leader_->Begin(*request, from, promised);
+      const RanksAnswer answer = leader_->Begin(*request, from, promised);
       if (!answer.lack) {
         request->context_left = answer.left.front();
         return Begun::kYes;
@@ -256,13 +262,13 @@ Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request
         if (parked_.Drop(request->plan().KvBytes(request->prompt_tokens()))) continue;
         if (!running_.empty()) return Begun::kNotYet;
       }
-      Fail(request, std::make_exception_ptr(std::move(*answer.lack)));
-      return Begun::kFailed;
+      error = CopyOf(*answer.lack);
     }
   } catch (...) {
-    Fail(request, std::current_exception());
-    return Begun::kFailed;
+    error = std::current_exception();
   }
+  Fail(request, std::move(error));
+  return Begun::kFailed;
 }
 
 // Other ranks forget the texts that are neither running nor parked here. Returns whether they keep
@@ -390,7 +396,7 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 
 void Scheduler::FailAll(const Error& error) {
   for (const auto& request : Requests(running_)) {
-    Fail(request, std::make_exception_ptr(Error(error.kind(), error.what(), error.data())));
+    Fail(request, CopyOf(error));
   }
 }
 
@@ -439,7 +445,7 @@ bool Scheduler::AgreeOnStep() {
     mine.left.push_back(request->sequence().cache->ContextLeft() - (steps > 0 ? rows : 0));
   }
   KeepOnRanks(/*wanted=*/-1);
-  RanksAnswer answer = leader_->Step(std::move(told), mine);
+  const RanksAnswer answer = leader_->Step(std::move(told), mine);
   // A draft token may be a branch, which takes a copy of the last page and another page.
   draft_tokens_that_fit_ = answer.free_bytes / pool.layout().BytesFor(2 * kTileTokens) - 1;
   if (!answer.lack) {
@@ -451,7 +457,7 @@ bool Scheduler::AgreeOnStep() {
   if (running_.size() > 1) {
     Pause(newest);
   } else {
-    Fail(newest, std::make_exception_ptr(std::move(*answer.lack)));
+    Fail(newest, CopyOf(*answer.lack));
   }
   return false;
 }

@@ -280,7 +280,7 @@ TEST(PerplexityOfAModel, WindowsAreTextsOfTheirOwn) {
 
 // The trained model in the shared data, if that lies beside the project. The figure comes from
 // another implementation: float32, windows of 511 tokens, a BOS in front of each.
-TEST(PerplexityOfAModel, IsThatOfTheReference) {
+TEST(PerplexityOfAModel, RELEASE_IsThatOfTheReference) {
   const std::filesystem::path shared = GODWIT_SOURCE_DIR "/../shared/data";
   if (!std::filesystem::exists(shared)) GTEST_SKIP() << "no shared data beside the project";
   const Engine engine(shared / "models/stories260K", {});

@@ -185,7 +185,7 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
 }
 
 // A draft token that a cheaper source offers as well was not worth the price.
-TEST_F(SpeculativeTest, DearerOfTwoEqualSourcesRests) {
+TEST_F(SpeculativeTest, RELEASE_DearerOfTwoEqualSourcesRests) {
   static double now;
   class Slow : public ScriptedDrafts {
    public:

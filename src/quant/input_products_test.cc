@@ -10,7 +10,7 @@
 namespace godwit::quant::input_products_test {
 namespace {
 
-TEST(InputProducts, AreSumsOverAllRows) {
+TEST(InputProducts, RELEASE_AreSumsOverAllRows) {
   for (const int64_t inputs : {1, 7, 300}) {
     for (const int64_t rows : {1, 255, 256, 600}) {
       std::mt19937 random(static_cast<uint32_t>(rows));

@@ -169,7 +169,7 @@ TEST(Sampler, AStepThatIsNotListedDoesNotRun) {
   EXPECT_EQ(distribution[0].logit, 3);
 }
 
-TEST(Sampler, DrawsFollowTheDistribution) {
+TEST(Sampler, RELEASE_DrawsFollowTheDistribution) {
   SamplerOptions options;
   options.temperature = 0.9f;
   options.top_k = 20;

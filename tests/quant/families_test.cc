@@ -83,7 +83,7 @@ class FamilyTest : public testing::TestWithParam<Family> {
 };
 
 // The float checkpoint with every weight rounded, in its place.
-TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
+TEST_P(FamilyTest, RELEASE_StandsForTheWeightsThatWereRounded) {
   const ModelTensors tensors = ResolveTensors(spec_, weights_);
   const auto before = Logits(spec_, weights_);
   for (const char* name : {"w4a8", "w4a16", "w4a16-asym", "w8a8"}) {
@@ -138,7 +138,7 @@ TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
 
 // Smoothed and rounded by the text, the model is nearer to the float model than with each weight
 // rounded by itself.
-TEST_P(FamilyTest, RoundingByTheTextGainsSomething) {
+TEST_P(FamilyTest, RELEASE_RoundingByTheTextGainsSomething) {
   QuantizeOptions options{.scheme = FindScheme("w4a16")};
   options.scheme.group = 32;
   const auto expected = Logits(spec_, weights_);

@@ -72,7 +72,7 @@ TEST_P(GgufTest, InFloatItIsTheSameModel) {
 }
 
 // Calibrated, smoothed and rounded; measured: 8.3 % in the worst.
-TEST_P(GgufTest, SmoothedAndInInt8ItIsNearby) {
+TEST_P(GgufTest, RELEASE_SmoothedAndInInt8ItIsNearby) {
   const ModelFolder written = Write({.smooth = SmoothKind::kAll});
   EXPECT_EQ(LoadedTypes(written.tensors(), std::nullopt).layers, DType::kI8);
   if (model_.spec().mlp.experts > 0) return;

@@ -54,7 +54,7 @@ std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTens
 
 class SmoothGoldenTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
+TEST_P(SmoothGoldenTest, RELEASE_SmoothedModelIsTheSameFunction) {
   const auto folder = Root() / GetParam();
   const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
   const auto source = OpenWeights(folder);

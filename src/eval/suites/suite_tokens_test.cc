@@ -50,7 +50,7 @@ TEST(SuiteTokensTest, OwnTokenizers) {
   }
 }
 
-TEST(SuiteTokensTest, RealTokenizers) {
+TEST(SuiteTokensTest, RELEASE_RealTokenizers) {
   if (!std::filesystem::exists(SharedTokenizers())) GTEST_SKIP() << "no tokenizers of models here";
   for (const char* name : {"gpt2", "llama-2", "llama-3.1", "qwen2.5", "phi-3-mini", "falcon"}) {
     ExpectTokensOfText(SharedTokenizers() / name);

@@ -44,6 +44,11 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
   SnapshotFacts facts{{"godwit", GODWIT_VERSION},
                       {"instructions", std::string(engine.isa.name)},
                       {"weights", std::string(Name(engine.served.types.layers))}};
+  if (const auto& ranks = engine.served.placement.all) {
+    const auto& tensor = engine.served.placement.tensor;
+    facts.emplace_back("rank", fmt::format("{} of {}, {} share weights", ranks->rank() + 1,
+                                           ranks->size(), tensor ? tensor->size() : 1));
+  }
   if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
@@ -154,12 +159,6 @@ void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
   served.pools = std::make_unique<const KvPools>(served.geometry(), group->budget, group->file);
   served.name = std::filesystem::path(folder).filename().string();
   if (!options.cache_dir.empty()) {
-    if (served.placement.all != nullptr) {
-      Throw(ErrorKind::kUnsupported,
-            "texts cannot be saved when {} ranks share them: leave the folder of saved texts out, "
-            "or run one rank",
-            served.placement.all->size());
-    }
     if (options.cache_bytes < 0 || options.cache_every_tokens < 1) {
       Throw(ErrorKind::kInput,
             "texts saved in {} bytes every {} tokens, expected 1 token or more, and 0 bytes for "

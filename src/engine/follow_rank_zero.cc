@@ -70,7 +70,7 @@ void Engine::Impl::FollowRankZero(
                                           StrategyOf(text, served.spec.vocab_size));
   };
   LeaveOnError(served.placement.all.get(), [&] {
-    RankFollower follower(served, *model, new_strategy);
+    RankFollower follower(served, *model, saved.get(), new_strategy);
     Interrupt nobody;
     scheduler->RunAlone(nobody, [&](const Exec& exec) { follower.Follow(exec, on_forgotten); });
   });

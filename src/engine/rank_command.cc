@@ -29,7 +29,8 @@ Json ToJson(const BegunText& text) {
             {"chunk_tokens", text.session.chunk_tokens},
             {"drafted", text.drafted},
             {"prompt_tokens", text.prompt_tokens},
-            {"question_begin", text.question_begin}};
+            {"question_begin", text.question_begin},
+            {"saved", text.saved}};
   if (text.prefix) json["prefix"] = {text.prefix->ticket, text.prefix->tokens};
   return json;
 }
@@ -46,6 +47,7 @@ BegunText BegunTextFrom(const Json& json) {
   text.drafted = json["drafted"];
   text.prompt_tokens = json["prompt_tokens"];
   text.question_begin = json["question_begin"];
+  text.saved = json["saved"];
   if (json.contains("prefix")) text.prefix = {json["prefix"][0], json["prefix"][1]};
   return text;
 }
@@ -57,6 +59,7 @@ void TellRanks(Communicator& ranks, const RankCommand& command) {
       {"forgotten", command.forgotten}, {"logit_rows", command.logit_rows}, {"end", command.end}};
   for (const auto& [ticket, rows, steps] : command.step)
     json["step"].push_back({ticket, rows, steps});
+  if (command.save) json["save"] = {command.save->ticket, command.save->keep_as};
   if (command.begin) json["begin"] = ToJson(*command.begin);
   auto told = Json::to_cbor(json);
   NumberOfRankZero(ranks, std::ssize(told));
@@ -70,6 +73,9 @@ RankCommand HearRankZero(Communicator& ranks) {
   const Json json = Json::from_cbor(told);
   RankCommand command{
       .forgotten = json["forgotten"], .logit_rows = json["logit_rows"], .end = json["end"]};
+  if (json.contains("save")) {
+    command.save = {.ticket = json["save"][0], .keep_as = json["save"][1].get<std::string>()};
+  }
   if (json.contains("step")) {
     for (const Json& part : json["step"]) command.step.push_back({part[0], part[1], part[2]});
   }
@@ -88,11 +94,15 @@ RanksAnswer CompareAnswers(Communicator& ranks, const RankAnswer& mine) {
   struct Told {
     int64_t free_bytes;
     int64_t passing;
+    int64_t has_saved;
     std::array<char, 512> lack;
   };
   // All ranks have as many texts in mind, so all send as much.
   const size_t left_bytes = mine.left.size() * sizeof(int64_t), bytes = sizeof(Told) + left_bytes;
-  Told told{.free_bytes = mine.free_bytes, .passing = mine.passing, .lack = {}};
+  Told told{.free_bytes = mine.free_bytes,
+            .passing = mine.passing,
+            .has_saved = mine.has_saved,
+            .lack = {}};
   std::copy_n(mine.lack.begin(), std::min(mine.lack.size(), told.lack.size() - 1),
               told.lack.begin());
   std::vector<std::byte> sent(bytes), all(bytes * static_cast<size_t>(ranks.size()));
@@ -103,6 +113,7 @@ RanksAnswer CompareAnswers(Communicator& ranks, const RankAnswer& mine) {
   for (auto next = all.begin(); next != all.end(); next += static_cast<int64_t>(bytes)) {
     std::copy_n(next, sizeof(Told), std::as_writable_bytes(std::span(&told, 1)).begin());
     answer.free_bytes = std::min(answer.free_bytes, told.free_bytes);
+    answer.all_have_saved = answer.all_have_saved && told.has_saved != 0;
     for (size_t i = 0; i < mine.left.size(); ++i) {
       int64_t left = 0;
       std::copy_n(next + sizeof(Told) + static_cast<int64_t>(i * sizeof left), sizeof left,

@@ -33,6 +33,14 @@ struct BegunText {
     int64_t tokens;
   };
   std::optional<Prefix> prefix;
+  // The first tokens that rank 0 has from its disk. The text begins if every rank has as many.
+  int64_t saved = 0;
+};
+
+// A text that every rank saves on its disk, as far as it has read its part.
+struct TextToSave {
+  int64_t ticket = 0;
+  std::string keep_as;  // GenerateOptions::keep_as, or empty
 };
 
 // The part of a text in a step.
@@ -45,7 +53,8 @@ struct TextRows {
 };
 
 struct RankCommand {
-  std::vector<int64_t> forgotten;  // tickets of texts; they go before all else
+  std::optional<TextToSave> save;  // before all else
+  std::vector<int64_t> forgotten;  // tickets of texts; they go before what follows
   std::optional<BegunText> begin;
   std::vector<TextRows> step;
   // Rows of states of which the ranks that share weights with rank 0 compute the logits together.
@@ -63,6 +72,7 @@ struct RankAnswer {
   // The memory that it lacks, as a message with its name; empty: none.
   std::string lack;
   bool passing = false;    // there will be enough once other texts have gone
+  bool has_saved = true;   // BegunText::saved
   int64_t free_bytes = 0;  // for KV caches
   // Tokens of the context that it has yet to read, for each text of the command.
   std::vector<int64_t> left;
@@ -74,6 +84,7 @@ struct RanksAnswer {
   // text, and not the ranks' work.
   std::optional<Error> lack;
   bool passing = false;
+  bool all_have_saved = true;
   int64_t free_bytes = 0;     // the least
   std::vector<int64_t> left;  // the most, for each text
 };

@@ -9,10 +9,11 @@
 
 namespace godwit {
 
-RankFollower::RankFollower(const ServedModel& served, const LanguageModel& model,
+RankFollower::RankFollower(const ServedModel& served, const LanguageModel& model, SavedTexts* saved,
                            NewStrategy new_strategy)
     : served_(served),
       model_(model),
+      saved_(saved),
       new_strategy_(std::move(new_strategy)),
       ranks_(*served.placement.all) {}
 
@@ -24,6 +25,7 @@ void RankFollower::Follow(const Exec& exec,
   };
   while (true) {
     RankCommand command = HearRankZero(ranks_);
+    if (command.save) Save(*command.save);
     for (const int64_t ticket : command.forgotten) forget(texts_.find(ticket));
     if (command.begin) Begin(std::move(*command.begin));
     if (!command.step.empty()) Step(exec, command.step);
@@ -46,19 +48,43 @@ void RankFollower::Begin(BegunText begun) {
             .strategy = nullptr};
   text.plan = std::make_shared<const TextPlan>(served_, text.begun.session);
   text.sequence.tokens = std::exchange(text.begun.tokens, {});
-  if (const auto& prefix = text.begun.prefix) {
-    const TextCache* const from = texts_.at(prefix->ticket).sequence.cache.get();
-    text.sequence.cache = SharedPrefix{.from = from, .tokens = prefix->tokens}.Take();
-  } else {
-    text.sequence.cache = text.plan->NewText();
-  }
+  text.sequence.cache = CacheOf(*text.plan, text.begun, text.sequence.tokens);
+  const bool has_saved = text.sequence.cache != nullptr;
+  if (!has_saved) text.sequence.cache = text.plan->NewText();
   text.sequence.cache->SetQuestion(text.begun.question_begin, text.begun.prompt_tokens);
-  const RankAnswer mine =
-      AnswerToBegin(ranks_, *text.plan, text.begun, *text.sequence.cache, promised);
-  if (CompareAnswers(ranks_, mine).lack) return;
+  RankAnswer mine = AnswerToBegin(ranks_, *text.plan, text.begun, *text.sequence.cache, promised);
+  mine.has_saved = has_saved;
+  const RanksAnswer all = CompareAnswers(ranks_, mine);
+  if (all.lack || !all.all_have_saved) return;
   text.strategy = new_strategy_(text.begun);
   const int64_t ticket = text.begun.ticket;
   texts_.insert_or_assign(ticket, std::move(text));
+}
+
+std::unique_ptr<TextCache> RankFollower::CacheOf(const TextPlan& plan, const BegunText& begun,
+                                                 std::span<const int32_t> tokens) const {
+  if (const auto& prefix = begun.prefix) {
+    const TextCache* const from = texts_.at(prefix->ticket).sequence.cache.get();
+    return SharedPrefix{.from = from, .tokens = prefix->tokens}.Take();
+  }
+  if (begun.saved == 0) return plan.NewText();
+  if (saved_ == nullptr) return nullptr;
+  try {
+    // The token behind is always read, since its logits begin the output.
+    auto cache = saved_->Restore(plan, tokens.first(begun.saved + 1), /*known=*/0,
+                                 begun.question_begin, begun.prompt_tokens);
+    return cache != nullptr && cache->length() == begun.saved ? std::move(cache) : nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    return nullptr;
+  }
+}
+
+void RankFollower::Save(const TextToSave& saved) const {
+  if (saved_ == nullptr) return;
+  const Text& text = texts_.at(saved.ticket);
+  saved_->Save(text.plan, text.sequence.tokens, *text.sequence.cache, text.begun.question_begin,
+               saved.keep_as);
 }
 
 void RankFollower::ComputeLogits(const Exec& exec, int64_t rows) {

@@ -22,7 +22,8 @@ BegunText TextOf(const Request& request, std::optional<BegunText::Prefix> prefix
           .tokens = request.sequence().tokens,
           .prompt_tokens = request.prompt_tokens(),
           .question_begin = request.question_begin(),
-          .prefix = prefix};
+          .prefix = prefix,
+          .saved = request.disk_tokens()};
 }
 
 }  // namespace
@@ -34,7 +35,9 @@ RanksAnswer RankLeader::Begin(const Request& request, std::optional<BegunText::P
       AnswerToBegin(ranks_, request.plan(), text, *request.sequence().cache, promised);
   TellRanks(ranks_, {.forgotten = std::exchange(forgotten_, {}), .begin = std::move(text)});
   RanksAnswer answer = CompareAnswers(ranks_, mine);
-  if (!answer.lack) told_.insert(std::ranges::upper_bound(told_, request.ticket), request.ticket);
+  if (!answer.lack && answer.all_have_saved) {
+    told_.insert(std::ranges::upper_bound(told_, request.ticket), request.ticket);
+  }
   return answer;
 }
 
@@ -42,6 +45,8 @@ RanksAnswer RankLeader::Step(std::vector<TextRows> parts, const RankAnswer& mine
   TellRanks(ranks_, {.forgotten = std::exchange(forgotten_, {}), .step = std::move(parts)});
   return CompareAnswers(ranks_, mine);
 }
+
+void RankLeader::Save(TextToSave text) { TellRanks(ranks_, {.save = std::move(text)}); }
 
 void RankLeader::Keep(std::span<const int64_t> tickets) {
   std::erase_if(told_, [&](int64_t ticket) {

@@ -23,14 +23,16 @@ class RankLeader {
 
   // The functions below throw as Communicator does.
 
-  // Begins the text of a request, or begins it again. prefix: what its cache holds already.
-  // promised: bytes that this rank's other texts will still take. The text has begun unless the
-  // answer has a lack.
+  // Begins the text of a request, or begins it again. prefix: what its cache holds already, unless
+  // that is from the disk. promised: bytes that this rank's other texts will still take. The text
+  // has begun unless the answer has a lack, or a rank has less on its disk.
   RanksAnswer Begin(const Request& request, std::optional<BegunText::Prefix> prefix,
                     int64_t promised);
   // Proposes a step. mine: this rank's answer; it has reserved its own memory. The step happens
   // unless the answer has a lack. left: of each text, behind the step.
   RanksAnswer Step(std::vector<TextRows> parts, const RankAnswer& mine);
+  // Makes the other ranks save a text.
+  void Save(TextToSave text);
 
   // The texts that rank 0 still has. The others forget all that are not among them, with the next
   // command.

@@ -123,6 +123,7 @@ class Request {
   // no more than TextPlan::ReusableTokens allows. disk_tokens: the tokens of it that came from
   // saved texts.
   void ContinueFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
+  int64_t disk_tokens() const { return disk_tokens_; }
   // Drops the cached text, which turned out to be of no use, and reads it again.
   void ReadAgain();
   // Whether the text read since the last save is to be saved now: after so many tokens, so long a

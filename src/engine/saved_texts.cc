@@ -11,6 +11,14 @@ namespace {
 
 constexpr const char* kSaving = "saving";
 
+// A context that ranks share ends anywhere in a tile, and snapshots have whole tiles. Any token
+// fills it up, since a snapshot's facts tell where the context ends.
+std::vector<int32_t> FillTile(std::span<const int32_t> context) {
+  std::vector<int32_t> tokens(context.begin(), context.end());
+  tokens.resize(PagesFor(std::ssize(tokens)) * kTileTokens);
+  return tokens;
+}
+
 }  // namespace
 
 SavedTexts::SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64_t save_tokens,
@@ -40,14 +48,23 @@ std::unique_ptr<TextCache> SavedTexts::RestoreAll(const TextPlan& plan,
 std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
                                                     std::span<const int32_t> tokens, int64_t known,
                                                     int64_t question_begin, int64_t answer) {
-  const auto pieces = folder_.Longest(plan.facts(), tokens);
-  ExplainRereading(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
+  const SnapshotFacts facts = plan.facts(question_begin);
+  std::vector<int32_t> filled;
+  if (plan.ranks() != nullptr) {
+    filled = FillTile(tokens);
+    tokens = filled;
+  }
+  const auto pieces = folder_.Longest(facts, tokens);
+  if (plan.ranks() == nullptr) {
+    ExplainRereading(facts, tokens, pieces.empty() ? 0 : pieces.back().end);
+  }
   std::unique_ptr<TextCache> cache;
   int64_t taken = 0;
   if (!pieces.empty() && pieces.back().end > known) {
     cache = plan.NewText();
     cache->SetQuestion(question_begin, answer);
     taken = RestoreText(folder_, pieces, answer, *cache);
+    if (plan.all_ranks() != nullptr && !Verify(*cache)) taken = 0;
   }
   SayProblems();
   return taken > known ? std::move(cache) : nullptr;
@@ -59,8 +76,8 @@ std::unique_ptr<TextCache> SavedTexts::RestoreFirst(const TextPlan& plan,
 bool SavedTexts::IsEvictedBefore(const Text& text, const Text& other) {
   const auto tiles = [](const Text& of) { return WholeTiles(std::ssize(of.tokens)); };
   const auto kept_from = [](const Text& of) { return of.cache->cache().dropped().end; };
-  return (text.keep_as.empty() || text.keep_as == other.keep_as) &&
-         text.plan->facts() == other.plan->facts() && text.tokens.size() <= other.tokens.size() &&
+  return (text.keep_as.empty() || text.keep_as == other.keep_as) && text.facts == other.facts &&
+         text.tokens.size() <= other.tokens.size() &&
          (kept_from(text) == kept_from(other) ||
           (kept_from(text) > 0 && tiles(text) < tiles(other))) &&
          std::ranges::equal(text.tokens, std::span(other.tokens).first(text.tokens.size()));
@@ -73,9 +90,18 @@ void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int3
       {std::ssize(tokens), cache.length(), plan->QuestionIndependentTokens(question_begin)});
   if (length < kTileTokens) return;
   Text text{.plan = std::move(plan),
+            .facts = {},
             .tokens = {tokens.begin(), tokens.begin() + length},
-            .cache = cache.Fork(),
+            .cache = nullptr,
             .keep_as = keep_as};
+  text.facts = text.plan->facts(question_begin);
+  if (text.plan->ranks() == nullptr) {
+    text.cache = cache.Fork();
+  } else {
+    text.cache = cache.ForkOfContext();
+    if (text.cache == nullptr) return;
+    text.tokens = FillTile(text.tokens);
+  }
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(waiting_, [&](const Text& other) { return IsEvictedBefore(other, text); });
@@ -111,12 +137,11 @@ void SavedTexts::Work(std::stop_token stop) {
 
 void SavedTexts::SaveOne(const Text& text) {
   try {
-    const SnapshotFacts facts = text.plan->facts();
-    folder_.Save(facts, text.plan->label(), text.tokens, text.cache->cache(),
+    folder_.Save(text.facts, text.plan->label(), text.tokens, text.cache->cache(),
                  &text.cache->states());
-    folder_.SaveIndex(facts, text.tokens, text.cache->index());
+    folder_.SaveIndex(text.facts, text.tokens, text.cache->index());
     if (!text.keep_as.empty()) {
-      const auto pieces = folder_.Longest(facts, text.tokens);
+      const auto pieces = folder_.Longest(text.facts, text.tokens);
       if (!pieces.empty()) folder_.Pin(text.keep_as, pieces.back().name);
     }
     const std::lock_guard lock(saying_);
@@ -130,10 +155,9 @@ void SavedTexts::SaveOne(const Text& text) {
 }
 
 // Tells users why a text that was saved is read again.
-void SavedTexts::ExplainRereading(const TextPlan& plan, std::span<const int32_t> tokens,
+void SavedTexts::ExplainRereading(const SnapshotFacts& mine, std::span<const int32_t> tokens,
                                   int64_t found) {
   if (2 * found >= std::ssize(tokens)) return;
-  const SnapshotFacts mine = plan.facts();
   const SnapshotFolder::OtherFactsMatch other = folder_.LongestByOtherFacts(mine, tokens);
   if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
   std::string differ;
@@ -151,6 +175,18 @@ void SavedTexts::ExplainRereading(const TextPlan& plan, std::span<const int32_t>
       fmt::format(
           "{} tokens of this text are saved with other settings ({}), so they are processed again",
           other.tokens, differ));
+}
+
+bool SavedTexts::Verify(const TextCache& cache) {
+  try {
+    for (int64_t layer = 0; layer < cache.cache().layout().layers; ++layer) {
+      cache.cache().WillRead(layer, {0, cache.length()});
+    }
+    return true;
+  } catch (const DamagedSnapshot& damage) {
+    Remove(damage);
+    return false;
+  }
 }
 
 void SavedTexts::Remove(const DamagedSnapshot& damage) {

@@ -43,8 +43,8 @@ class SavedTexts {
   static constexpr double kSaveMs = 20'000;
 
   // Makes a cache that holds the most of the first tokens of a text, if more than `known`. Null:
-  // there is none. question_begin, answer: as TextCache::SetQuestion has them. Throws
-  // Error(kMemory).
+  // there is none. question_begin, answer: as TextCache::SetQuestion has them. Where ranks go
+  // through texts together, all of it is verified now. Throws Error(kMemory).
   std::unique_ptr<TextCache> Restore(const TextPlan& plan, std::span<const int32_t> tokens,
                                      int64_t known, int64_t question_begin, int64_t answer);
 
@@ -54,7 +54,8 @@ class SavedTexts {
 
   // Queues the part of a text that `cache` has and that is not saved yet. keep_as: as
   // GenerateOptions has it, or empty. A text that still waits gives way to one that goes on from it
-  // and has all that it has.
+  // and has all that it has. Where ranks share the context, each saves its part of that alone, once
+  // it has read it.
   void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
             const TextCache& cache, int64_t question_begin, const std::string& keep_as);
   // Waits until all queued texts are on the disk, or could not be saved. False: none was waiting.
@@ -68,6 +69,7 @@ class SavedTexts {
  private:
   struct Text {
     std::shared_ptr<const TextPlan> plan;
+    SnapshotFacts facts;
     std::vector<int32_t> tokens;
     std::unique_ptr<const TextCache> cache;
     std::string keep_as;
@@ -82,7 +84,9 @@ class SavedTexts {
   // Tells a cause once, until it is over.
   void Say(const std::string& cause, const std::string& message);
   void SayProblems();
-  void ExplainRereading(const TextPlan& plan, std::span<const int32_t> tokens, int64_t found);
+  void ExplainRereading(const SnapshotFacts& mine, std::span<const int32_t> tokens, int64_t found);
+  // Whether all of the cache is what was saved. Otherwise removes the damaged snapshot.
+  bool Verify(const TextCache& cache);
 
   SnapshotFolder folder_;
   int64_t save_tokens_;

@@ -247,13 +247,19 @@ Scheduler::Begun Scheduler::BeginOnRanks(const std::shared_ptr<Request>& request
                                 one->question_begin());
     }
     std::optional<BegunText::Prefix> from;
-    if (prefix.from != nullptr) from = {.ticket = prefix.ticket, .tokens = prefix.tokens};
+    if (prefix.from != nullptr && request->disk_tokens() == 0) {
+      from = {.ticket = prefix.ticket, .tokens = prefix.tokens};
+    }
     while (!error) {
       if (!KeepOnRanks(from ? from->ticket : -1)) {
         from.reset();
         request->ContinueFrom(request->plan().NewText());
       }
       const RanksAnswer answer = leader_->Begin(*request, from, promised);
+      if (!answer.all_have_saved) {
+        request->ContinueFrom(request->plan().NewText());
+        continue;
+      }
       if (!answer.lack) {
         request->context_left = answer.left.front();
         return Begun::kYes;
@@ -359,8 +365,19 @@ void Scheduler::ForgetTexts() {
 }
 
 void Scheduler::Save(Request& request, bool done) {
+  const std::string keep_as = done ? request.options().keep_as : "";
   saved_->Save(request.shared_plan(), request.sequence().tokens, *request.sequence().cache,
-               request.question_begin(), done ? request.options().keep_as : "");
+               request.question_begin(), keep_as);
+  SaveOnRanks(request, keep_as);
+}
+
+// Other ranks save their parts of a text.
+void Scheduler::SaveOnRanks(const Request& request, const std::string& keep_as) {
+  if (!leader_) return;
+  try {
+    leader_->Save({.ticket = request.ticket, .keep_as = keep_as});
+  } catch (const std::exception&) {  // a rank is gone, as the next step will find and tell
+  }
 }
 
 void Scheduler::Forget(const DamagedSnapshot& damage) {
@@ -378,7 +395,12 @@ void Scheduler::Pause(const std::shared_ptr<Request>& request) {
 // Ends a request and leaves its text to others. (A session takes its own text back.)
 void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
-  if (!request->shares()) return;
+  if (!request->shares()) {
+    if (saved_ != nullptr && ReusesOtherTexts(*request)) {
+      SaveOnRanks(*request, request->options().keep_as);
+    }
+    return;
+  }
   if (saved_ != nullptr) Save(*request, /*done=*/true);
   parked_.Park({.ticket = request->ticket,
                 .plan = request->shared_plan(),

@@ -128,6 +128,7 @@ class Scheduler {
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
   bool FreeUnneededMemory(const Request& request, int64_t tokens);
   void Save(Request& request, bool done);
+  void SaveOnRanks(const Request& request, const std::string& keep_as);
   void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);
   void Retire(const std::shared_ptr<Request>& request);

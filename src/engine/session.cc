@@ -89,6 +89,7 @@ void Session::Impl::ShareText(const Request& request) {
   if (engine_->saved == nullptr || cache_->length() == 0) return;
   const std::string& keep_as = request.options().keep_as;
   engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);
+  if (engine_->served.placement.all != nullptr) return;  // the others have no texts of sessions
   engine_->scheduler->Leave({.plan = request.shared_plan(),
                              .tokens = text_,
                              .cache = cache_->Fork(),
@@ -101,14 +102,14 @@ int64_t Session::Impl::Save() {
   SavedTexts& saved = engine_->RequireSavedTexts();
   saved.Save(plan_, text_, *cache_, question_begin_, "");
   saved.Wait();
-  const auto pieces = saved.folder().Longest(plan_->facts(), text_);
+  const auto pieces = saved.folder().Longest(plan_->facts(question_begin_), text_);
   return pieces.empty() ? 0 : pieces.back().end;
 }
 
 int64_t Session::Impl::Load(const std::string& name) {
   const std::lock_guard lock(mutex_);
   SavedTexts& saved = engine_->RequireSavedTexts();
-  auto tokens = saved.folder().TokensOf(plan_->facts(), name);
+  auto tokens = saved.folder().TokensOf(plan_->facts(/*question_begin=*/0), name);
   if (!tokens) {
     Throw(ErrorKind::kInput, "no saved text is pinned as {} for this model with these settings",
           Quote(name));

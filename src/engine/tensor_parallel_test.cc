@@ -10,52 +10,31 @@
 
 #include "base/error.h"
 #include "base/test_support.h"
-#include "dist/local.h"
-#include "engine/engine_impl.h"
-#include "engine/engine_test_support.h"
 #include "engine/generation_impl.h"
+#include "engine/on_ranks_test_support.h"
 #include "tests/session_of.h"
 
 namespace godwit::tensor_parallel_test {
 namespace {
 
 using testing::HasSubstr;
-using EnginePtr = std::shared_ptr<const Engine::Impl>;
 
 const SessionOptions kDense = {.kv_type = "f32"};
 
 // In f32, so that a sum in another order is all that differs.
 Engine Alone() { return Engine(kTiny, {.threads = 1, .weights = "f32"}); }
 
-// Calls ask(engine) on rank 0, and on_forgotten(rank) on the others when a text goes. Returns the
-// error of each rank.
+// Calls OnRanks with groups of so many ranks that share weights.
 std::vector<std::string> OnRanks(
     int ranks, int tensor_parallel, const std::function<void(const EnginePtr&)>& ask,
     const std::function<void(int)>& on_forgotten = [](int) {}, int64_t kv_bytes = 0) {
-  LocalWorld world(ranks);
-  std::vector<std::string> errors(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto communicator = world.Rank(rank);
-      try {
-        const auto engine =
-            std::make_shared<const Engine::Impl>(kTiny,
-                                                 LoadOptions{.threads = 1 + rank % 2,
-                                                             .weights = "f32",
-                                                             .kv_memory_bytes = kv_bytes,
-                                                             .tensor_parallel = tensor_parallel},
-                                                 communicator);
-        if (rank == 0) return ask(engine);
-        engine->FollowRankZero([&](std::span<const int32_t>) { on_forgotten(rank); });
-      } catch (const Error& error) {
-        errors[rank] = error.what();
-        communicator->Leave(error.what());
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
+  const auto options = [&](int rank) {
+    return LoadOptions{.threads = 1 + rank % 2,
+                       .weights = "f32",
+                       .kv_memory_bytes = kv_bytes,
+                       .tensor_parallel = tensor_parallel};
+  };
+  return godwit::OnRanks(ranks, options, ask, on_forgotten);
 }
 
 GenerateOptions Answer(int64_t question) {

@@ -132,7 +132,7 @@ int64_t TextPlan::QuestionIndependentTokens(int64_t question_begin) const {
   return std::max<int64_t>(0, question_begin - policy_->facts().question_dependent_tokens);
 }
 
-SnapshotFacts TextPlan::facts() const {
+SnapshotFacts TextPlan::facts(int64_t question_begin) const {
   SnapshotFacts facts = model_.facts;
   facts.emplace_back("read by", policy_->facts().reading);
   const KvLayout& layout = pool_->layout();
@@ -141,6 +141,11 @@ SnapshotFacts TextPlan::facts() const {
                                               : "";
   facts.emplace_back("kv type", fmt::format("{}{}", Name(options_.kv_type), how));
   if (layout.values_in_keys) facts.emplace_back("values", "in keys");
+  if (placement_.ranks() > 1) {
+    TextPlacement placement = placement_;
+    placement.SetQuestion(question_begin);
+    facts.emplace_back("part", placement.ToString());
+  }
   if (options_.int8_products) facts.emplace_back("attention", "int8");
   if (model_.geometry().RotatesByContext()) {
     facts.emplace_back("context", fmt::format("{}", options_.context));

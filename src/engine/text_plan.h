@@ -47,9 +47,10 @@ class TextPlan {
   // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
-  // The facts on which the keys and values of its texts depend besides the tokens, and the name of
-  // its model for people.
-  SnapshotFacts facts() const;
+  // The facts on which the keys and values of a text depend besides the tokens, and the name of its
+  // model for people. Where ranks share contexts, this rank's part depends on where the question
+  // begins.
+  SnapshotFacts facts(int64_t question_begin) const;
   const std::string& label() const { return model_.name; }
 
   const PolicyOptions& options() const { return options_; }

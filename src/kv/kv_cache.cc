@@ -171,26 +171,37 @@ void KvCache::Skip(int64_t position) {
 
 void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t end) {
   const SnapshotInfo& info = snapshot->info();
-  assert(length_ % kTileTokens == 0 && end % kTileTokens == 0 && skipped_tiles_ == 0);
+  assert(length_ % kTileTokens == 0 && end % kTileTokens == 0);
   assert(info.begin <= length_ && length_ < end && end <= info.end());
   Shrink(HeldTiles(length_));
   const int64_t begin = length_ / kTileTokens, before = std::ssize(ids_);
   const bool forgets = info.dropped.end > info.dropped.begin;
   assert(!forgets || (length_ == 0 && end == info.end()));
-  const int64_t first = begin - info.begin / kTileTokens;
   const int64_t tiles = forgets ? info.held_tiles() : end / kTileTokens - begin;
-  ids_.resize(before + tiles * layout().layers);
+  ids_.resize(before + tiles * layout().layers, KvPool::kNoPage);
   data_.resize(ids_.size());
   try {
-    pool_->Restore(snapshot, first, first + tiles, std::span(ids_).subspan(before),
-                   std::span(data_).subspan(before));
+    int64_t held = 0;  // tiles of the snapshot before the range
+    for (const ops::KvRange& range : info.held()) {
+      const int64_t from = std::max(range.begin, length_), to = std::min(range.end, end);
+      const int64_t first = held + (from - range.begin) / kTileTokens;
+      const int64_t count = (to - from) / kTileTokens;
+      if (count > 0) {
+        const int64_t slot = (forgets ? first : from / kTileTokens - begin) * layout().layers;
+        const auto entries = static_cast<size_t>(count * layout().layers);
+        pool_->Restore(snapshot, first, first + count,
+                       std::span(ids_).subspan(before + slot, entries),
+                       std::span(data_).subspan(before + slot, entries));
+      }
+      held += (range.end - range.begin) / kTileTokens;
+    }
   } catch (...) {
-    ids_.resize(before);
-    data_.resize(before);
+    Shrink(before / layout().layers);
     throw;
   }
   if (forgets) dropped_ = info.dropped;
   length_ = end;
+  if (!info.skipped.empty()) CountSkipped();
   restored_tiles_ = end / kTileTokens;
   verified_tiles_.resize(layout().layers);
 }
@@ -208,6 +219,26 @@ void KvCache::ReserveSkipped(int64_t begin) {
   CountSkipped();
 }
 
+void KvCache::FillTile() {
+  const int64_t end = PagesFor(length_) * kTileTokens;
+  if (tiles() < HeldTiles(length_)) {
+    Skip(end);
+  } else {
+    length_ = end;
+  }
+}
+
+std::vector<ops::KvRange> KvCache::SkippedFrom(int64_t begin) const {
+  std::vector<ops::KvRange> skipped;
+  if (skipped_tiles_ == 0) return skipped;
+  for (int64_t at = begin; at < length_; at += kTileTokens) {
+    if (PageOf(0, at / kTileTokens) != KvPool::kNoPage) continue;
+    if (skipped.empty() || skipped.back().end < at) skipped.push_back({at, at});
+    skipped.back().end = at + kTileTokens;
+  }
+  return skipped;
+}
+
 void KvCache::CountSkipped() {
   skipped_tiles_ = std::ranges::count(ids_, KvPool::kNoPage) / layout().layers;
 }
@@ -217,7 +248,14 @@ void KvCache::Truncate(int64_t length) {
   assert(length <= dropped_.begin || length >= dropped_.end);
   length_ = length;
   Shrink(HeldTiles(length));
-  if (skipped_tiles_ > 0) CountSkipped();
+  if (skipped_tiles_ > 0) {
+    // The next row's tile either has pages, or is yet to be reserved.
+    const int64_t held = tiles();
+    if (length % kTileTokens > 0 && held == HeldTiles(length) && ids_.back() == KvPool::kNoPage) {
+      Shrink(held - 1);
+    }
+    CountSkipped();
+  }
   if (length <= dropped_.begin) dropped_ = {0, 0};
 }
 

@@ -47,6 +47,8 @@ class KvCache {
   int64_t length() const { return length_; }
   // Positions of which nothing is left, in whole tiles.
   ops::KvRange dropped() const { return dropped_; }
+  // Positions from `begin` to the end that other hosts hold, in whole tiles, ascending.
+  std::vector<ops::KvRange> SkippedFrom(int64_t begin) const;
   // The bytes held in memory or in a file, including pages that other caches share.
   int64_t bytes() const {
     return (std::ssize(ids_) - skipped_tiles_ * layout().layers) * layout().page_bytes();
@@ -64,6 +66,8 @@ class KvCache {
   // Moves the text's end to `position`. Other hosts hold the positions between, and no query looks
   // at them here. Whole tiles of them take no pages. Not for a text that has dropped any.
   void Skip(int64_t position);
+  // Moves the text's end to the end of its last tile. The rows between are never looked at.
+  void FillTile();
   // Extends the text by the tiles of a snapshot up to `end`, the end of one of those. The text ends
   // with a whole tile of its own before. All caches that take up a snapshot share its pages. They
   // may be looked at only once WillRead has verified them. Throws Error(kMemory) with everything as

@@ -142,10 +142,9 @@ std::vector<float> StateOf(const SnapshotInfo& info, const StateCache& states, i
 
 void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache,
                    const StateCache* states) {
-  const auto [dropped_begin, dropped_end] = info.dropped;
   std::vector<int64_t> tiles;
-  for (int64_t at = info.begin; at < info.end(); at += kTileTokens) {
-    if (at < dropped_begin || at >= dropped_end) tiles.push_back(at / kTileTokens);
+  for (const auto& [begin, end] : info.held()) {
+    for (int64_t at = begin; at < end; at += kTileTokens) tiles.push_back(at / kTileTokens);
   }
   const int64_t layers = info.layout.layers;
   const auto page_of = [&](int64_t layer, int64_t tile) {

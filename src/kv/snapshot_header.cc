@@ -50,6 +50,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
   }
+  for (const auto& [begin, end] : info.skipped) json["skipped"].push_back({begin, end});
   if (!info.states.empty()) {
     json["state_layers"] = info.layout.states.layers;
     json["state_floats"] = info.layout.states.floats;
@@ -113,12 +114,21 @@ class Reader {
   }
   ops::KvRange Dropped() const {
     const auto found = json_.find("dropped");
-    if (found == json_.end()) return {0, 0};
-    if (!found->is_array() || found->size() != 2 || !(*found)[0].is_number_unsigned() ||
-        !(*found)[1].is_number_unsigned()) {
-      Refuse("dropped");
+    return found == json_.end() ? ops::KvRange{0, 0} : Tiles(*found, "dropped");
+  }
+  // Ranges of whole tiles within [begin, end), ascending.
+  std::vector<ops::KvRange> Skipped(int64_t begin, int64_t end) const {
+    const auto found = json_.find("skipped");
+    if (found == json_.end()) return {};
+    if (!found->is_array() || found->empty()) Refuse("skipped");
+    std::vector<ops::KvRange> skipped;
+    for (const auto& each : *found) {
+      const ops::KvRange range = Tiles(each, "skipped");
+      if (range.begin < begin || range.begin == range.end || range.end > end) Refuse("skipped");
+      skipped.push_back(range);
+      begin = range.end;
     }
-    return {(*found)[0].get<int64_t>(), (*found)[1].get<int64_t>()};
+    return skipped;
   }
   // Positions of whole tiles, ascending from behind `begin` to `end`, or none.
   std::vector<int64_t> States(int64_t begin, int64_t end) const {
@@ -142,6 +152,20 @@ class Reader {
   }
 
  private:
+  // A range [begin, end) of whole tiles.
+  ops::KvRange Tiles(const nlohmann::ordered_json& json, const char* name) const {
+    if (!json.is_array() || json.size() != 2 || !json[0].is_number_unsigned() ||
+        !json[1].is_number_unsigned()) {
+      Refuse(name);
+    }
+    const ops::KvRange range{json[0].get<int64_t>(), json[1].get<int64_t>()};
+    if (range.begin < 0 || range.begin > range.end || range.begin % kTileTokens != 0 ||
+        range.end % kTileTokens != 0) {
+      Refuse(name);
+    }
+    return range;
+  }
+
   const std::string& file_name_;
   const nlohmann::ordered_json& json_;
 };
@@ -170,10 +194,9 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
     reader.Refuse("begin");
   }
   const auto [begin, end] = info.dropped;
-  if (begin < 0 || begin > end || end > tokens || begin % kTileTokens != 0 ||
-      end % kTileTokens != 0 || (end > begin && !info.parent.empty())) {
-    reader.Refuse("dropped");
-  }
+  if (end > tokens || (end > begin && !info.parent.empty())) reader.Refuse("dropped");
+  info.skipped = reader.Skipped(info.begin, info.begin + tokens);
+  if (end > begin && !info.skipped.empty()) reader.Refuse("skipped");
   info.states = reader.States(info.begin, info.begin + tokens);
   if (!info.states.empty()) {
     info.layout.states = {.layers = reader.Int("state_layers", kMaxLayers),
@@ -192,8 +215,23 @@ std::string FactNamed(const SnapshotFacts& facts, std::string_view name) {
   return "";
 }
 
+std::vector<ops::KvRange> SnapshotInfo::held() const {
+  std::vector<ops::KvRange> held;
+  int64_t from = begin;
+  const auto add_before = [&](const ops::KvRange& without) {
+    if (from < without.begin) held.push_back({from, without.begin});
+    from = std::max(from, without.end);
+  };
+  add_before(dropped);
+  for (const ops::KvRange& range : skipped) add_before(range);
+  add_before({end(), end()});
+  return held;
+}
+
 int64_t SnapshotInfo::held_tiles() const {
-  return (std::ssize(tokens) - (dropped.end - dropped.begin)) / kTileTokens;
+  int64_t without = dropped.end - dropped.begin;
+  for (const auto& [begin, end] : skipped) without += end - begin;
+  return (std::ssize(tokens) - without) / kTileTokens;
 }
 
 std::string SnapshotInfo::Name() const {
@@ -274,7 +312,8 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
                {reinterpret_cast<const char*>(file.data()) + json_begin, start.json_bytes}, tokens);
   header.info.tokens.resize(tokens);
   const SnapshotInfo& info = header.info;
-  if (tokens == 0 || tokens % kTileTokens != 0 || info.held_tiles() == 0 ||
+  if (tokens == 0 || tokens % kTileTokens != 0 ||
+      (info.held_tiles() == 0 && info.skipped.empty()) ||
       CheckedMul(info.held_tiles(), info.layout.layers) != pages - std::ssize(info.states)) {
     Throw(ErrorKind::kFormat, "{}: header: {} tokens do not take {} pages", file_name, tokens,
           pages - std::ssize(info.states));

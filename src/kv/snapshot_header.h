@@ -37,12 +37,16 @@ struct SnapshotInfo {
   std::vector<int32_t> tokens;  // from `begin` on
   // Positions without pages, in a snapshot without a parent of a text that has forgotten them.
   ops::KvRange dropped{0, 0};
+  // Positions without pages, ascending, in a text that hosts share: other hosts hold them.
+  std::vector<ops::KvRange> skipped;
   KvLayout layout;  // its states without rows, of which a snapshot has none
   // The positions behind `begin`, ascending, at which it has states of recurrent layers. The last
   // one is end(), so that a text can go on from there. None in a model without such layers.
   std::vector<int64_t> states;
 
   int64_t end() const { return begin + std::ssize(tokens); }
+  // Positions with pages, ascending.
+  std::vector<ops::KvRange> held() const;
   int64_t held_tiles() const;
   // The bytes of a state in the file.
   int64_t state_bytes() const {

@@ -13,6 +13,11 @@ namespace {
 
 using testing::HasSubstr;
 
+MATCHER(SameRange, "") {
+  const auto& [a, b] = arg;
+  return a.begin == b.begin && a.end == b.end;
+}
+
 SnapshotInfo Info() {
   SnapshotInfo info{.label = "a model", .facts = {{"model", "x"}, {"kv type", "BF16"}}};
   info.parent = "0123";
@@ -50,7 +55,11 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
   endless.dropped = {64, 128};
   SnapshotInfo keys_alone = Info();
   keys_alone.layout.values_in_keys = true;
-  for (const SnapshotInfo& info : {Info(), endless, keys_alone, WithStates()}) {
+  SnapshotInfo shared = Info();
+  shared.skipped = {{128, 192}, {256, 320}};
+  SnapshotInfo of_others = Info();
+  of_others.skipped = {{128, 320}};
+  for (const SnapshotInfo& info : {Info(), endless, keys_alone, WithStates(), shared, of_others}) {
     const auto file = FileOf(info);
     const SnapshotHeader header = ParseSnapshotHeader(file, "f");
     EXPECT_EQ(header.info.label, info.label);
@@ -60,6 +69,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
     EXPECT_EQ(header.info.tokens, info.tokens);
     EXPECT_EQ(header.info.dropped.begin, info.dropped.begin);
     EXPECT_EQ(header.info.dropped.end, info.dropped.end);
+    EXPECT_THAT(header.info.skipped, testing::Pointwise(SameRange(), info.skipped));
     EXPECT_EQ(header.info.layout.layers, 3);
     EXPECT_EQ(header.info.layout.kv_heads, 2);
     EXPECT_EQ(header.info.layout.head_dim, 20);
@@ -69,7 +79,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
     EXPECT_EQ(header.info.states, info.states);
     EXPECT_EQ(header.info.state_bytes(), info.state_bytes());
     EXPECT_EQ(std::ssize(header.checksums), 3 * info.held_tiles() + std::ssize(info.states));
-    EXPECT_EQ(header.checksums[4], 1004u);
+    for (size_t i = 0; i < header.checksums.size(); ++i) EXPECT_EQ(header.checksums[i], 1000 + i);
     EXPECT_EQ(header.file_bytes(), std::ssize(file));
     EXPECT_EQ(header.OffsetOf(0, 0) % SnapshotHeader::kAlignment, 0);
     EXPECT_EQ(header.OffsetOf(1, 0) % SnapshotHeader::kAlignment, 0);
@@ -175,6 +185,22 @@ TEST(SnapshotHeaderTest, NonsenseWithARightChecksumIsRefused) {
     info.parent = "";
     info.begin = 0;
     info.dropped = {10, 70};
+  });
+  const auto refused_skipped = [&](std::vector<ops::KvRange> skipped) {
+    refused("\"skipped\" has an impossible value",
+            [&](SnapshotInfo& info) { info.skipped = std::move(skipped); });
+  };
+  refused_skipped({{64, 128}});               // before its beginning
+  refused_skipped({{256, 384}});              // behind its end
+  refused_skipped({{128, 128}});              // nothing
+  refused_skipped({{256, 192}});              // backwards
+  refused_skipped({{130, 192}});              // not whole tiles
+  refused_skipped({{192, 256}, {128, 192}});  // in another order
+  refused("\"skipped\" has an impossible value", [](SnapshotInfo& info) {
+    info.parent = "";
+    info.begin = 0;
+    info.dropped = {64, 128};
+    info.skipped = {{128, 192}};
   });
   refused("\"head_dim\" has an impossible value",
           [](SnapshotInfo& info) { info.layout.head_dim = 5000; });

@@ -27,6 +27,7 @@ SnapshotInfo InfoOf(const KvCache& cache, int64_t begin, int64_t end) {
   info.layout = cache.layout();
   info.layout.page_alignment = 1;
   info.dropped = cache.dropped();
+  info.skipped = cache.SkippedFrom(begin);
   return info;
 }
 
@@ -124,6 +125,44 @@ TEST(SnapshotTest, StaysAsItIs) {
   third.Restore(snapshot, 192);
   LookAtAll(third);
   ExpectHeld(third, 0, 0, 192);
+}
+
+// A host's part of a text, in two snapshots: positions 0 to 100, 300 to 400 and the last ones.
+TEST(SnapshotTest, SkippedTilesStaySkippedAfterRestore) {
+  const TempFolder folder;
+  KvCache cache = NewCache(Layout(2, 3, 16, DType::kF32));
+  Read(cache, 0, 100);
+  cache.Skip(300);
+  Read(cache, 0, 100);
+  cache.Skip(601);
+  cache.FillTile();  // others hold this one
+  EXPECT_EQ(cache.length(), 640);
+  const auto first = Open(Write(folder, cache, 0, 640));
+  EXPECT_EQ(first->info().held_tiles(), 5);
+  KvCache longer = cache.Fork();
+  Read(longer, 0, 30);
+  longer.FillTile();
+  EXPECT_EQ(longer.length(), 704);
+  const auto second = Open(Write(folder, longer, 576, 704));
+  EXPECT_EQ(second->info().held_tiles(), 1);
+
+  KvCache again = NewCache(cache.layout());
+  again.Restore(first, 640);
+  again.Restore(second, 704);
+  EXPECT_EQ(again.bytes(), longer.bytes());
+  LookAtAll(again);
+  for (const auto& [begin, end] : {ops::KvRange{0, 100}, {300, 400}, {640, 670}}) {
+    ExpectHeld(again, 0, begin, end);
+  }
+  again.Truncate(601);  // a place in a tile of others
+  Read(again, 1, 10);
+  ExpectHeld(again, 1, 601, 611);
+  again.Truncate(350);
+  Read(again, 2, 300);
+  ExpectHeld(again, 0, 0, 100);
+  ExpectHeld(again, 0, 300, 350);
+  ExpectHeld(again, 2, 350, 650);
+  EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(5 * kTileTokens));
 }
 
 TEST(SnapshotTest, DroppedTilesStayDroppedAfterRestore) {

@@ -100,6 +100,17 @@ class MpiTest(CliTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
+    def test_ranks_go_on_from_what_they_saved(self):
+        command = [*RUN, *BY_RING, "--query-tokens", "9", "--json", "--cache-dir",
+                   self.folder / "saved", "--cache"]
+        first, second = (self.ranks(2, *command, text=TEXT * 2) for _ in range(2))
+        for result in first, second:
+            self.assertEqual(result.returncode, 0, result.stderr)
+        first, second = json.loads(first.stdout), json.loads(second.stdout)
+        self.assertEqual(first["disk_tokens"], 0)
+        self.assertEqual(second["disk_tokens"], first["prompt_tokens"] - 9)
+        self.assertEqual(first["text"], second["text"])
+
     def test_ranks_share_the_weights(self):
         f32 = ["--weights", "f32"]  # sums in another order are then all that differs
         alone = self.ok(*RUN, *f32, stdin=TEXT)

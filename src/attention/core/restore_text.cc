@@ -14,27 +14,39 @@ class TextRestorer {
   TextRestorer(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
                int64_t answer, TextCache& text)
       : folder_(folder), pieces_(pieces), answer_(answer), text_(text) {
-    assert(text.length() == 0 && text.ranks_ == nullptr);
+    assert(text.cache().bytes() == 0);
   }
 
   int64_t Run() {
     if (!text_.policy().facts().keys_suffice) return 0;
+    text_.cache_ = KvCache(text_.cache().shared_pool());  // has skipped nothing
     RestoreKeys();
-    if (text_.length() == 0) return 0;
-    RestoreIndex();
-    const int64_t kept =
-        text_.states().any() ? RestoreStates() : text_.RestartPoint(text_.length(), answer_);
+    LeaveWholeContext();
+    const int64_t kept = text_.length() > 0 ? RestoreRest() : 0;
     if (kept == 0) {
       text_.cache_ = KvCache(text_.cache().shared_pool());
       text_.TruncateIndex(0);
     } else {
       text_.Truncate(kept);
-      text_.Append(0);
     }
+    text_.Append(0);
     return kept;
   }
 
  private:
+  // Ranks that share a context go on from all of it, or from nothing.
+  void LeaveWholeContext() {
+    const int64_t context = text_.placement().merged_from();
+    if (context == INT64_MAX) return;
+    text_.cache_.Truncate(text_.length() < context ? 0 : context);
+  }
+
+  // Returns the place from which the text can go on; 0: there is none.
+  int64_t RestoreRest() {
+    RestoreIndex();
+    return text_.states().any() ? RestoreStates() : text_.RestartPoint(text_.length(), answer_);
+  }
+
   void RestoreKeys() {
     for (const auto& [name, end] : pieces_) {
       auto snapshot = folder_.Open(name);

@@ -55,6 +55,15 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
   return fork;
 }
 
+std::unique_ptr<TextCache> TextCache::ForkOfContext() const {
+  const int64_t context = placement_.merged_from();
+  if (context == 0 || length() < context || !CanTruncate(context)) return nullptr;
+  auto fork = Fork();
+  fork->Truncate(context);
+  fork->cache_.FillTile();
+  return fork;
+}
+
 void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
   TruncateIndex(cache_.ContinueAs(text.cache_));

@@ -67,6 +67,9 @@ class TextCache {
   // A fork that sees the text by another policy of the model, such as a draft that looks at a part.
   // Throws Error(kUnsupported) if positions that this policy sees have been dropped.
   std::unique_ptr<TextCache> Fork(std::unique_ptr<AttentionPolicy> policy) const;
+  // A fork of the context that ranks share, filled to whole tiles, to be saved. Null: this rank has
+  // not read all of its part, or no context is shared.
+  std::unique_ptr<TextCache> ForkOfContext() const;
   // Makes a fork forget the tokens that it read itself and go on as `text`, which has dropped
   // nothing. Data that its policy derived from common tokens stays, so that the time is
   // proportional to the others.

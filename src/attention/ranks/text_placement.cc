@@ -1,5 +1,7 @@
 #include "attention/ranks/text_placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -36,6 +38,13 @@ TextPlacement TextPlacement::InStar(int rank, int ranks, Star star) {
   placement.ring_ = AnchorOf(star.anchor, ranks);
   placement.star_ = std::make_shared<const Star>(std::move(star));
   return placement;
+}
+
+std::string TextPlacement::ToString() const {
+  if (ranks_ == 1) return "";
+  const std::string part = is_star() ? fmt::format("star:{}-{}", blocks_.begin, blocks_.end)
+                                     : fmt::format("ring:{}", ring_.chunk);
+  return fmt::format("{} of {} tokens", part, question_begin_);
 }
 
 void TextPlacement::SetQuestion(int64_t position) {

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "attention/core/policy.h"
@@ -51,6 +52,9 @@ class TextPlacement {
   static TextPlacement InStar(int rank, int ranks, Star star);
 
   int ranks() const { return ranks_; }
+  // The part of the context that this rank has, by which its keys are told from those of others:
+  // "ring:2048 of 10000 tokens"; empty for one rank.
+  std::string ToString() const;
 
   // Sets where the question begins, behind the context that ranks share. Throws Error(kInput) for a
   // star of fewer blocks than ranks. A context that is too short for a ring goes through all ranks,

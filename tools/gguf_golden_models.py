@@ -13,6 +13,9 @@ from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 
 TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
          Type.IQ4_NL, Type.IQ4_XS]
+# Types whose blocks are compared, and which few models need.
+OTHER_TYPES = [Type.MXFP4, Type.Q2_K, Type.Q3_K, Type.IQ2_XXS, Type.IQ2_XS, Type.IQ2_S, Type.IQ3_XXS,
+               Type.IQ3_S]
 
 
 @dataclass

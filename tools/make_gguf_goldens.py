@@ -32,7 +32,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from gguf import GGMLQuantizationType as Type
-from gguf_golden_models import TYPES, Model, all_models
+from gguf_golden_models import OTHER_TYPES, TYPES, Model, all_models
 from golden_variant import Variant, merged
 from make_goldens import (
     MAX_NOISE,
@@ -67,7 +67,7 @@ def finite_blocks(rng, qtype, count):
 def make_blocks(folder):
     rng = np.random.default_rng(1)
     tensors = {}
-    for qtype in TYPES:
+    for qtype in [*TYPES, *OTHER_TYPES]:
         rows = finite_blocks(rng, qtype, 12).reshape(4, -1)
         tensors[f"{qtype.name}.blocks"] = rows
         tensors[f"{qtype.name}.values"] = gguf.dequantize(rows, qtype)

@@ -27,6 +27,12 @@ GroupFormat FormatOf(const BlockFormat& blocks) {
   if (blocks.levels != nullptr) {
     format.codes = Codes::k4Table;
     std::copy_n(blocks.levels, format.table.size(), format.table.begin());
+  } else if (!IsInUse(format)) {  // Q3_K: its few codes fit into a table
+    assert(blocks.bits < 4);
+    format.codes = Codes::k4Table;
+    for (int code = 0; code < 16; ++code) {
+      format.table[static_cast<size_t>(code)] = static_cast<int8_t>(code - blocks.zero);
+    }
   }
   return format;
 }
@@ -42,6 +48,7 @@ GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
     joint.codes = std::max(joint.codes, CodesOf(blocks.levels != nullptr ? 8 : blocks.bits));
     joint.group = std::min(joint.group, static_cast<int32_t>(blocks.group));
   }
+  if (joint.group < MinGroup(joint.codes)) joint.codes = Codes::k6;
   return joint;
 }
 
@@ -88,7 +95,9 @@ class BlockReader {
       for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<uint8_t>(levels[from[i]] + centre);
       return;
     }
-    const auto shift = static_cast<uint8_t>(centre == 0 ? 0 : centre - blocks_.zero);
+    const bool centred =
+        centre != 0;  // other codes stand for themselves, or for a place in a table
+    const auto shift = static_cast<uint8_t>(centred ? centre - blocks_.zero : 0);
     for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<uint8_t>(from[i] + shift);
   }
 
@@ -97,6 +106,17 @@ class BlockReader {
   ops::GroupedRow& to_;
   DecodedBlock block_;
 };
+
+// The number of which an output's scales are multiples. Scales with an exponent of 8 bits are first
+// brought into the range of F16. Those below 2^-38 of the largest become 0.
+float FactorOf(const BlockFormat& blocks, std::span<float> scales) {
+  if (!blocks.wide_scales) return blocks.unit;
+  const float largest = std::ranges::max(scales);
+  constexpr int kLargestExponent = 14, kLeastOfF32 = -126;
+  const int exponent = std::max(std::ilogb(largest) - kLargestExponent, kLeastOfF32);
+  for (float& scale : scales) scale = std::ldexp(scale, -exponent);
+  return std::ldexp(blocks.unit, exponent);
+}
 
 }  // namespace
 
@@ -125,10 +145,11 @@ bool ReadBlocks(const TensorInfo& tensor, int64_t row, int64_t first_input,
   for (int64_t i = 0; i < std::ssize(to.codes); i += blocks.elements, bytes += blocks.bytes) {
     nan |= reader.Read(bytes, i);
   }
+  factor = FactorOf(blocks, to.scales);
   constexpr float kMinimum = 32;  // a minimum is made of this many scales
   const auto too_large = [](float x) { return std::isfinite(x) && std::abs(x) > kLargestF16; };
   if (std::ranges::any_of(to.mins, too_large)) {
-    factor = kMinimum;
+    factor *= kMinimum;
     for (std::vector<float>* numbers : {&to.scales, &to.mins}) {
       for (float& x : *numbers) x /= kMinimum;
     }

@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint32_t kQ2_K = 10;
+constexpr uint32_t kIq1S = 19;
 
 TEST(GgufModel, SaysWhatConfigJsonWouldSay) {
   const Translated tied(Model());
@@ -155,9 +155,9 @@ TEST(GgufModel, RefusesWhatIsNotBuiltByName) {
               AllOf(HasSubstr("general.architecture: expected llama, qwen2"),
                     HasSubstr("found \"mamba\"")));
   GgufBuilder type = Model();
-  type.Tensor("blk.0.ffn_up.weight", {256}, kQ2_K, std::string(84, 'x'));
+  type.Tensor("blk.0.ffn_up.weight", {256}, kIq1S, std::string(50, 'x'));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, type),
-              HasSubstr("tensor \"blk.0.ffn_up.weight\" has type Q2_K, which is not supported; "
+              HasSubstr("tensor \"blk.0.ffn_up.weight\" has type IQ1_S, which is not supported; "
                         "supported are F32, F16, BF16, Q8_0"));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, Model().U32("llama.rope.dimension_count", 2)),
               HasSubstr("llama.rope.dimension_count: expected 4, the size of a head"));

@@ -13,7 +13,7 @@ namespace godwit {
 enum class Codes : uint8_t {
   k4,       // 0 to 15
   k4Table,  // 0 to 15, the place of an int8 in a table
-  k5,       // 0 to 31; groups have at least 32 inputs
+  k5,       // 0 to 31; only in groups of 32 inputs or more
   k6,       // 0 to 63
   k8,       // 0 to 255
 };
@@ -82,8 +82,11 @@ constexpr int64_t MaxGroup(Scaling scaling) {
   return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMaxGroup;
 }
 
+constexpr int64_t MinGroup(Codes codes) { return codes == Codes::k5 ? 32 : 16; }
+
 constexpr bool IsInUse(const GroupFormat& format) {
-  return IsInUse(format.codes, format.scaling) && format.group <= MaxGroup(format.scaling);
+  return IsInUse(format.codes, format.scaling) && format.group >= MinGroup(format.codes) &&
+         format.group <= MaxGroup(format.scaling);
 }
 
 // Groups come in blocks of so many inputs, the last one padded. The rows that such weights are

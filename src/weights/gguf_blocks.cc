@@ -3,15 +3,24 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 #include "tensor/dtype.h"
+#include "weights/gguf_grids.h"
 
 namespace godwit {
 namespace {
 
 constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
+// Twice the numbers of a float of 4 bits.
+constexpr int8_t kMxfp4Levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// A digit of a grid (gguf_grids.h), and 8 more where the element is negative.
+constexpr int8_t kIq2Levels[16] = {8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43};
+constexpr int8_t kIq3XxsLevels[16] = {4,  12,  20,  28,  36,  44,  52,  62,
+                                      -4, -12, -20, -28, -36, -44, -52, -62};
+constexpr int8_t kIq3SLevels[16] = {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
 
 unsigned Byte(const std::byte* bytes, int64_t i) { return std::to_integer<unsigned>(bytes[i]); }
 unsigned Nibble(const std::byte* bytes, int64_t i, bool high) {
@@ -130,6 +139,126 @@ void DecodeIq4_Xs(const std::byte* block, DecodedBlock& out) {
   ReadNibbles(block + 8, 256, 32, out.codes.data());
 }
 
+void DecodeMxfp4(const std::byte* block, DecodedBlock& out) {
+  out.scale = std::ldexp(1.0f, static_cast<int>(Byte(block, 0)) - 128);
+  ReadNibbles(block + 1, 32, 32, out.codes.data());
+}
+
+// Two-bit codes of 256 elements: in each half of the block, bits 2j and 2j + 1 of byte i are those
+// of element 32j + i.
+void ReadPairs(const std::byte* bytes, uint8_t* codes) {
+  for (int64_t i = 0; i < 256; ++i) {
+    codes[i] = Code(Byte(bytes, i / 128 * 32 + i % 32) >> (2 * (i % 128 / 32)) & 3);
+  }
+}
+
+void DecodeQ2_K(const std::byte* block, DecodedBlock& out) {
+  for (int64_t g = 0; g < 16; ++g) {
+    const auto at = static_cast<size_t>(g);
+    out.scales[at] = static_cast<int8_t>(Nibble(block, g, false));
+    out.minimums[at] = Code(Nibble(block, g, true));
+  }
+  ReadPairs(block + 16, out.codes.data());
+  out.scale = HalfFloat(block + 80);
+  out.minimum = HalfFloat(block + 82);
+}
+
+// Third bits lie in front, and 16 scales of 6 bits behind: their lower four bits as nibbles of 8
+// bytes, then their upper two, four in a byte.
+void DecodeQ3_K(const std::byte* block, DecodedBlock& out) {
+  ReadPairs(block + 32, out.codes.data());
+  for (int64_t i = 0; i < 256; ++i) {
+    out.codes[i] |= Code((Byte(block, i % 32) >> (i / 32) & 1) << 2);
+  }
+  for (int64_t g = 0; g < 16; ++g) {
+    const unsigned low = Nibble(block + 96, g % 8, g >= 8);
+    const unsigned high = Byte(block, 104 + g % 4) >> (2 * (g / 4)) & 3;
+    out.scales[g] = static_cast<int8_t>(static_cast<int>(low | high << 4) - 32);
+  }
+  out.scale = HalfFloat(block + 108);
+}
+
+// The signs of 8 elements, of which 7 are stored: an even number is negative.
+unsigned EvenSigns(unsigned seven) {
+  return seven | static_cast<unsigned>(std::popcount(seven) & 1) << 7;
+}
+
+// The codes of 8 elements of IQ2, or 4 of IQ3, by an entry of their grid. Bit i of `signs`: element
+// i is negative.
+template <int kBits, int kElements>
+void ReadEntry(unsigned entry, unsigned signs, uint8_t* codes) {
+  constexpr unsigned kMask = (1u << kBits) - 1;
+  for (int i = 0; i < kElements; ++i) {
+    codes[i] = Code((entry >> (kBits * i) & kMask) | (signs >> i & 1) << 3);
+  }
+}
+
+// A group's scale is 2s + 1 units.
+int8_t OddScale(unsigned s) { return static_cast<int8_t>(2 * s + 1); }
+
+uint32_t Word(const std::byte* bytes) { return Half(bytes) | Half(bytes + 2) << 16; }
+
+// Each group of 32 has four places in the grid, and a word of 7 signs for each and a scale.
+void DecodeIq2_Xxs(const std::byte* block, DecodedBlock& out) {
+  out.scale = HalfFloat(block);
+  for (int64_t g = 0; g < 8; ++g) {
+    const std::byte* const group = block + 2 + 8 * g;
+    const uint32_t word = Word(group + 4);
+    out.scales[g] = OddScale(word >> 28);
+    for (int64_t i = 0; i < 4; ++i) {
+      ReadEntry<2, 8>(kIq2XxsGrid[Byte(group, i)], EvenSigns(word >> (7 * i) & 127),
+                      &out.codes[32 * g + 8 * i]);
+    }
+  }
+}
+
+// Every 8 elements have 9 bits of a place and 7 of signs. 16 scales follow as nibbles.
+void DecodeIq2_Xs(const std::byte* block, DecodedBlock& out) {
+  out.scale = HalfFloat(block);
+  for (int64_t i = 0; i < 32; ++i) {
+    const unsigned half = Half(block + 2 + 2 * i);
+    ReadEntry<2, 8>(kIq2XsGrid[half & 511], EvenSigns(half >> 9), &out.codes[8 * i]);
+  }
+  for (int64_t g = 0; g < 16; ++g) out.scales[g] = OddScale(Nibble(block + 66, g / 2, g % 2 != 0));
+}
+
+// Every 8 elements have a byte of their place, a byte of signs, and two upper bits of the place.
+void DecodeIq2_S(const std::byte* block, DecodedBlock& out) {
+  out.scale = HalfFloat(block);
+  for (int64_t i = 0; i < 32; ++i) {
+    const unsigned high = Byte(block, 66 + i / 4) >> (2 * (i % 4)) & 3;
+    ReadEntry<2, 8>(kIq2SGrid[Byte(block, 2 + i) | high << 8], Byte(block, 34 + i),
+                    &out.codes[8 * i]);
+  }
+  for (int64_t g = 0; g < 16; ++g) out.scales[g] = OddScale(Nibble(block + 74, g / 2, g % 2 != 0));
+}
+
+// Every 4 elements have a byte of their place. Each group of 32 has a word of four times 7 signs
+// and a scale.
+void DecodeIq3_Xxs(const std::byte* block, DecodedBlock& out) {
+  out.scale = HalfFloat(block);
+  for (int64_t g = 0; g < 8; ++g) {
+    const uint32_t word = Word(block + 66 + 4 * g);
+    out.scales[g] = OddScale(word >> 28);
+    for (int64_t i = 0; i < 8; ++i) {
+      const unsigned signs = EvenSigns(word >> (7 * (i / 2)) & 127) >> (4 * (i % 2));
+      ReadEntry<3, 4>(kIq3XxsGrid[Byte(block, 2 + 8 * g + i)], signs, &out.codes[32 * g + 4 * i]);
+    }
+  }
+}
+
+// Every 4 elements have a byte of their place, its ninth bit, and four signs. 8 scales follow as
+// nibbles.
+void DecodeIq3_S(const std::byte* block, DecodedBlock& out) {
+  out.scale = HalfFloat(block);
+  for (int64_t i = 0; i < 64; ++i) {
+    const unsigned ninth = Byte(block, 66 + i / 8) >> (i % 8) & 1;
+    ReadEntry<3, 4>(kIq3SGrid[Byte(block, 2 + i) | ninth << 8],
+                    Byte(block, 74 + i / 2) >> (4 * (i % 2)), &out.codes[4 * i]);
+  }
+  for (int64_t g = 0; g < 8; ++g) out.scales[g] = OddScale(Nibble(block + 106, g / 2, g % 2 != 0));
+}
+
 constexpr BlockFormat kFormats[] = {
     {"Q8_0", 32, 34, 8, 32, 128, nullptr, false, false, DecodeQ8_0},
     {"Q4_0", 32, 18, 4, 32, 8, nullptr, false, false, DecodeQ4_0},
@@ -141,6 +270,14 @@ constexpr BlockFormat kFormats[] = {
     {"Q6_K", 256, 210, 6, 16, 32, nullptr, false, true, DecodeQ6_K},
     {"IQ4_NL", 32, 18, 4, 32, 0, kIq4Levels, false, false, DecodeQ4_0},
     {"IQ4_XS", 256, 136, 4, 32, 0, kIq4Levels, false, true, DecodeIq4_Xs},
+    {"MXFP4", 32, 17, 4, 32, 0, kMxfp4Levels, false, false, DecodeMxfp4, 1, true},
+    {"Q2_K", 256, 84, 2, 16, 0, nullptr, true, true, DecodeQ2_K},
+    {"Q3_K", 256, 110, 3, 16, 4, nullptr, false, true, DecodeQ3_K},
+    {"IQ2_XXS", 256, 66, 4, 32, 0, kIq2Levels, false, true, DecodeIq2_Xxs, 0.125f},
+    {"IQ2_XS", 256, 74, 4, 16, 0, kIq2Levels, false, true, DecodeIq2_Xs, 0.125f},
+    {"IQ2_S", 256, 82, 4, 16, 0, kIq2Levels, false, true, DecodeIq2_S, 0.125f},
+    {"IQ3_XXS", 256, 98, 4, 32, 0, kIq3XxsLevels, false, true, DecodeIq3_Xxs, 0.25f},
+    {"IQ3_S", 256, 110, 4, 32, 0, kIq3SLevels, false, true, DecodeIq3_S},
 };
 
 }  // namespace
@@ -165,7 +302,7 @@ void DequantizeRow(const BlockFormat& format, const std::byte* row, std::span<fl
     const uint8_t* code = block.codes.data();
     for (int64_t g = 0; g < format.elements / format.group; ++g) {
       const auto at = static_cast<size_t>(g);
-      float scale = block.scale;
+      float scale = format.unit * block.scale;
       float added = block.minimum;
       if (format.two_level) scale *= static_cast<float>(block.scales[at]);
       if (format.two_level && format.minimums) {

@@ -30,18 +30,21 @@ struct BlockFormat {
   // The scale and the minimum of a group are the block's times an integer of the group's.
   bool two_level;
   void (*decode)(const std::byte* block, DecodedBlock& out);
+  // A power of two: the scale is the block's times this.
+  float unit = 1;
+  bool wide_scales = false;  // any power of two that f32 holds; else scales are F16s
 };
 
 // Element i of group g is
-//   one level:   scale * value(codes[i]) + minimum
-//   two levels:  (scale * scales[g]) * value(codes[i]) - minimum * minimums[g]
+//   one level:   unit * scale * value(codes[i]) + minimum
+//   two levels:  (unit * scale * scales[g]) * value(codes[i]) - minimum * minimums[g]
 // in f32, in this order. A format without minimums adds nothing.
 struct DecodedBlock {
   std::array<uint8_t, kLongestBlock> codes;
   float scale = 0;
   float minimum = 0;
   std::array<int8_t, 16> scales;
-  std::array<uint8_t, 8> minimums;
+  std::array<uint8_t, 16> minimums;
 };
 
 // nullptr: no such format, or one that is not built.

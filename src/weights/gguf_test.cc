@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ2_K = 10, kQ4_K = 12;
+constexpr uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kIq1S = 19, kQ4_K = 12;
 
 std::string Refusal(const std::string& file) {
   return ErrorOf(ErrorKind::kFormat, [&] { (void)ParseGguf(AsBytes(file), "x.gguf"); });
@@ -31,7 +31,7 @@ TEST(Gguf, ReadsKeysAndTensors) {
   builder.List<float>("scores", GgufType::kF32, {1, -2});
   builder.Tensor("norm", {2}, kF32, Raw(1.0f) + Raw(2.0f));
   builder.Tensor("w", {3, 64}, kQ4_0, std::string(3 * 2 * 18, 'x'));
-  builder.Tensor("k", {256}, kQ2_K, std::string(84, 'y'));
+  builder.Tensor("k", {256}, kIq1S, std::string(50, 'y'));
   const std::string file = builder.Bytes();
   const GgufContents contents = ParseGguf(AsBytes(file), "x.gguf");
 
@@ -52,8 +52,8 @@ TEST(Gguf, ReadsKeysAndTensors) {
   EXPECT_EQ(matrix.bytes.data(), AsBytes(file).data() + matrix.offset_bytes);
   EXPECT_EQ(std::memcmp(matrix.bytes.data(), "xxxx", 4), 0);
   EXPECT_EQ(contents.tensors[0].dtype, DType::kF32);
-  // Q2_K is known, so its size is checked, but it is not built.
-  EXPECT_EQ(contents.tensors[2].Describe(), "Q2_K [256]");
+  // IQ1_S is known, so its size is checked, but it is not built.
+  EXPECT_EQ(contents.tensors[2].Describe(), "IQ1_S [256]");
   EXPECT_EQ(contents.tensors[2].blocks, nullptr);
 }
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from gguf import GGMLQuantizationType as Type
 from golden_variant import Variant, merged
-from golden_variants_experts import GRANITE_MOE
+from golden_variants_experts import DEEPSEEK, GRANITE_MOE, LLAMA4, MSCALED
+from golden_variants_experts import YARN as YARN_WHOLE
 from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
 from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
 from golden_variants_kin import BASE, COHERE
+from golden_variants_late import ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2
 from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 
 TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
@@ -29,6 +31,7 @@ class Model:
     paired: bool = False  # whether rows of q and k are paired
     shifted_norms: bool = False  # the file's gains include the 1 that is added to them
     reads_as: bool = False  # transformers can read it, too
+    heads_apart: bool = False  # whether latent attention has tensors for each head
     parts: int = 1
 
 
@@ -44,7 +47,8 @@ def llama(name, qtype, overrides=None, **kwargs):
 
 # Models that are large for a golden, and so have blocks of half the size.
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
-         "granitemoe_shared", "olmo3", "cohere2"}
+         "granitemoe_shared", "olmo3", "cohere2", "gpt_oss", "llama4", "glm4moe", "ernie4_5_moe",
+         "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4"}
 
 
 def other(name, architecture, base, overrides, variant=None, **options):
@@ -119,6 +123,8 @@ def all_models():
                 keys={LAYER_NORM: BLOOM["layer_norm_epsilon"]})
     yield from gemma_models()
     yield from kin_models()
+    yield from late_models()
+    yield from latent_models()
 
 
 def gemma_models():
@@ -226,3 +232,103 @@ def kin_models():
                  "num_hidden_layers": 4, "sliding_window": 9, "sliding_window_pattern": 4},
                 variant={"contrasts": [{"sliding_window": 10}, {"sliding_window_pattern": 2}]},
                 keys=logits | {"attention.sliding_window": 9, "rope.dimension_count": 16})
+
+
+def late_models():
+    experts = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 32}
+    yarn = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 32}
+    yield other("gpt_oss", "gpt-oss",
+                kin("GptOssForCausalLM", "gpt_oss",
+                    {"attention_bias": True, "head_dim": 32, "max_position_embeddings": 128,
+                     "num_experts_per_tok": 2, "num_local_experts": 6, "rope_scaling": YARN_WHOLE,
+                     "rope_theta": 100.0, "sliding_window": 9, "swiglu_limit": 7.0}), {},
+                variant={"contrasts": [{"sliding_window": 10}, {"rope_scaling": None}]},
+                keys=experts | yarn | {"attention.sliding_window": 9})
+    # No key has the published sizes of chunks and temperatures.
+    yield other("llama4", "llama4",
+                kin("Llama4ForCausalLM", "llama4_text",
+                    LLAMA4 | {"attention_chunk_size": 8192, "attn_scale": 0.1, "floor_scale": 8192,
+                              "head_dim": 32, "interleave_moe_layer_step": 2,
+                              "intermediate_size_mlp": 64, "no_rope_layer_interval": 4,
+                              "num_hidden_layers": 4}), {},
+                variant={"contrasts": [{"use_qk_norm": False}, {"no_rope_layer_interval": 3}]},
+                keys={"expert_count": 4, "expert_used_count": 1, "expert_feed_forward_length": 32,
+                      "feed_forward_length": 64, "interleave_moe_layer_step": 2})
+    sigmoid = {"expert_gating_func": 2, "expert_shared_count": 1, "expert_weights_norm": True,
+               "expert_weights_scale": 2.5, "leading_dense_block_count": 1}
+    # The file counts a layer that predicts one more token.
+    yield other("glm4moe", "glm4moe",
+                kin("Glm4MoeForCausalLM", "glm4_moe",
+                    GLM4_MOE | {"head_dim": 16, "moe_intermediate_size": 32,
+                                "num_hidden_layers": 2}), {},
+                variant={"contrasts": [{"routed_scaling_factor": 1.0}]},
+                keys=experts | sigmoid | {"block_count": 3, "nextn_predict_layers": 1,
+                                          "rope.dimension_count": 8})
+    yield other("seed_oss", "seed_oss",
+                kin("SeedOssForCausalLM", "seed_oss", {"attention_bias": True, "head_dim": 32}), {})
+    windowed = [True, False, True]
+    kinds = {True: "sliding_attention", False: "full_attention"}
+    yield other("exaone4", "exaone4",
+                kin("Exaone4ForCausalLM", "exaone4",
+                    EXAONE4 | {"head_dim": 16, "layer_types": [kinds[each] for each in windowed],
+                               "rope_scaling": None}), {},
+                variant={"contrasts": [{"sliding_window": 10}]},
+                keys={"attention.sliding_window": 9,
+                      "attention.sliding_window_pattern": windowed})
+    ernie = ERNIE | {"attention_bias": ..., "head_dim": 32}
+    yield other("ernie4_5", "ernie4_5", kin("Ernie4_5ForCausalLM", "ernie4_5", ernie), {})
+    yield other("ernie4_5_moe", "ernie4_5-moe",
+                kin("Ernie4_5_MoeForCausalLM", "ernie4_5_moe",
+                    ernie | {"head_dim": ..., "moe_intermediate_size": 32, "moe_k": 2,
+                             "moe_layer_start_index": 1, "moe_num_experts": 6,
+                             "moe_num_shared_experts": 2}), {},
+                keys=experts | {"expert_shared_feed_forward_length": 64,
+                                "interleave_moe_layer_step": 1, "leading_dense_block_count": 1})
+    # The base of the rotations is stretched in the file.
+    hunyuan = HUNYUAN | {"head_dim": 16}
+    base = {"rope.freq_base": HUNYUAN["rope_theta"] * ALPHA["alpha"] ** (16 / 14)}
+    yield other("hunyuan_dense", "hunyuan-dense",
+                kin("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", hunyuan), {}, keys=base)
+    yield other("hunyuan_moe", "hunyuan-moe",
+                kin("HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe",
+                    hunyuan | {"moe_topk": 2, "num_experts": 6}), {},
+                keys=base | experts | {"expert_shared_count": 1})
+    yield other("minimax_m2", "minimax-m2",
+                kin("MiniMaxM2ForCausalLM", "minimax_m2",
+                    MINIMAX_M2 | {"head_dim": 16, "rotary_dim": 8}), {},
+                keys=experts | {"expert_gating_func": 2, "rope.dimension_count": 8})
+
+
+def latent_models():
+    sizes = {"kv_lora_rank": 32, "moe_intermediate_size": 32, "num_attention_heads": 2,
+             "num_hidden_layers": 2, "num_key_value_heads": 2, "qk_nope_head_dim": 32,
+             "qk_rope_head_dim": 16, "rope_scaling": MSCALED | {"mscale": 1.0, "mscale_all_dim": 1.0},
+             "v_head_dim": 32}
+    keys = {"attention.key_length": 48, "attention.kv_lora_rank": 32, "attention.value_length": 32,
+            "expert_count": 6, "expert_feed_forward_length": 32, "expert_used_count": 3,
+            "leading_dense_block_count": 1, "rope.dimension_count": 16,
+            "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 32, "rope.scaling.yarn_log_multiplier": 0.1}
+    # Keys and values are cached as one head, with tensors for each head.
+    yield other("deepseek_v3", "deepseek2",
+                kin("DeepseekV3ForCausalLM", "deepseek_v3",
+                    DEEPSEEK | sizes | {"n_group": 3, "n_shared_experts": 1, "norm_topk_prob": True,
+                                        "q_lora_rank": 32, "routed_scaling_factor": 2.5,
+                                        "scoring_func": "sigmoid", "topk_group": 2,
+                                        "topk_method": "noaux_tc"}), {},
+                heads_apart=True,
+                variant={"contrasts": [{"topk_group": 3}, {"rope_scaling": None}]},
+                keys=keys | {"attention.head_count_kv": 1, "attention.key_length": 48,
+                             "attention.key_length_mla": 48, "attention.q_lora_rank": 32,
+                             "attention.value_length_mla": 32, "expert_gating_func": 2,
+                             "expert_group_count": 3, "expert_group_used_count": 2,
+                             "expert_shared_count": 1, "expert_weights_norm": True,
+                             "expert_weights_scale": 2.5})
+    # As older files: one tensor makes the keys and values of all heads.
+    yield other("deepseek_lite", "deepseek2",
+                kin("DeepseekV2ForCausalLM", "deepseek_v2",
+                    DEEPSEEK | sizes | {"norm_topk_prob": False, "scoring_func": "softmax",
+                                        "topk_method": "greedy"}), {},
+                keys=keys | {"expert_gating_func": 1, "expert_shared_count": 2,
+                             "expert_weights_norm": False, "expert_weights_scale": 1.0})

@@ -11,6 +11,7 @@ import golden_variants_gemma as gemma
 import golden_variants_gpt as gpt
 import golden_variants_hybrids as hybrids
 import golden_variants_kin as kin
+import golden_variants_late as late
 import golden_variants_llama as llama
 
 
@@ -46,6 +47,16 @@ def all_variants():
         experts.llama4_variants,
         experts.deepseek_v2_variants,
         experts.deepseek_v3_variants,
+        late.glm4_moe_variants,
+        late.kimi_k2_variants,
+        late.minimax_m2_variants,
+        late.seed_oss_variants,
+        late.exaone4_variants,
+        late.hunyuan_v1_dense_variants,
+        late.hunyuan_v1_moe_variants,
+        late.ernie4_5_variants,
+        late.ernie4_5_moe_variants,
+        late.mistral4_variants,
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,

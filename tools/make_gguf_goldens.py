@@ -123,6 +123,9 @@ def ungrouped(weights, kv_heads, per_group):
 
 def gguf_name(name, model):
     """The converter's name for a tensor of Hugging Face, by gguf's package."""
+    # Tensors that have no ending.
+    name = name.replace("e_score_correction_bias", "e_score_correction.bias")
+    name = name.replace("gate.moe_statics", "moe_statics").replace(".sinks", ".sinks.weight")
     module, ending = name.rsplit(".", 1)
     architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
     config = model.variant.config
@@ -164,8 +167,10 @@ def unconvert(model, name, weights):
 
 def stored(model, name, weights, rng):
     """The array and type in the file, and the numbers that they represent."""
-    small = weights.ndim == 1 or name.endswith("_norm.weight") or "ffn_gate_inp" in name
+    small = weights.ndim == 1 or name.endswith(("_norm.weight", "bias")) or "ffn_gate_inp" in name
     qtype = Type.F32 if small else model.qtype
+    if "attn_kv_b" in name:  # older files
+        qtype = Type.F16
     if qtype in (Type.F32, Type.F16):
         array = weights.astype(np.float32 if qtype == Type.F32 else np.float16)
         return array, qtype, array.astype(np.float32)
@@ -180,8 +185,29 @@ def stored(model, name, weights, rng):
     return array.reshape(*shape[:-1], -1), qtype, values
 
 
-def stacked_pieces(name, weights, config):
+def transposed(weights):
+    return np.ascontiguousarray(np.swapaxes(weights, -1, -2))
+
+
+def stacked_pieces(name, weights, model):
     """Names and values of a tensor that holds several of GGUF's; {} if it is one there, too."""
+    config = model.variant.config
+    if "kv_b_proj" in name and model.heads_apart:  # for each head: its keys, its values
+        heads = weights.reshape(config["num_attention_heads"], -1, weights.shape[-1])
+        keys, values = np.split(heads, [config["qk_nope_head_dim"]], axis=1)
+        return {"attn_k_b": transposed(keys), "attn_v_b": np.ascontiguousarray(values)}
+    if ".experts." in name and config["model_type"] in ("gpt_oss", "llama4_text"):
+        ending = "bias" if name.endswith("_bias") else "weight"
+        if ending == "weight":
+            weights = transposed(weights)
+        if "down_proj" in name:
+            return {f"ffn_down_exps.{ending}": weights}
+        gate, up = np.split(weights, 2, axis=1)
+        if config["model_type"] == "gpt_oss":
+            gate, up = weights[:, ::2], weights[:, 1::2]
+        halves = {"gate": gate, "up": up}
+        return {f"ffn_{half}_exps.{ending}": np.ascontiguousarray(part)
+                for half, part in halves.items()}
     if ".experts.gate_up_proj" in name:
         return dict(zip(("ffn_gate_exps", "ffn_up_exps"), np.split(weights, 2, axis=1)))
     if ".experts.down_proj" in name:
@@ -191,6 +217,20 @@ def stacked_pieces(name, weights, config):
     if "shared_mlp.input_linear" in name:
         return dict(zip(("ffn_gate_shexp", "ffn_up_shexp"), np.split(weights, 2)))
     return {}
+
+
+def unstacked(name, kept, model):
+    """The way back."""
+    config = model.variant.config
+    if "kv_b_proj" in name:
+        heads = np.concatenate([transposed(kept[0]), kept[1]], axis=1)
+        return heads.reshape(-1, heads.shape[-1])
+    if ".experts." in name and config["model_type"] in ("gpt_oss", "llama4_text"):
+        whole = np.concatenate(kept, axis=1)
+        if len(kept) == 2 and config["model_type"] == "gpt_oss":
+            whole = np.stack(kept, axis=2).reshape(whole.shape)
+        return whole if name.endswith("_bias") else transposed(whole)
+    return np.concatenate(kept, axis=-2)
 
 
 def merged_norms(state, found):
@@ -205,7 +245,8 @@ def merged_norms(state, found):
 
 def tensors_of(model, hf, rng):
     """GGUF's tensors: name -> (array, type). Puts the numbers that they represent into `hf`."""
-    state = dict(hf.named_parameters())
+    biases = (entry for entry in hf.named_buffers() if entry[0].endswith("e_score_correction_bias"))
+    state = dict(hf.named_parameters()) | dict(biases)
     found = {}
     merged_norms(state, found)
     for name, parameter in state.items():
@@ -213,19 +254,21 @@ def tensors_of(model, hf, rng):
         if model.shifted_norms and name.endswith("norm.weight"):
             found[gguf_name(name, model)] = (weights + np.float32(1), Type.F32)
             continue
-        if pieces := stacked_pieces(name, weights, model.variant.config):
+        if pieces := stacked_pieces(name, weights, model):
             block = f"blk.{name.split('.')[2]}."
             kept = []
             for piece, values in pieces.items():
                 array, qtype, values = stored(model, piece, values, rng)
-                found[f"{block}{piece}.weight"] = (array, qtype)
+                whole_name = piece if "." in piece else f"{piece}.weight"
+                found[f"{block}{whole_name}"] = (array, qtype)
                 kept.append(values)
-            values = np.concatenate(kept, axis=-2)
+            values = unstacked(name, kept, model)
         else:
             new_name = gguf_name(name, model)
-            array, qtype, values = stored(model, new_name, convert(model, name, weights), rng)
+            flat = weights.squeeze() if "moe_statics" in name else weights
+            array, qtype, values = stored(model, new_name, convert(model, name, flat), rng)
             found[new_name] = (array, qtype)
-            values = unconvert(model, name, values)
+            values = unconvert(model, name, values).reshape(weights.shape)
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
     return found

@@ -70,6 +70,7 @@ import transformers
 from golden_variant import TOLERANCE, merged
 from golden_variants import all_variants
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.mistral4 import Mistral4Config, Mistral4ForCausalLM
 from transformers.models.mpt import modeling_mpt
 
 ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden"
@@ -203,11 +204,13 @@ def falcon_twin(config):
 
 
 def twin_config(config):
-    """The configuration with which transformers can run it: InternLM2 is a Llama."""
+    """The configuration with which transformers can run it: InternLM2 is a Llama, Kimi K2 a DeepSeek."""
     if "text_config" in config:
         return config["text_config"]
     if config["model_type"].startswith("RefinedWeb"):
         return falcon_twin(config)
+    if config["model_type"] == "kimi_k2":
+        return merged(config, {"model_type": "deepseek_v3"})
     if config["model_type"] != "internlm2":
         return config
     return merged(
@@ -242,10 +245,17 @@ def implementations(config):
     return {"attn_implementation": attention_of(config), "experts_implementation": "eager"}
 
 
-def build(config):
+# transformers knows it as a part of Mistral 3 alone.
+AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)
+
+
+def hf_config_of(config):
     fields = copy.deepcopy(twin_config(config))
-    hf_config = AutoConfig.for_model(fields.pop("model_type"), **fields)
-    model = AutoModelForCausalLM.from_config(hf_config, **implementations(config))
+    return AutoConfig.for_model(fields.pop("model_type"), **fields)
+
+
+def build(config):
+    model = AutoModelForCausalLM.from_config(hf_config_of(config), **implementations(config))
     return model.to(torch.float32).eval()
 
 
@@ -293,6 +303,8 @@ def random_weights(model, variant):
             values = draw(name, tuple(parameter.shape))
             if parameter is embedding:
                 values *= 0.3
+            elif name.endswith("e_score_correction_bias"):  # ERNIE's, a matrix of one row
+                values *= 0.1
             elif name.endswith(".bias"):
                 values *= 0.3
             elif is_gain(name, parameter):
@@ -483,8 +495,10 @@ def load_float32(variant, folder):
         missing = model.load_state_dict(text_of_whole(state), strict=False).missing_keys
         assert missing == (["lm_head.weight"] if model.config.tie_word_embeddings else [])
         return model
+    # Kimi K2's config names code of its own.
+    twin = {"config": hf_config_of(variant.config)} if variant.family == "kimi_k2" else {}
     return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, **implementations(variant.config)
+        folder, dtype=torch.float32, **implementations(variant.config), **twin
     ).eval()
 
 

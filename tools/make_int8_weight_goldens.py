@@ -67,6 +67,11 @@ def quantized(weight):
     return integers.double() * (largest / 127).double()
 
 
+def is_router(name, module):
+    """Those of most families are no such layers."""
+    return isinstance(module, Llama4Router) or name.endswith("mlp.gate.wg")
+
+
 class Int8Model:
     """A model whose weights are quantized once, and whose inputs are quantized in every run."""
 
@@ -77,7 +82,7 @@ class Int8Model:
         for name, module in model.named_modules():
             if name.endswith("kv_b_proj"):  # it stays as it is
                 self.float_weights.add(module.weight.data_ptr())
-            elif isinstance(module, torch.nn.Linear) and not isinstance(module, Llama4Router):
+            elif isinstance(module, torch.nn.Linear) and not is_router(name, module):
                 self.layers[name] = module.weight.detach()
         for name, parameter in model.named_parameters():
             if parameter.ndim == 3 and not name.endswith("conv.weight"):  # experts
@@ -106,7 +111,7 @@ class Int8Model:
         return linear(x.round() * scale, weight, bias)
 
     def _route(self, scores):
-        chosen = self.model.config.num_experts_per_tok
+        chosen = np.max(self.model.config.num_experts_per_tok)  # Hunyuan has one for each layer
         if chosen < scores.shape[-1]:
             ranked = scores.sort(-1, descending=True).values
             gap = (ranked[..., chosen - 1] - ranked[..., chosen]).min().item()

@@ -38,6 +38,15 @@ std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {
   return families;
 }
 
+// A matrix that loading cuts into heads, so blocks would not do.
+constexpr std::string_view kSplitByHeads = "attn_kv_b";
+
+// Whether one tensor in GGUF holds several of Hugging Face's.
+bool IsMerged(const GgufName& name) {
+  return name.rows == GgufRows::kExperts || name.rows == GgufRows::kHeads ||
+         name.rows == GgufRows::kHeadMatrices;
+}
+
 // The tensors of a model under the names that a family gives them in GGUF.
 class Naming {
  public:
@@ -84,22 +93,29 @@ class Naming {
 
   void Add(const GgufName& name, std::string_view gguf, int64_t layer) {
     if (spec_.tied_head && gguf == "output") return;
-    for (const char* ending : {".weight", ".bias"}) {
-      const bool several = name.rows == GgufRows::kExperts || name.rows == GgufRows::kHeads;
-      GgufPart part{.name = std::string(gguf) + ending};
-      for (int64_t i = 0; i == 0 || (several && !part.sources.empty()); ++i) {
-        const TensorInfo* tensor = Find(fmt::format(fmt::runtime(name.hf), layer, i) + ending);
-        if (tensor == nullptr) break;
-        part.sources.push_back(tensor);
-      }
-      if (!part.sources.empty()) Complete(name, std::move(part));
+    if (!name.only_ending.empty()) return AddEnding(name, gguf, name.only_ending, "", layer);
+    for (const char* ending : {".weight", ".bias"}) AddEnding(name, gguf, ending, ending, layer);
+  }
+
+  // ending, own_ending: of the name in GGUF and in Hugging Face's files.
+  void AddEnding(const GgufName& name, std::string_view gguf, std::string_view ending,
+                 const std::string& own_ending, int64_t layer) {
+    const bool several = IsMerged(name);
+    GgufPart part{.name = fmt::format("{}{}", gguf, ending)};
+    for (int64_t i = 0; i == 0 || (several && !part.sources.empty()); ++i) {
+      const TensorInfo* tensor = Find(fmt::format(fmt::runtime(name.hf), layer, i) + own_ending);
+      if (tensor == nullptr) break;
+      part.sources.push_back(tensor);
     }
+    if (!part.sources.empty()) Complete(name, std::move(part));
   }
 
   void Complete(const GgufName& name, GgufPart part) {
     const TensorInfo& first = *part.sources.front();
     part.shape = first.shape;
-    if (name.rows == GgufRows::kExperts || name.rows == GgufRows::kHeads) {
+    // ERNIE's bias of the choice of experts is a matrix of one row.
+    if (!name.only_ending.empty()) std::erase(part.shape, 1);
+    if (IsMerged(name)) {
       part.shape.insert(part.shape.begin(), std::ssize(part.sources));
     } else if (!first.shape.empty()) {
       part.rows = GgufRowOrder(name.rows, shape_, first.shape[0]);
@@ -107,7 +123,8 @@ class Naming {
     const bool norm = name.gguf.find("norm") != std::string_view::npos;
     if (norm && spec_.norm_gain_less_one && part.name.ends_with(".weight")) part.added = 1;
     // A router's choices are not continuous, so its matrix stays as it is.
-    part.matrix = part.shape.size() >= 2 && !norm && name.gguf != "ffn_gate_inp";
+    part.matrix = part.shape.size() >= 2 && !norm && !part.name.ends_with(".bias") &&
+                  name.gguf != "ffn_gate_inp" && name.gguf != kSplitByHeads;
     part.outer = !part.name.starts_with("blk.");
     parts_.push_back(std::move(part));
   }

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <optional>
 
+#include "model/gguf_fields.h"
+
 namespace godwit {
 namespace {
 
@@ -45,6 +47,28 @@ int64_t StatedContext(const ModelFolder& model) {
   return std::llround(static_cast<double>(spec.max_context) / scaling.factor);
 }
 
+// With tensors for each head, lengths are those of what is cached, and the others those of a head.
+void PutLatent(const LatentAttention& latent, const DecoderSpec& spec, ArchitectureKeys& own) {
+  if (latent.query_rank > 0) own.Int("attention.q_lora_rank", latent.query_rank);
+  own.Int("attention.kv_lora_rank", latent.kv_rank);
+  if (latent.heads_apart) {
+    own.Int("attention.head_count_kv", 1);
+    own.Int("attention.key_length", latent.cached_dim());
+    own.Int("attention.value_length", latent.kv_rank);
+    own.Int("attention.key_length_mla", latent.query_dim());
+    own.Int("attention.value_length_mla", latent.value_dim);
+  } else {
+    own.Int("attention.head_count_kv", spec.heads);
+    own.Int("attention.key_length", latent.query_dim());
+    own.Int("attention.value_length", latent.value_dim);
+  }
+  const double factor = spec.rotary.scaling.factor;
+  if (spec.rotary.scaling.kind != ScalingKind::kYarn || factor <= 1) return;
+  const double magnitude =
+      std::sqrt(double{*spec.score_scale} * std::sqrt(static_cast<double>(latent.query_dim())));
+  own.Float("rope.scaling.yarn_log_multiplier", (magnitude - 1) / std::log(factor));
+}
+
 void PutShape(const ModelFolder& model, std::string_view architecture, ArchitectureKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Int("block_count", spec.layers);
@@ -52,9 +76,14 @@ void PutShape(const ModelFolder& model, std::string_view architecture, Architect
   own.Int("embedding_length", spec.hidden_size);
   own.Int("vocab_size", spec.vocab_size);
   own.Int("attention.head_count", spec.heads);
-  own.Int("attention.head_count_kv", spec.kv_heads);
+  if (spec.latent) {
+    PutLatent(*spec.latent, spec, own);
+  } else {
+    own.Int("attention.head_count_kv", spec.kv_heads);
+  }
   // Gemma's head size is 256 unless the file states it.
-  if (spec.heads * spec.head_dim != spec.hidden_size || architecture.starts_with("gemma")) {
+  if (!spec.latent &&
+      (spec.heads * spec.head_dim != spec.hidden_size || architecture.starts_with("gemma"))) {
     own.Int("attention.key_length", spec.head_dim);
     own.Int("attention.value_length", spec.head_dim);
   }
@@ -63,10 +92,46 @@ void PutShape(const ModelFolder& model, std::string_view architecture, Architect
             double{spec.norm_epsilon});
 }
 
-void PutMlp(const DecoderSpec& spec, ArchitectureKeys& own) {
+// The width of the MLP in layers without experts, or of experts.
+int64_t DenseWidth(const DecoderSpec& spec) {
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const MlpSpec& mlp = KindOf(spec, i).mlp;
+    if (mlp.experts == 0) return mlp.intermediate;
+  }
+  return spec.mlp.intermediate;
+}
+
+// Keys of DeepSeek's experts, and of others that are chosen or shared in their own ways.
+void PutExpertChoice(const DecoderSpec& spec, std::string_view architecture,
+                     ArchitectureKeys& own) {
   const MlpSpec& mlp = spec.mlp;
-  own.Int("feed_forward_length", mlp.intermediate);
+  const ops::ExpertChoice& choice = mlp.choice;
+  if (choice.score != ops::ExpertScore::kLogit) {
+    own.Int("expert_gating_func", choice.score == ops::ExpertScore::kSigmoid ? kGgufSigmoid : 1);
+  }
+  int64_t dense = 0;
+  while (dense < spec.layers && KindOf(spec, dense).mlp.experts == 0) ++dense;
+  if (architecture == "llama4") {
+    own.Int("interleave_moe_layer_step", dense + 1);
+  } else if (dense > 0) {
+    own.Int("leading_dense_block_count", dense);
+  }
+  if (spec.shared_mlp.intermediate > 0 && spec.shared_mlp.intermediate % mlp.intermediate == 0) {
+    own.Int("expert_shared_count", spec.shared_mlp.intermediate / mlp.intermediate);
+  }
+  if (architecture != "deepseek2" && architecture != "glm4moe") return;
+  own.Float("expert_weights_scale", double{choice.share_scale});
+  own.Bool("expert_weights_norm", mlp.shares_among_chosen);
+  if (choice.groups == 1) return;
+  own.Int("expert_group_count", choice.groups);
+  own.Int("expert_group_used_count", choice.groups_chosen);
+}
+
+void PutMlp(const DecoderSpec& spec, std::string_view architecture, ArchitectureKeys& own) {
+  const MlpSpec& mlp = spec.mlp;
+  own.Int("feed_forward_length", DenseWidth(spec));
   if (mlp.experts == 0) return;
+  PutExpertChoice(spec, architecture, own);
   own.Int("expert_count", mlp.experts);
   own.Int("expert_used_count", mlp.experts_per_token);
   own.Int("expert_feed_forward_length", mlp.intermediate);
@@ -103,6 +168,7 @@ void PutRotary(const DecoderSpec& spec, ArchitectureKeys& own) {
 
 void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool says_windows,
                 ArchitectureKeys& own) {
+  if (spec.chunked) return;  // no key has the size of chunks
   const std::vector<int64_t> windows = OfEachLayer(spec, &LayerKind::window);
   const int64_t window = std::ranges::max(windows);
   // The window of all published StarCoder2 models is a default, so its absence must be stated.
@@ -162,7 +228,7 @@ void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool 
   keys.U32("general.quantization_version", 2);
   ArchitectureKeys own(architecture, keys);
   PutShape(model, architecture, own);
-  PutMlp(model.spec(), own);
+  PutMlp(model.spec(), architecture, own);
   PutRotary(model.spec(), own);
   PutWindows(model.spec(), architecture, says_windows, own);
   PutOwn(model, architecture, own);

@@ -107,7 +107,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   if (a.experts == 0) return;
   c.Kind("a bias of the router", a.router_bias, b.router_bias);
   c.Kind("shares among the chosen experts", a.shares_among_chosen, b.shares_among_chosen);
-  c.Kind("experts chosen by sigmoids", a.choice.sigmoid, b.choice.sigmoid);
+  c.Kind("the number by which experts are chosen", a.choice.score, b.choice.score);
   c.Kind("shares of inputs", a.choice.scales_input, b.choice.scales_input);
   c.Number("groups of experts", a.choice.groups, b.choice.groups);
   c.Number("the scale of shares", a.choice.share_scale, b.choice.share_scale);

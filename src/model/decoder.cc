@@ -190,7 +190,12 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
   step.Attend(places_[index],
-              {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits, .key_means = key_means},
+              {.q = q,
+               .k = k,
+               .v = v,
+               .sink_logits = layer.sink_logits,
+               .key_means = key_means,
+               .query_gains = layer.query_gains},
               attended);
   ops::Linear(exec, attended, layer.attention_out, out);
 }

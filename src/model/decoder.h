@@ -35,6 +35,7 @@ struct DecoderLayer {
   LatentWeights latent;            // in the place of qkv, with DecoderSpec::latent
   ops::NormWeights q_norm;         // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
   ops::NormWeights k_norm;         // [head_dim] or [kv_heads * head_dim], by DecoderSpec::qk_norm
+  std::vector<float> query_gains;  // [head_dim], QkNorm::kHeadsThenGains, or empty
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
   // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], another mixer: [hidden, width]
   Weight attention_out;

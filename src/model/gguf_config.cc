@@ -181,11 +181,15 @@ GgufShape ShapeOf(const GgufFiles& model) {
   const int64_t hidden = metadata.Int(metadata.ArchitectureKey("embedding_length"), kSizeRange);
   const std::string key_length = metadata.ArchitectureKey("attention.key_length");
   shape.head_dim = metadata.IntOr(key_length, hidden / shape.heads, kHeadCountRange);
-  metadata.IntOr(metadata.ArchitectureKey("attention.value_length"), shape.head_dim,
-                 {shape.head_dim, shape.head_dim});
+  if (!metadata.Has(metadata.ArchitectureKey("attention.kv_lora_rank"))) {
+    metadata.IntOr(metadata.ArchitectureKey("attention.value_length"), shape.head_dim,
+                   {shape.head_dim, shape.head_dim});
+  }
   shape.tied_head = FindTensor(model, "output.weight") == nullptr;
   shape.qkv_bias =
       FindTensor(model, "blk.0.attn_q.bias") || FindTensor(model, "blk.0.attn_qkv.bias");
+  shape.attention_out_bias = FindTensor(model, "blk.0.attn_output.bias") != nullptr;
+  shape.latent_heads_apart = FindTensor(model, "blk.0.attn_k_b.weight") != nullptr;
   shape.mlp_bias = FindTensor(model, "blk.0.ffn_up.bias") != nullptr;
   shape.qk_norm = FindTensor(model, "blk.0.attn_q_norm.weight") != nullptr;
   shape.mlp_norm = FindTensor(model, "blk.0.ffn_norm.weight") != nullptr;

@@ -26,6 +26,8 @@ enum class GgufRows {
   kExperts,
   // The rows are tensors, one for each head.
   kHeads,
+  // The matrices of all heads follow one another in one tensor.
+  kHeadMatrices,
 };
 
 // A module's name; ".weight" and ".bias" are appended to both.
@@ -33,6 +35,8 @@ struct GgufName {
   std::string_view gguf;  // of one in a layer without its "blk.{}."
   std::string_view hf;    // "{}" is the layer, a second one the expert, or the head
   GgufRows rows = GgufRows::kAsTheyWere;
+  // Set: the only ending in GGUF, of a tensor that has none in Hugging Face's files.
+  std::string_view only_ending = {};
 };
 
 // Sizes that no key tells, but the tensors do.
@@ -43,10 +47,13 @@ struct GgufShape {
   int64_t head_dim = 0;
   bool tied_head = false;
   bool qkv_bias = false;
+  bool attention_out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
   bool mlp_norm = false;
   bool second_attention_norm = false;
+  // Whether keys and values of latent attention are made by tensors of their own, [heads, ...].
+  bool latent_heads_apart = false;
 };
 
 inline constexpr GgufName kLlamaGgufWhole[] = {

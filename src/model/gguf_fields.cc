@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -22,6 +23,38 @@ void RequireWholeRotation(const GgufMetadata& metadata, const GgufShape& shape) 
   metadata.Refuse(metadata.ArchitectureKey("rope.dimension_count"),
                   fmt::format("{}, the size of a head", shape.head_dim), "fewer",
                   ErrorKind::kUnsupported);
+}
+
+int64_t OwnInt(const GgufMetadata& metadata, std::string_view key) {
+  return metadata.Int(metadata.ArchitectureKey(key), kSizeRange);
+}
+
+int64_t OwnIntOr(const GgufMetadata& metadata, std::string_view key, int64_t fallback) {
+  return metadata.IntOr(metadata.ArchitectureKey(key), fallback, {0, kSizeRange.max});
+}
+
+int64_t SharedExperts(const GgufMetadata& metadata) {
+  const int64_t width = OwnIntOr(metadata, "expert_shared_feed_forward_length", 0);
+  return OwnIntOr(metadata, "expert_shared_count",
+                  width / OwnInt(metadata, "expert_feed_forward_length"));
+}
+
+void ReadDeepSeekExperts(const GgufMetadata& metadata, bool norm_unless_told, json& config) {
+  config["n_routed_experts"] = OwnInt(metadata, "expert_count");
+  config["num_experts_per_tok"] = OwnInt(metadata, "expert_used_count");
+  config["moe_intermediate_size"] = OwnInt(metadata, "expert_feed_forward_length");
+  config["n_shared_experts"] = SharedExperts(metadata);
+  config["first_k_dense_replace"] = OwnIntOr(metadata, "leading_dense_block_count", 0);
+  config["norm_topk_prob"] =
+      metadata.BoolOr(metadata.ArchitectureKey("expert_weights_norm"), norm_unless_told);
+  // Files say 0 for none.
+  const double scale =
+      metadata.FloatOr(metadata.ArchitectureKey("expert_weights_scale"), 0, {0, 1e6});
+  config["routed_scaling_factor"] = scale == 0 ? 1 : scale;
+  const int64_t groups = std::max<int64_t>(1, OwnIntOr(metadata, "expert_group_count", 1));
+  config["n_group"] = groups;
+  config["topk_group"] =
+      groups == 1 ? 1 : std::max<int64_t>(1, OwnIntOr(metadata, "expert_group_used_count", 1));
 }
 
 void ReadWindowPattern(const GgufMetadata& metadata, json& config) {

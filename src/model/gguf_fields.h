@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 #include "model/gguf_family.h"
 
@@ -22,5 +23,20 @@ void RequireWholeRotation(const GgufMetadata& metadata, const GgufShape& shape);
 // have it. It says so for each layer, or by a period of which the last layer has none. Throws
 // Error(kFormat) for a list that has not one for each layer.
 void ReadWindowPattern(const GgufMetadata& metadata, nlohmann::json& config);
+
+// A size or count of the architecture, whose key must be there, or has a default.
+int64_t OwnInt(const GgufMetadata& metadata, std::string_view key);
+int64_t OwnIntOr(const GgufMetadata& metadata, std::string_view key, int64_t fallback);
+
+// Reads the experts of DeepSeek and families that have the same (archs/deepseek_experts.h).
+// norm_unless_told: whether shares add up to 1 in a file that does not say.
+void ReadDeepSeekExperts(const GgufMetadata& metadata, bool norm_unless_told,
+                         nlohmann::json& config);
+
+// The experts that serve all tokens, as a multiple of the width of one.
+int64_t SharedExperts(const GgufMetadata& metadata);
+
+// The value of expert_gating_func for experts that are chosen by sigmoids. 1 stands for a softmax.
+inline constexpr int64_t kGgufSigmoid = 2;
 
 }  // namespace godwit

@@ -80,10 +80,15 @@ class Translator {
             tensor.file, Quote(tensor.name), tensor.dtype_name,
             NameList(AllBlockFormats(), &BlockFormat::name));
     }
-    const std::string ending(split.ending);
+    const std::string ending(split.ending == name->only_ending ? "" : split.ending);
     const int64_t layer = split.layer.value_or(0);
     if (name->rows == GgufRows::kExperts) {
-      return AddParts(tensor, "matrices", "experts", 3, *name, layer, ending);
+      const bool bias = ending == ".bias";
+      return AddParts(tensor, bias ? "biases" : "matrices", "experts", bias ? 2 : 3, *name, layer,
+                      ending);
+    }
+    if (name->rows == GgufRows::kHeadMatrices) {
+      return AddParts(tensor, "matrices", "heads", 3, *name, layer, ending);
     }
     if (name->rows == GgufRows::kHeads) {
       return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);

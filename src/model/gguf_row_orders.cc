@@ -44,6 +44,7 @@ std::vector<int64_t> GgufRowOrder(GgufRows kind, const GgufShape& shape, int64_t
     case GgufRows::kAsTheyWere:
     case GgufRows::kExperts:
     case GgufRows::kHeads:
+    case GgufRows::kHeadMatrices:
       break;
   }
   return {};

@@ -222,12 +222,11 @@ void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token
   ReadExpertsPerToken(config, per_token, spec.mlp.experts, spec);
 }
 
-void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most,
-                         DecoderSpec& spec) {
+void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most, DecoderSpec& spec,
+                         std::string_view key) {
   const IntRange range{1, most};
-  spec.mlp.experts_per_token = most < per_token
-                                   ? config.Int("num_experts_per_tok", range)
-                                   : config.IntOr("num_experts_per_tok", per_token, range);
+  spec.mlp.experts_per_token =
+      most < per_token ? config.Int(key, range) : config.IntOr(key, per_token, range);
 }
 
 std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type,

@@ -82,10 +82,10 @@ double YarnMagnitude(double factor, double mscale);
 void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
                       DecoderSpec& spec);
 
-// Reads num_experts_per_tok, of `most` that a token may have. With fewer experts than the usual
-// number, the field has to be there.
-void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most,
-                         DecoderSpec& spec);
+// Reads num_experts_per_tok (or `key`), of `most` that a token may have. With fewer experts than
+// the usual number, the field has to be there.
+void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most, DecoderSpec& spec,
+                         std::string_view key = "num_experts_per_tok");
 
 // Rounds a number with which the model computes to the type in which the weights are stored (dtype,
 // torch_dtype; absent: float32).

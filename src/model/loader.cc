@@ -521,6 +521,17 @@ LatentWeights Packer::Latent(const LatentTensors& tensors) {
   return latent;
 }
 
+// Takes the gains of queries and keys out of their norms.
+void MoveGains(DecoderLayer& layer) {
+  layer.query_gains = layer.q_norm.weight;
+  for (size_t i = 0; i < layer.query_gains.size(); ++i) {
+    layer.query_gains[i] *= layer.k_norm.weight[i];
+  }
+  for (ops::NormWeights* norm : {&layer.q_norm, &layer.k_norm}) {
+    std::ranges::fill(norm->weight, 1.0f);
+  }
+}
+
 DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
@@ -528,6 +539,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.latent = Latent(tensors.latent);
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
+  if (spec_.qk_norm == QkNorm::kHeadsThenGains) MoveGains(layer);
   layer.sink_logits = SinkLogits(tensors);
   layer.attention_out = Linear(tensors.attention_out);
   layer.convolution = Convolution(tensors);

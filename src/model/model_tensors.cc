@@ -64,7 +64,9 @@ std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert =
 NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_t heads) {
   const int64_t dim = spec_.head_dim;
   const std::string module = Numbered(pattern, layer);
-  if (spec_.qk_norm == QkNorm::kHeads) return Norm(module, dim, /*bias=*/false);
+  if (spec_.qk_norm == QkNorm::kHeads || spec_.qk_norm == QkNorm::kHeadsThenGains) {
+    return Norm(module, dim, /*bias=*/false);
+  }
   if (spec_.qk_norm_by_head) {
     NormTensors norm{.size = heads * dim};
     for (int64_t head = 0; head < heads; ++head) {
@@ -98,7 +100,17 @@ LatentTensors Resolver::Latent(int64_t layer) {
     latent.kv_down.pairs_period = shape.cached_dim();
     latent.kv_down.pairs_first = shape.kv_rank;
   }
-  LatentHeads(Numbered(names.kv_up, layer), latent);
+  if (!shape.heads_apart) {
+    LatentHeads(Numbered(names.kv_up, layer), latent);
+    return latent;
+  }
+  for (int64_t head = 0; head < spec_.heads; ++head) {
+    latent.keys.push_back(linears_.Find({{Numbered(names.head_keys, layer, head), shape.kv_rank}},
+                                        shape.plain_dim, /*bias=*/false));
+    latent.values.push_back(
+        linears_.Find({{Numbered(names.head_values, layer, head), shape.value_dim}}, shape.kv_rank,
+                      /*bias=*/false));
+  }
   return latent;
 }
 
@@ -273,7 +285,8 @@ LayerTensors Resolver::Layer(int64_t index) {
   layer.router =
       linears_.Find({{Numbered(names.router, index), mlp.experts}}, hidden, mlp.router_bias);
   if (mlp.choice_bias)
-    layer.choice_bias = tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts});
+    layer.choice_bias =
+        tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts}, Content::kScale);
   layer.experts = Experts(index);
   if (kind.shared_mlp.intermediate > 0) {
     layer.mlp =

@@ -44,6 +44,9 @@ enum class QkNorm {
   // Numbers of a head, without a gain, in the layers in which positions rotate it. In Llama 4 the
   // norm comes after the rotation, which keeps lengths.
   kRotatedHeads,
+  // Those of a head, whose gains follow the rotation (Hunyuan). Queries get the product of both
+  // gains, so that keys stay free of them.
+  kHeadsThenGains,
 };
 
 // The extra term of attention's softmax, beside the keys.
@@ -65,6 +68,9 @@ struct LatentAttention {
   int64_t rotary_dim = 0;  // dimensions with positions
   int64_t value_dim = 0;
   float norm_epsilon = 1e-6f;  // of the norms of the query vector and the latent vector
+  // Whether each head has tensors of its own. The one of its keys is stored as it is applied to
+  // queries, [kv_rank, plain_dim].
+  bool heads_apart = false;
 
   int64_t query_dim() const { return plain_dim + rotary_dim; }
   int64_t cached_dim() const { return rotary_dim + kv_rank; }
@@ -132,6 +138,8 @@ struct ModuleNames {
   std::string qkv;      // QkvLayout::kGrouped, kFused
   // Modules of DecoderSpec::latent, in which q makes the queries.
   std::string query_down, query_down_norm, kv_down, kv_down_norm, kv_up;
+  // LatentAttention::heads_apart, in the place of kv_up: "{}" stands for the layer, then the head.
+  std::string head_keys, head_values;
   std::string q_norm, k_norm;
   std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
   std::string attention_out;

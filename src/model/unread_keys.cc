@@ -47,6 +47,7 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"swiglu_limit", "[]", "bound inside the MLP"},
     // Experts: Qwen3
     {"norm_topk_prob", "[true]", "shares of experts that add up to less than 1"},
+    {"attn_type_list", "[1]", "layers of linear attention"},
     {"decoder_sparse_step", "[1]", "layers without experts"},
     {"mlp_only_layers", "[]", "layers without experts"},
     // Visible tokens: Gemma, Llama 4, SmolLM3, Qwen2.5-1M

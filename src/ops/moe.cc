@@ -64,13 +64,26 @@ void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
   }
 }
 
+// Each score becomes its part of the softmax.
+void MakeParts(std::span<float> scores) {
+  const float highest = std::ranges::max(scores);
+  float sum = 0;
+  for (float& score : scores) {
+    score = std::exp(score - highest);
+    sum += score;
+  }
+  for (float& score : scores) score /= sum;
+}
+
 // scores: of all experts; values: memory for as many.
 void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::span<float> scores,
                    std::span<float> values, std::span<Route> routes) {
   const ExpertChoice& choice = options.choice;
   const auto sigmoid = [](float score) { return 1 / (1 + std::exp(-score)); };
-  if (choice.sigmoid) {
+  if (choice.score == ExpertScore::kSigmoid) {
     for (float& score : scores) score = sigmoid(score);
+  } else if (choice.score == ExpertScore::kPart) {
+    MakeParts(scores);
   }
   std::ranges::copy(scores, values.begin());
   for (size_t i = 0; i < bias.size(); ++i) values[i] += bias[i];
@@ -82,15 +95,16 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
     for (Route& route : routes) route.share = sigmoid(scores[route.expert]);
     return;
   }
-  const auto part = [&](float score) { return choice.sigmoid ? score : std::exp(score - highest); };
-  float sum = choice.sigmoid ? choice.share_epsilon : 0;
+  const bool logits = choice.score == ExpertScore::kLogit;
+  const auto part = [&](float score) { return logits ? std::exp(score - highest) : score; };
+  float sum = logits ? 0 : choice.share_epsilon;
   for (Route& route : routes) {
     route.share = part(scores[route.expert]);
     sum += route.share;
   }
   if (!options.shares_among_chosen) {
-    sum = choice.sigmoid ? 1 : 0;
-    if (!choice.sigmoid) {
+    sum = logits ? 0 : 1;
+    if (logits) {
       for (const float score : scores) sum += part(score);
     }
   }

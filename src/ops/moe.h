@@ -27,12 +27,17 @@ struct MoeWeights {
 
 inline constexpr int64_t kMaxGroups = 64;
 
+// The number by which an expert is chosen. MoeWeights::choice_bias is added to it, and so groups
+// are chosen, but shares are made of the number alone.
+enum class ExpertScore {
+  kLogit,    // the router's number, of which shares are a softmax
+  kSigmoid,  // its sigmoid; shares are parts of a sum, or the sigmoids themselves
+  kPart,     // its part of the softmax over all experts; shares likewise
+};
+
 // The choice of experts and their shares, where it is not by the softmax of scores alone.
 struct ExpertChoice {
-  // Whether each score becomes its sigmoid. Shares are then parts of their sum, or without
-  // shares_among_chosen the sigmoids themselves. MoeWeights::choice_bias is added where experts are
-  // chosen, and not in shares.
-  bool sigmoid = false;
+  ExpertScore score = ExpertScore::kLogit;
   // Whether experts are chosen by the scores themselves (Llama 4). The sigmoid of each is then a
   // factor on its expert's input instead of a share of its result.
   bool scales_input = false;
@@ -42,7 +47,7 @@ struct ExpertChoice {
   int64_t groups_chosen = 1;
   int64_t best_of_group = 1;  // or 2
   float share_scale = 1;      // a factor on all shares
-  float share_epsilon = 0;    // added to the sum of sigmoids of which shares are parts
+  float share_epsilon = 0;    // added to the sum of numbers of which shares are parts
 
   bool operator==(const ExpertChoice&) const = default;
 };

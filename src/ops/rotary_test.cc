@@ -82,6 +82,24 @@ TEST_P(RotaryTest, ScalesTheRowsOfAToken) {
   EXPECT_TRUE(scaled.GapsIntact());
 }
 
+TEST_P(RotaryTest, ScalesTheDimensionsOfRotatedRows) {
+  const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 13, .scale = 1};
+  const GappedMatrix x(5, 52, 4);
+  const GappedMatrix cos(5, 4, 5), sin(5, 4, 6), gain(1, 13, 7);
+  GappedMatrix plain(20, 13), scaled(20, 13);
+  const RotaryTable table{cos.view(), sin.view()};
+  RotateHeadMajor(On(three_), shape, x.view(), table, plain.view());
+  RotaryTable with_gain = table;
+  with_gain.query_gain = gain.view().RowSpan(0);
+  RotateHeadMajor(On(three_), shape, x.view(), with_gain.Rows(0, 5), scaled.view());
+  for (int64_t row = 0; row < 20; ++row) {
+    for (int64_t d = 0; d < 13; ++d) {
+      ASSERT_EQ(scaled.At(row, d), plain.At(row, d) * gain.At(0, d));
+    }
+  }
+  EXPECT_TRUE(scaled.GapsIntact());
+}
+
 GODWIT_FOR_EVERY_ISA(RotaryTest);
 
 }  // namespace

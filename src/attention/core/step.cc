@@ -239,7 +239,8 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   TextCache& text = *run.text;
   const int64_t first_row = rows.RowAt(rows.position);
   const auto q = input.q.Rows(first_row, first_row + rows.rows);
-  const auto encode = [&](const ops::RotaryTable& table) {
+  const auto encode = [&](ops::RotaryTable table) {
+    table.query_gain = input.query_gains;
     const auto encoded =
         exec_.workspace.Matrix<float>(q.rows * geometry_.shape.heads, geometry_.shape.head_dim);
     ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);

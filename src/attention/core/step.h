@@ -41,6 +41,8 @@ struct AttentionInput {
   // The mean of all keys [kv_heads * head_dim], as far as the model tells, such as the bias that
   // makes them; or empty. With AttentionGeometry::key_means.
   std::span<const float> key_means = {};
+  // [head_dim] factors on the dimensions of rotated queries, or empty.
+  std::span<const float> query_gains = {};
 };
 
 class AttentionStep {

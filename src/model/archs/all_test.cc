@@ -129,6 +129,18 @@ constexpr ModelNumbers kOwnModels[] = {
     {"gpt_oss", "gpt_oss", 320, 64, 4, 4, 2, 32, 48, 131072, 32, 1.5e5, false},
     {"deepseek_v2", "deepseek_v2", 320, 64, 3, 4, 1, 40, 48, 163840, 8, 1e4, false},
     {"deepseek_v3", "deepseek_v3", 320, 64, 4, 4, 1, 40, 48, 163840, 8, 1e4, false},
+    {"glm4_moe", "glm4_moe", 320, 64, 3, 4, 2, 32, 48, 131072, 16, 1e6, false},
+    {"kimi_k2", "kimi_k2", 320, 64, 4, 4, 1, 40, 48, 131072, 8, 5e4, false},
+    {"minimax_m2", "minimax_m2", 320, 64, 2, 4, 2, 32, 48, 196608, 16, 5e6, false},
+    {"seed_oss", "seed_oss", 320, 64, 2, 4, 2, 32, 256, 524288, 32, 1e7, false},
+    {"exaone4", "exaone4", 320, 64, 4, 4, 2, 16, 256, 131072, 16, 1e6, false},
+    {"hunyuan_v1_dense", "hunyuan_v1_dense", 320, 64, 2, 4, 2, 32, 256, 32768, 32,
+     15848931.924611134, true},
+    {"hunyuan_v1_moe", "hunyuan_v1_moe", 320, 64, 2, 4, 2, 32, 48, 32768, 32, 15848931.924611134,
+     true},
+    {"ernie4_5", "ernie4_5", 320, 64, 2, 4, 2, 32, 256, 131072, 32, 5e5, true},
+    {"ernie4_5_moe", "ernie4_5_moe", 320, 64, 3, 4, 2, 16, 48, 131072, 16, 5e5, true},
+    {"mistral4", "mistral4", 320, 64, 2, 4, 1, 40, 48, 1048576, 8, 1e4, false},
     {"gemma", "gemma", 320, 64, 2, 4, 1, 32, 256, 512, 32, 1e4, true},
     {"gemma2", "gemma2", 320, 64, 2, 4, 2, 32, 256, 8192, 32, 1e4, true},
     {"gemma3_text", "gemma3_text", 320, 64, 7, 4, 1, 32, 256, 512, 32, 1e6, true},
@@ -169,6 +181,11 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
   EXPECT_THAT(WindowsOf(specs["llama4"]), ElementsAre(8192, 8192, 8192, 0));
   EXPECT_EQ(KindOf(specs["llama4"], 3).rotary.temperature.growth, 0.1);
   EXPECT_THAT(ExpertsOf(specs["llama4_text"]), ElementsAre(0, 8, 0, 8));
+  EXPECT_THAT(ExpertsOf(specs["glm4_moe"]), ElementsAre(0, 8, 8));
+  EXPECT_THAT(ExpertsOf(specs["kimi_k2"]), ElementsAre(0, 16, 16, 16));
+  EXPECT_THAT(ExpertsOf(specs["ernie4_5_moe"]), ElementsAre(0, 8, 8));
+  EXPECT_THAT(WindowsOf(specs["exaone4"]), ElementsAre(4096, 4096, 4096, 0));
+  EXPECT_THAT(RotaryDimsOf(specs["exaone4"]), ElementsAre(16, 16, 16, 0));
   EXPECT_TRUE(specs["glm"].qkv_bias);
   EXPECT_FALSE(specs["glm4"].qkv_bias);
 }
@@ -307,6 +324,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"gpt2", kGpt2},
                                                                  {"deepseek_v2", kLatent},
                                                                  {"deepseek_v3", kLatent},
+                                                                 {"kimi_k2", kLatent},
+                                                                 {"mistral4", kLatent},
                                                                  {"cohere", kHeadsOfOneSize},
                                                                  {"cohere2", kHeadsOfOneSize},
                                                                  {"stablelm", kHeadsOfOneSize},
@@ -319,7 +338,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 // Whether the family states the size of heads, independent of the hidden size.
 bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
-         type == "ministral3" || type == "gpt_oss";
+         type == "ministral3" || type == "gpt_oss" || type == "kimi_k2" || type == "mistral4" ||
+         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5";
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {
@@ -376,7 +396,7 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
 TEST_P(EveryArchitecture, TakesAMinimalConfig) {
   const DecoderSpec spec = With("use_cache", "true");
   EXPECT_EQ(spec.family, GetParam().model_type);
-  EXPECT_EQ(spec.head_dim, spec.latent ? 576 : 4);
+  EXPECT_EQ(spec.head_dim, spec.latent ? spec.latent->cached_dim() : 4);
   EXPECT_EQ(spec.kv_heads, spec.latent ? 1 : 4);
   EXPECT_EQ(spec.max_context, 64);
 }

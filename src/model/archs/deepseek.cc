@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "model/archs/deepseek_experts.h"
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -11,15 +15,22 @@ namespace {
 
 constexpr CommonKeys kDeepSeekKeys = {.kv_heads = "", .head_dim = "", .default_head_dim = 1};
 
-void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
+constexpr LatentAttention kDeepSeekLatent = {
+    .query_rank = 1536, .kv_rank = 512, .plain_dim = 128, .rotary_dim = 64, .value_dim = 128};
+
+// absent: the sizes that fields have unless told.
+void ReadLatent(const HfConfig& config, const LatentAttention& absent, DecoderSpec& spec) {
   LatentAttention latent;
   if (!config.IsNull("q_lora_rank")) {
-    latent.query_rank = config.IntOr("q_lora_rank", 1536, kWidthRange);
+    latent.query_rank = config.IntOr("q_lora_rank", absent.query_rank, kWidthRange);
   }
-  latent.rotary_dim = config.IntOr("qk_rope_head_dim", 64, {2, 256}) / 2 * 2;
-  latent.kv_rank = config.IntOr("kv_lora_rank", 512, {1, kHeadDimRange.max - latent.rotary_dim});
-  latent.plain_dim = config.IntOr("qk_nope_head_dim", 128, kHeadDimRange);
-  latent.value_dim = config.IntOr("v_head_dim", 128, kHeadDimRange);
+  latent.rotary_dim = config.IntOr("qk_rope_head_dim", absent.rotary_dim, {2, 256}) / 2 * 2;
+  latent.kv_rank =
+      config.IntOr("kv_lora_rank", absent.kv_rank, {1, kHeadDimRange.max - latent.rotary_dim});
+  latent.plain_dim = config.IntOr("qk_nope_head_dim", absent.plain_dim, kHeadDimRange);
+  latent.value_dim = config.IntOr("v_head_dim", absent.value_dim, kHeadDimRange);
+  // godwit's own field, for GGUF files.
+  latent.heads_apart = config.BoolOr("kv_b_is_apart", false);
   config.MarkAsRead("num_key_value_heads");  // as many as heads, all made from one vector
   spec.kv_heads = 1;
   spec.head_dim = latent.cached_dim();
@@ -35,21 +46,16 @@ double ScoreFactor(const HfConfig& config) {
   return magnitude * magnitude;
 }
 
-// Llama with latent attention and experts. Some experts serve all tokens.
-DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t intermediate,
-                          int64_t shared) {
+// Llama with latent attention. rotation: the config, or another that states the rotation.
+DecoderSpec DescribeShape(const HfConfig& config, const LatentAttention& absent,
+                          const HfConfig& rotation) {
   DecoderSpec spec = DescribeLlamaShape(config, kDeepSeekKeys);
-  ReadLatent(config, spec);
-  ReadRotary(config, spec.latent->rotary_dim, "rope_theta", spec);
+  ReadLatent(config, absent, spec);
+  ReadRotary(rotation, spec.latent->rotary_dim, "rope_theta", spec);
   spec.interleaved_rotary = true;
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
-  spec.score_scale = static_cast<float>(ScoreFactor(config) /
+  spec.score_scale = static_cast<float>(ScoreFactor(rotation) /
                                         std::sqrt(static_cast<double>(spec.latent->query_dim())));
-
-  spec.mlp.intermediate = config.IntOr("moe_intermediate_size", intermediate, kWidthRange);
-  spec.shared_mlp = spec.mlp;
-  spec.shared_mlp.intermediate *= config.IntOr("n_shared_experts", shared, {0, 64});
-  spec.mlp.experts = config.IntOr("n_routed_experts", experts, kExpertRange);
   if (config.IntOr("moe_layer_freq", 1, kLayerRange) != 1) {
     config.Refuse("moe_layer_freq", "1", ErrorKind::kUnsupported);
   }
@@ -61,82 +67,165 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
   names.kv_down = "model.layers.{}.self_attn.kv_a_proj_with_mqa";
   names.kv_down_norm = "model.layers.{}.self_attn.kv_a_layernorm";
   names.kv_up = "model.layers.{}.self_attn.kv_b_proj";
-  names.shared_gate = "model.layers.{}.mlp.shared_experts.gate_proj";
-  names.shared_up = "model.layers.{}.mlp.shared_experts.up_proj";
-  names.shared_down = "model.layers.{}.mlp.shared_experts.down_proj";
-  NameExperts(names);
+  names.head_keys = "model.layers.{}.self_attn.k_b_proj.{}";
+  names.head_values = "model.layers.{}.self_attn.v_b_proj.{}";
   return spec;
-}
-
-// Reads the number of first layers that have one MLP, like the shared one but for its width.
-void ReadDenseLayers(const HfConfig& config, int64_t unless_told, DecoderSpec& spec) {
-  const int64_t dense = config.IntOr("first_k_dense_replace", unless_told, {0, kLayerRange.max});
-  MlpSpec mlp = spec.shared_mlp;
-  mlp.intermediate = config.Int("intermediate_size", kWidthRange);
-  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
-    if (layer < dense) kind.mlp = mlp;
-  });
-}
-
-// best: the number of experts whose sum is a group's score.
-void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
-                DecoderSpec& spec) {
-  ops::ExpertChoice& choice = spec.mlp.choice;
-  choice.groups = config.IntOr("n_group", groups, {1, ops::kMaxGroups});
-  choice.groups_chosen =
-      config.IntOr("topk_group", std::min(chosen, choice.groups), {1, choice.groups});
-  choice.best_of_group = best;
-  const int64_t size = spec.mlp.experts / choice.groups;
-  if (spec.mlp.experts % choice.groups != 0 || (choice.groups > 1 && size < best)) {
-    config.Refuse("n_group", fmt::format("groups of {} or more of {} experts, all of one size",
-                                         best, spec.mlp.experts));
-  }
-}
-
-void ReadChosen(const HfConfig& config, int64_t per_token, double share_scale, DecoderSpec& spec) {
-  ops::ExpertChoice& choice = spec.mlp.choice;
-  choice.share_scale =
-      static_cast<float>(config.FloatOr("routed_scaling_factor", share_scale, {1e-6, 1e6}));
-  ReadExpertsPerToken(config, per_token, spec.mlp.experts / choice.groups * choice.groups_chosen,
-                      spec);
 }
 
 }  // namespace
 
-// Shares are a softmax over all experts.
+// Some experts serve all tokens. Shares are a softmax over all experts.
 DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2);
+  constexpr DeepSeekExperts kAbsent = {
+      .experts = 64, .intermediate = 1407, .shared = 2, .per_token = 6, .best_of_group = 1};
+  DecoderSpec spec = DescribeShape(config, kDeepSeekLatent, config);
+  ReadExpertSizes(config, kAbsent, spec);
   ExpectString(config, "scoring_func", "softmax", /*fallback=*/"softmax");
   const std::string method = config.StringOr("topk_method", "greedy");
   ExpectOneOf(config, "topk_method", method, {"greedy", "group_limited_greedy"});
-  if (method != "greedy") ReadGroups(config, /*groups=*/1, /*chosen=*/1, /*best=*/1, spec);
-  ReadChosen(config, /*per_token=*/6, /*share_scale=*/1, spec);
+  if (method != "greedy") ReadExpertGroups(config, kAbsent, spec);
+  ReadChosenExperts(config, kAbsent, spec);
   spec.shared_mlp.bias = config.BoolOr("mlp_bias", false);
   spec.mlp.shares_among_chosen = false;
   if (config.BoolOr("norm_topk_prob", false)) {
     // The model's own code divides here, and transformers does not.
     config.Refuse("norm_topk_prob", "false", ErrorKind::kUnsupported);
   }
-  ReadDenseLayers(config, /*unless_told=*/0, spec);
+  ReadDenseLayers(config, kAbsent, spec);
   return spec;
 }
 
 // Shares are sigmoids. A bias is added to choose experts.
 DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1);
-  ExpectString(config, "scoring_func", "sigmoid", /*fallback=*/"sigmoid");
-  ExpectString(config, "topk_method", "noaux_tc", /*fallback=*/"noaux_tc");
+  DecoderSpec spec = DescribeShape(config, kDeepSeekLatent, config);
   spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
-  ReadGroups(config, /*groups=*/8, /*chosen=*/4, /*best=*/2, spec);
-  ReadChosen(config, /*per_token=*/8, /*share_scale=*/2.5, spec);
-  spec.mlp.choice.sigmoid = true;
-  spec.mlp.choice_bias = true;
-  spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
-  ReadDenseLayers(config, /*unless_told=*/3, spec);
-  spec.names.choice_bias = "model.layers.{}.mlp.gate.e_score_correction_bias";
-  // A layer behind the last one predicts one more token.
-  spec.names.others = {fmt::format("model.layers.{}.", spec.layers)};
+  ReadSigmoidExperts(config,
+                     {.experts = 256,
+                      .intermediate = 2048,
+                      .per_token = 8,
+                      .groups = 8,
+                      .groups_chosen = 4,
+                      .share_scale = 2.5,
+                      .dense_layers = 3},
+                     spec);
   return spec;
 }
+
+namespace {
+
+// The rotation of a Mistral 4 config that states none.
+constexpr std::string_view kMistral4Rope =
+    R"({"rope_parameters":{"rope_type":"yarn","rope_theta":10000,"factor":128,"beta_fast":32,)"
+    R"("beta_slow":1,"mscale":1,"mscale_all_dim":1,"llama_4_scaling_beta":0.1,)"
+    R"("original_max_position_embeddings":8192}})";
+
+}  // namespace
+
+// DeepSeek with Llama 4's temperature on queries. Experts are chosen by their parts of the softmax.
+DecoderSpec DescribeMistral4(const HfConfig& config) {
+  constexpr DeepSeekExperts kAbsent = {.experts = 128, .intermediate = 2048, .per_token = 4};
+  const HfConfig stated =
+      RotaryFields(config) ? config : HfConfig::Parse(kMistral4Rope, "mistral4");
+  DecoderSpec spec = DescribeShape(
+      config,
+      {.query_rank = 1024, .kv_rank = 256, .plain_dim = 64, .rotary_dim = 64, .value_dim = 128},
+      stated);
+  spec.max_context = config.IntOr("max_position_embeddings", 2048, kContextRange);
+  spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
+  ReadQueryTemperature(*RotaryFields(stated), spec);
+  RotaryFields(stated)->MarkAsRead("partial_rotary_factor");  // follows from qk_rope_head_dim
+  ReadExpertSizes(config, kAbsent, spec);
+  ReadExpertGroups(config, kAbsent, spec);
+  ReadChosenExperts(config, kAbsent, spec);
+  spec.mlp.choice.score = ops::ExpertScore::kPart;
+  spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
+  spec.mlp.fused = spec.mlp.stacked = true;
+  ReadDenseLayers(config, kAbsent, spec);
+
+  ModuleNames& names = spec.names;
+  names.up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.down = "model.layers.{}.mlp.experts.down_proj";
+  names.per_expert_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.per_expert_up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.per_expert_down = "model.layers.{}.mlp.experts.{}.down_proj";
+  names.expert_weight = "";
+  return spec;
+}
+
+namespace {
+
+constexpr GgufName kDeepSeekLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_q_a", "model.layers.{}.self_attn.q_a_proj"},
+    {"attn_q_a_norm", "model.layers.{}.self_attn.q_a_layernorm"},
+    {"attn_q_b", "model.layers.{}.self_attn.q_b_proj"},
+    {"attn_kv_a_mqa", "model.layers.{}.self_attn.kv_a_proj_with_mqa"},
+    {"attn_kv_a_norm", "model.layers.{}.self_attn.kv_a_layernorm"},
+    {"attn_kv_b", "model.layers.{}.self_attn.kv_b_proj"},
+    {"attn_k_b", "model.layers.{}.self_attn.k_b_proj.{}", GgufRows::kHeadMatrices},
+    {"attn_v_b", "model.layers.{}.self_attn.v_b_proj.{}", GgufRows::kHeadMatrices},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"ffn_gate_inp", "model.layers.{}.mlp.gate"},
+    {"exp_probs_b", "model.layers.{}.mlp.gate.e_score_correction_bias", GgufRows::kAsTheyWere,
+     ".bias"},
+    {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
+    {"ffn_gate_shexp", "model.layers.{}.mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "model.layers.{}.mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "model.layers.{}.mlp.shared_experts.down_proj"},
+};
+
+// Where heads are apart, lengths of keys and values are those of what is cached, and others those
+// of a head.
+void ReadLatentSizes(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  const int64_t rotary = OwnInt(metadata, "rope.dimension_count");
+  const int64_t key =
+      OwnIntOr(metadata, "attention.key_length_mla", OwnIntOr(metadata, "attention.key_length", 0));
+  const int64_t rank = OwnIntOr(metadata, "attention.q_lora_rank", 0);
+  config["q_lora_rank"] = rank == 0 ? nlohmann::json() : nlohmann::json(rank);
+  config["kv_lora_rank"] = OwnInt(metadata, "attention.kv_lora_rank");
+  config["qk_rope_head_dim"] = rotary;
+  config["qk_nope_head_dim"] = key - rotary;
+  config["v_head_dim"] = OwnIntOr(metadata, "attention.value_length_mla",
+                                  OwnIntOr(metadata, "attention.value_length", 0));
+  config["num_key_value_heads"] = shape.heads;
+  config.erase("head_dim");
+  config["kv_b_is_apart"] = shape.latent_heads_apart;
+}
+
+// The file has the growth of scores with the logarithm of the stretch. Rotations have no factor of
+// their own.
+void ReadMagnitude(const GgufMetadata& metadata, nlohmann::json& config) {
+  const double growth =
+      metadata.FloatOr(metadata.ArchitectureKey("rope.scaling.yarn_log_multiplier"), 0, {0, 10});
+  if (growth == 0 || config["rope_scaling"].is_null()) return;
+  config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = 10 * growth;
+}
+
+void CompleteDeepseek(const GgufMetadata& metadata, const GgufShape& shape,
+                      nlohmann::json& config) {
+  ReadLatentSizes(metadata, shape, config);
+  ReadMagnitude(metadata, config);
+  const bool sigmoid = OwnIntOr(metadata, "expert_gating_func", 0) == kGgufSigmoid;
+  ReadDeepSeekExperts(metadata, /*norm_unless_told=*/sigmoid, config);
+  config["attention_bias"] = shape.attention_out_bias;
+  if (sigmoid) return;
+  config["model_type"] = "deepseek_v2";
+  config["topk_method"] = config["n_group"] == 1 ? "greedy" : "group_limited_greedy";
+}
+
+}  // namespace
+
+const GgufFamily kDeepseekGguf = {.architecture = "deepseek2",
+                                  .model_type = "deepseek_v3",
+                                  .other_types = {"deepseek_v2", "kimi_k2"},
+                                  .layers = kDeepSeekLayers,
+                                  .complete = CompleteDeepseek};
 
 }  // namespace godwit

@@ -33,7 +33,8 @@ TEST(DeepseekTest, ASilentV2) {
   EXPECT_EQ(spec.mlp.experts, 64);
   EXPECT_EQ(spec.mlp.intermediate, 1407);
   EXPECT_EQ(spec.shared_mlp.intermediate, 2 * 1407);
-  EXPECT_FALSE(spec.mlp.shares_among_chosen || spec.mlp.choice.sigmoid || spec.mlp.choice_bias);
+  EXPECT_FALSE(spec.mlp.shares_among_chosen || spec.mlp.choice_bias);
+  EXPECT_EQ(spec.mlp.choice.score, ops::ExpertScore::kLogit);
   EXPECT_EQ(spec.mlp.choice.groups, 1);
   EXPECT_THAT(ExpertsOf(spec), ElementsAre(64, 64));
 }
@@ -42,7 +43,8 @@ TEST(DeepseekTest, ASilentV3) {
   const DecoderSpec spec = V3();
   EXPECT_EQ(spec.mlp.experts, 256);
   EXPECT_EQ(spec.mlp.experts_per_token, 8);
-  EXPECT_TRUE(spec.mlp.shares_among_chosen && spec.mlp.choice.sigmoid && spec.mlp.choice_bias);
+  EXPECT_TRUE(spec.mlp.shares_among_chosen && spec.mlp.choice_bias);
+  EXPECT_EQ(spec.mlp.choice.score, ops::ExpertScore::kSigmoid);
   EXPECT_EQ(spec.mlp.choice.groups, 8);
   EXPECT_EQ(spec.mlp.choice.groups_chosen, 4);
   EXPECT_EQ(spec.mlp.choice.best_of_group, 2);

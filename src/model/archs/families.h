@@ -14,6 +14,9 @@ DecoderSpec DescribeCohere(const HfConfig& config);
 DecoderSpec DescribeCohere2(const HfConfig& config);
 DecoderSpec DescribeDeepseekV2(const HfConfig& config);
 DecoderSpec DescribeDeepseekV3(const HfConfig& config);
+DecoderSpec DescribeErnie45(const HfConfig& config);
+DecoderSpec DescribeErnie45Moe(const HfConfig& config);
+DecoderSpec DescribeExaone4(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
 DecoderSpec DescribeGemma(const HfConfig& config);
 DecoderSpec DescribeGemma2(const HfConfig& config);
@@ -23,21 +26,26 @@ DecoderSpec DescribeRefinedWeb(const HfConfig& config);
 DecoderSpec DescribeRefinedWebModel(const HfConfig& config);
 DecoderSpec DescribeGlm(const HfConfig& config);
 DecoderSpec DescribeGlm4(const HfConfig& config);
+DecoderSpec DescribeGlm4Moe(const HfConfig& config);
 DecoderSpec DescribeGpt2(const HfConfig& config);
 DecoderSpec DescribeGptNeox(const HfConfig& config);
 DecoderSpec DescribeGptOss(const HfConfig& config);
 DecoderSpec DescribeGranite(const HfConfig& config);
 DecoderSpec DescribeGraniteMoe(const HfConfig& config);
 DecoderSpec DescribeGraniteMoeShared(const HfConfig& config);
+DecoderSpec DescribeHunyuanDense(const HfConfig& config);
+DecoderSpec DescribeHunyuanMoe(const HfConfig& config);
 DecoderSpec DescribeInternLm2(const HfConfig& config);
 DecoderSpec DescribeLfm2(const HfConfig& config);
 DecoderSpec DescribeLfm2Moe(const HfConfig& config);
 DecoderSpec DescribeLlama(const HfConfig& config);
 DecoderSpec DescribeLlama4(const HfConfig& config);
 DecoderSpec DescribeLlama4Text(const HfConfig& config);
+DecoderSpec DescribeMiniMaxM2(const HfConfig& config);
 DecoderSpec DescribeMinistral3(const HfConfig& config);
 DecoderSpec DescribeMistral(const HfConfig& config);
 DecoderSpec DescribeMistral3(const HfConfig& config);
+DecoderSpec DescribeMistral4(const HfConfig& config);
 DecoderSpec DescribeMixtral(const HfConfig& config);
 DecoderSpec DescribeMpt(const HfConfig& config);
 DecoderSpec DescribeOlmo(const HfConfig& config);
@@ -48,6 +56,7 @@ DecoderSpec DescribePhi3(const HfConfig& config);
 DecoderSpec DescribeQwen2(const HfConfig& config);
 DecoderSpec DescribeQwen3(const HfConfig& config);
 DecoderSpec DescribeQwen3Moe(const HfConfig& config);
+DecoderSpec DescribeSeedOss(const HfConfig& config);
 DecoderSpec DescribeSmolLm3(const HfConfig& config);
 DecoderSpec DescribeStableLm(const HfConfig& config);
 DecoderSpec DescribeStarcoder2(const HfConfig& config);
@@ -62,6 +71,9 @@ DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = 
 // Adds the names of experts and their router, in a model in which some layers have Llama's MLP,
 // with the names here, and others experts.
 void NameExperts(ModuleNames& names);
+
+// Reads Llama 4's temperature of the queries of all layers from rope_parameters.
+void ReadQueryTemperature(const HfConfig& fields, DecoderSpec& spec);
 
 // The spec of the text model in a model that also sees pictures, by its text_config, with names as
 // in the whole model. vision: the module that sees.

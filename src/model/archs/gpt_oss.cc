@@ -1,4 +1,9 @@
+#include <nlohmann/json.hpp>
+#include <string_view>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -46,5 +51,46 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
   names.expert_bias = "_bias";
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kGptOssLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"attn_sinks", "model.layers.{}.self_attn.sinks", GgufRows::kAsTheyWere, ".weight"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate_inp", "model.layers.{}.mlp.router"},
+    {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
+};
+
+// No key has the limits of its unit, which all published models share, and none the ramp of its
+// YaRN, which is not cut off.
+void CompleteGptOss(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["head_dim"] = shape.head_dim;
+  config["attention_bias"] = shape.qkv_bias;
+  config["num_local_experts"] = OwnInt(metadata, "expert_count");
+  config["num_experts_per_tok"] = OwnInt(metadata, "expert_used_count");
+  config["intermediate_size"] = OwnInt(metadata, "expert_feed_forward_length");
+  nlohmann::json& scaling = config["rope_scaling"];
+  if (scaling.is_null()) {
+    scaling = {{"rope_type", "default"}};
+  } else if (scaling["rope_type"] == "yarn") {
+    scaling["truncate"] = false;
+  }
+  ReadWindowPattern(metadata, config);
+}
+
+}  // namespace
+
+const GgufFamily kGptOssGguf = {.architecture = "gpt-oss",
+                                .model_type = "gpt_oss",
+                                .layers = kGptOssLayers,
+                                .complete = CompleteGptOss};
 
 }  // namespace godwit

@@ -75,7 +75,7 @@ DecoderSpec DescribeLfm2Moe(const HfConfig& config) {
   mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
   mlp.choice_bias = config.BoolOr("use_expert_bias", true);
   mlp.choice = {
-      .sigmoid = true,
+      .score = ops::ExpertScore::kSigmoid,
       .share_scale = static_cast<float>(config.FloatOr("routed_scaling_factor", 1, {1e-6, 1e6})),
       .share_epsilon = 1e-6f};
   ReadExpertsPerToken(config, /*per_token=*/4, mlp.experts, spec);

@@ -58,7 +58,7 @@ TEST(Lfm2, ExpertsComeBehindDenseLayers) {
   EXPECT_EQ(Mixers(spec),
             (std::vector<int64_t>{kConvolution, kConvolution, kAttention, kConvolution}));
   EXPECT_EQ(KindOf(spec, 0).mlp.intermediate, 100);
-  EXPECT_TRUE(spec.mlp.choice.sigmoid);
+  EXPECT_EQ(spec.mlp.choice.score, ops::ExpertScore::kSigmoid);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -100,5 +103,53 @@ DecoderSpec DescribeLlama4(const HfConfig& config) {
   return BesideVision(config, DescribeLlama4Text(NeedObject(config, "text_config")),
                       "vision_model");
 }
+
+namespace {
+
+constexpr GgufName kLlama4Layers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.feed_forward.gate_proj"},
+    {"ffn_up", "model.layers.{}.feed_forward.up_proj"},
+    {"ffn_down", "model.layers.{}.feed_forward.down_proj"},
+    {"ffn_gate_inp", "model.layers.{}.feed_forward.router"},
+    {"ffn_gate_exps", "model.layers.{}.feed_forward.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.feed_forward.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.feed_forward.experts.{}.down_proj", GgufRows::kExperts},
+    {"ffn_gate_shexp", "model.layers.{}.feed_forward.shared_expert.gate_proj"},
+    {"ffn_up_shexp", "model.layers.{}.feed_forward.shared_expert.up_proj"},
+    {"ffn_down_shexp", "model.layers.{}.feed_forward.shared_expert.down_proj"},
+};
+
+// No key has the size of chunks, the layers without positions and their temperature, which Scout
+// and Maverick share. Maverick alone, with its 128 experts, has no norms of queries and keys.
+void CompleteLlama4(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  constexpr int64_t kExpertsOfMaverick = 128;
+  RequireWholeRotation(metadata, shape);
+  if (config.contains("sliding_window")) {
+    metadata.Refuse(metadata.ArchitectureKey("attention.sliding_window"), "none", "one",
+                    ErrorKind::kUnsupported);
+  }
+  const int64_t experts = OwnInt(metadata, "expert_count");
+  config["head_dim"] = shape.head_dim;
+  config["attention_bias"] = shape.qkv_bias;
+  config["intermediate_size_mlp"] = config["intermediate_size"];
+  config["intermediate_size"] = OwnInt(metadata, "expert_feed_forward_length");
+  config["num_local_experts"] = experts;
+  config["num_experts_per_tok"] = OwnInt(metadata, "expert_used_count");
+  config["interleave_moe_layer_step"] = OwnInt(metadata, "interleave_moe_layer_step");
+  config["use_qk_norm"] = experts != kExpertsOfMaverick;
+}
+
+}  // namespace
+
+const GgufFamily kLlama4Gguf = {.architecture = "llama4",
+                                .model_type = "llama4_text",
+                                .layers = kLlama4Layers,
+                                .complete = CompleteLlama4};
 
 }  // namespace godwit

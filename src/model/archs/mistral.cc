@@ -1,3 +1,4 @@
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,13 @@ DecoderSpec DescribeMistral(const HfConfig& config) {
   return spec;
 }
 
+void ReadQueryTemperature(const HfConfig& fields, DecoderSpec& spec) {
+  spec.rotary.temperature = {
+      .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
+      .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
+  fields.MarkAsRead("max_position_embeddings");  // stands there, too
+}
+
 // Llama with Llama 4's temperature on the queries of all layers.
 DecoderSpec DescribeMinistral3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
@@ -31,22 +39,20 @@ DecoderSpec DescribeMinistral3(const HfConfig& config) {
   const int64_t context = spec.max_context;  // includes the scaling
   ReadRotary(stated, spec.head_dim, "rope_theta", spec);
   spec.max_context = context;
-  const HfConfig fields = *RotaryFields(stated);
-  spec.rotary.temperature = {
-      .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
-      .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
-  fields.MarkAsRead("max_position_embeddings");  // stands there, too
+  ReadQueryTemperature(*RotaryFields(stated), spec);
   ReadStatedWindows(config, spec);
   return spec;
 }
 
-// Mistral Small 3.1 and 3.2, or Ministral 3, without the vision part. Either object says whether
-// the head is tied.
+// Mistral Small 3.1 and 3.2, Ministral 3 or Mistral Small 4, without the vision part. Either object
+// says whether the head is tied.
 DecoderSpec DescribeMistral3(const HfConfig& config) {
   const HfConfig text = NeedObject(config, "text_config");
-  ExpectOneOf(text, "model_type", text.model_type(), {"mistral", "ministral3"});
-  DecoderSpec spec =
-      text.model_type() == "mistral" ? DescribeMistral(text) : DescribeMinistral3(text);
+  const std::string type = text.model_type();
+  ExpectOneOf(text, "model_type", type, {"mistral", "ministral3", "mistral4"});
+  DecoderSpec spec = type == "mistral"      ? DescribeMistral(text)
+                     : type == "ministral3" ? DescribeMinistral3(text)
+                                            : DescribeMistral4(text);
   spec.tied_head = text.BoolOr("tie_word_embeddings", config.BoolOr("tie_word_embeddings", false));
   return BesideVision(config, std::move(spec));
 }

@@ -33,9 +33,10 @@ TEST(Mistral3Test, TheTextOfAModelThatSees) {
   EXPECT_TRUE(Mistral3("", R"(,"tie_word_embeddings":true)").tied_head);
   EXPECT_FALSE(
       Mistral3(R"(,"tie_word_embeddings":false)", R"(,"tie_word_embeddings":true)").tied_head);
-  EXPECT_THAT(
-      ErrorOf(ErrorKind::kUnsupported, [] { Mistral3("", "", "mistral4"); }),
-      HasSubstr("text_config.model_type: expected mistral or ministral3, found \"mistral4\""));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Mistral3("", "", "mistral5"); }),
+              HasSubstr("text_config.model_type: expected mistral or ministral3 or mistral4, found "
+                        "\"mistral5\""));
+  EXPECT_TRUE(Mistral3("", "", "mistral4").latent);
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { SmallSpec(R"("model_type":"mistral3")"); }),
               HasSubstr("text_config: expected an object"));
 }

@@ -47,7 +47,7 @@ TEST(NearestFamilyTest, IsTheOneThatReadsMost) {
 TEST(NearestFamilyTest, MissingFeaturesAreNamed) {
   const HfConfig config =
       Config(R"(,"hidden_act":"silu","ssm_state_size":512,"lm_head_multiplier":0.5,)"
-             R"("num_shared_expert":0,"alibi":false,)"
+             R"("num_shared_experts":0,"alibi":false,)"
              R"("flux_capacitor":3,"null_field":null)");
   const NearestFamily nearest = FindNearestFamily(config);
   EXPECT_EQ(nearest.model_type, "llama");

@@ -57,6 +57,7 @@ def all_variants():
         late.ernie4_5_variants,
         late.ernie4_5_moe_variants,
         late.mistral4_variants,
+        late.apertus_variants,
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,

@@ -1,5 +1,5 @@
 """Families of 2025 and 2026: GLM-4.5, MiniMax M2, Kimi K2, Seed-OSS, EXAONE 4, Hunyuan,
-ERNIE 4.5, Mistral 4."""
+ERNIE 4.5, Mistral 4, Apertus."""
 
 from golden_variants_experts import DEEPSEEK, FLOATS, MSCALED, YARN
 from golden_variants_kin import kin
@@ -379,3 +379,30 @@ def mistral4_variants():
         contrasts=[{"topk_group": 3}, {"rope_interleave": True}, {"routed_scaling_factor": 1.0}],
     )
     yield mistral4("new_config", {}, n_tokens=100, new_style=True, **FLOATS)
+
+
+apertus = kin(
+    "apertus",
+    "ApertusForCausalLM",
+    {
+        "attention_bias": False,
+        "head_dim": 12,
+        "hidden_act": "xielu",
+        "max_position_embeddings": 128,
+        "mlp_bias": False,
+        "post_norm": False,
+        "qk_norm": True,
+        "rope_scaling": LLAMA3,
+        "rope_theta": 100.0,
+    },
+)
+
+
+def apertus_variants():
+    yield apertus(
+        "xielu",
+        {},
+        n_tokens=100,
+        contrasts=[{"rope_scaling": None}, {"rope_theta": 10000.0}],
+    )
+    yield apertus("new_config", {"attention_bias": True}, n_tokens=70, new_style=True)

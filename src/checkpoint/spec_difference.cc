@@ -100,6 +100,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   if (a.intermediate == 0) return;
   c.Kind("a gate in the MLP", a.gated, b.gated);
   c.Kind("the activation", a.activation, b.activation);
+  c.Kind("xIELU in the MLP", a.xielu, b.xielu);
   c.Kind("biases in the MLP", a.bias, b.bias);
   c.Kind("a limit in the MLP", a.clamped.has_value(), b.clamped.has_value());
   c.Number("experts", a.experts, b.experts);
@@ -132,6 +133,7 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, SpecComparer& 
   c.Number("KV heads", a.kv_heads, b.kv_heads);
   c.Number("the size of a head", a.head_dim, b.head_dim);
   c.Kind("latent attention", a.latent.has_value(), b.latent.has_value());
+  c.Kind("rotary pairs side by side", a.interleaved_rotary, b.interleaved_rotary);
   c.Kind("biases of q, k and v", a.qkv_bias, b.qkv_bias);
   c.Kind("a bias after attention", a.attention_out_bias, b.attention_out_bias);
   c.Number("the limit of q, k and v", a.clip_qkv, b.clip_qkv);

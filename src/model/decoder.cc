@@ -273,6 +273,8 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   ops::Linear(exec, normed, layer.up, up);
   if (mlp.gated) {
     ops::ActivateGated(exec, mlp.activation, up, {&inner, 1});
+  } else if (mlp.xielu) {
+    ops::Activate(exec, layer.xielu, up, inner);
   } else {
     ops::Activate(exec, mlp.activation, up, inner);
   }

@@ -46,6 +46,7 @@ struct DecoderLayer {
   // hidden]. With experts, up and down are those of LayerKind::shared_mlp, or empty.
   Weight up;
   Weight down;                    // [hidden, intermediate]
+  ops::Xielu xielu;               // with MlpSpec::xielu
   ops::MoeWeights moe;            // with MlpSpec::experts
   ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
 };

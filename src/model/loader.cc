@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -126,6 +127,7 @@ class Packer {
   ShortConvolutionWeights Convolution(const LayerTensors& tensors);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
+  ops::Xielu Xielu(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   // Numbers of all parts of `linear`, one for each output, in packed order.
   std::vector<float> Packed(const LinearTensors& linear,
@@ -479,6 +481,19 @@ std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
   return {};
 }
 
+// Both alphas are stored as what a softplus makes positive. alpha_n is at least beta.
+ops::Xielu Packer::Xielu(const LayerTensors& tensors) {
+  std::vector<float> numbers;
+  for (const TensorInfo* tensor : tensors.xielu) numbers.push_back(Numbers(*tensor).front());
+  const auto softplus = [](float x) {
+    return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x)));
+  };
+  return {.alpha_p = softplus(numbers[0]),
+          .alpha_n = numbers[2] + softplus(numbers[1]),
+          .beta = numbers[2],
+          .eps = numbers[3]};
+}
+
 std::vector<float> Packer::Floats(const TensorInfo& tensor) {
   std::vector<float> values = ReadAllRows(tensor);
   Done(tensor, HasNan(values));
@@ -547,6 +562,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.mlp_norm = Norm(tensors.mlp_norm);
   layer.up = Linear(tensors.mlp.up);
   layer.down = Linear(tensors.mlp.down);
+  if (!tensors.xielu.empty()) layer.xielu = Xielu(tensors);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
     // Narrow weights would round the activations, and with them the router's scores.

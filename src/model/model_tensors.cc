@@ -280,6 +280,11 @@ LayerTensors Resolver::Layer(int64_t index) {
   const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};
   if (mlp.experts == 0) {
     layer.mlp = Mlp(mlp, spec_.mlp.experts > 0 ? dense : own, index);
+    if (!mlp.xielu) return layer;
+    for (const char* number : {"alpha_p", "alpha_n", "beta", "eps"}) {
+      layer.xielu.push_back(tensors_.Want(
+          fmt::format("{}.{}", Numbered(names.xielu, index), number), {1}, Content::kScale));
+    }
     return layer;
   }
   layer.router =

@@ -103,6 +103,7 @@ struct LayerTensors {
   const TensorInfo* taps = nullptr;
   const TensorInfo* convolution_bias = nullptr;
   std::optional<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
+  std::vector<const TensorInfo*> xielu;      // MlpSpec::xielu: alpha_p, alpha_n, beta, eps
   MlpTensors mlp;                            // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias

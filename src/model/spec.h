@@ -87,6 +87,9 @@ struct MlpSpec {
   bool fused = false;                         // gate and up are one tensor: gate, then up
   bool alternating = false;                   // fused: a row of gate, a row of up, and so on
   std::optional<ops::ClampedSwiglu> clamped;  // in the place of the activation
+  // Whether a unit without a gate has ops::Xielu in the place of the activation, with numbers of
+  // its own in every layer.
+  bool xielu = false;
 
   // The number of experts: MLPs, all gated, of which a token goes through some (ops/moe.h). 0: one
   // MLP.
@@ -151,6 +154,7 @@ struct ModuleNames {
   std::string router;
   std::string choice_bias;     // the tensor, without an ending
   std::string gate, up, down;  // MlpSpec::fused: up is both
+  std::string xielu;           // MlpSpec::xielu: the module of its numbers
   // The MLP of a layer without experts, in a model whose usual layer has them.
   std::string dense_gate, dense_up, dense_down;
   std::string shared_gate, shared_up, shared_down;  // LayerKind::shared_mlp

@@ -34,6 +34,20 @@ void Activate(const Exec& exec, Activation activation, MatrixView<const float> x
   FillRows(exec, {&out, 1}, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
 }
 
+void Activate(const Exec& exec, const Xielu& unit, MatrixView<const float> x, LinearRows& out) {
+  assert(x.cols == out.cols && x.rows == out.rows);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
+  FillRows(exec, {&out, 1}, [&](int64_t row, float* to) {
+    const float* from = x.Row(row);
+    for (int64_t i = 0; i < x.cols; ++i) {
+      const float v = from[i];
+      const float bent =
+          v > 0 ? unit.alpha_p * v * v : unit.alpha_n * (std::expm1(std::min(v, unit.eps)) - v);
+      to[i] = bent + unit.beta * v;
+    }
+  });
+}
+
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
                    std::span<LinearRows> outs) {
   const int64_t n = outs.front().cols;

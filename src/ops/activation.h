@@ -30,6 +30,16 @@ struct ClampedSwiglu {
 void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
                    std::span<LinearRows> outs);
 
+// xIELU (arXiv 2411.13010): out = alpha_p * x^2 + beta * x for x above 0, else alpha_n *
+// (expm1(min(x, eps)) - x) + beta * x.
+struct Xielu {
+  float alpha_p = 0.8f;
+  float alpha_n = 0.8f;
+  float beta = 0.5f;
+  float eps = -1e-6f;
+};
+void Activate(const Exec& exec, const Xielu& unit, MatrixView<const float> x, LinearRows& out);
+
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);
 

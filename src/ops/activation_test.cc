@@ -89,6 +89,28 @@ TEST_P(ActivationTest, TheClampedUnit) {
   }
 }
 
+TEST_P(ActivationTest, Xielu) {
+  const ops::Xielu unit{.alpha_p = 0.7f, .alpha_n = 1.1f, .beta = 0.5f, .eps = -0.25f};
+  for (const int64_t n : {1, 15, 100}) {
+    GappedMatrix x(7, n, 2, -9, 9);
+    x.view().Row(0)[0] = -0.125f;  // above eps
+    x.view().Row(6)[0] = static_cast<float>(kNan);
+    GappedMatrix out(7, n);
+    LinearRows rows = out.AsLinearRows();
+    Activate(On(three_), unit, x.view(), rows);
+    for (int64_t i = 0; i < 7; ++i) {
+      for (int64_t j = i == 6 ? 1 : 0; j < n; ++j) {
+        const double v = x.At(i, j);
+        const double bent = v > 0 ? unit.alpha_p * v * v
+                                  : unit.alpha_n * (std::expm1(std::min<double>(v, unit.eps)) - v);
+        ASSERT_NEAR(out.At(i, j), bent + unit.beta * v, 1e-6 * (1 + v * v));
+      }
+    }
+    EXPECT_TRUE(std::isnan(out.At(6, 0)));
+    EXPECT_TRUE(out.GapsIntact());
+  }
+}
+
 TEST_P(ActivationTest, ScalesEveryElement) {
   const GappedMatrix before(7, 50, 5, -6, 6);
   GappedMatrix x = before;

@@ -204,6 +204,31 @@ TEST_P(MoeTest, ScoresThatAreNoNumbersStayWithTheirToken) {
   }
 }
 
+// A bias chooses, and shares know nothing of it. Parts are at most 1, so a bias of 2 is stronger.
+TEST_P(MoeTest, ABiasIsAddedToPartsOfTheSoftmax) {
+  TestMoe moe({4, 2, 6, 5}, DType::kF32, one_);
+  const GappedMatrix x(9, 6, 5);
+  const auto run = [&](ExpertScore score, std::vector<float> bias) {
+    moe.weights.choice_bias = std::move(bias);
+    GappedMatrix out(9, 6);
+    MixtureOfExperts(On(one_), x.view(), moe.weights, {.per_token = 2, .choice = {.score = score}},
+                     out.view());
+    return out.Values();
+  };
+  const std::vector<float> plain = run(ExpertScore::kLogit, {});
+  const std::vector<float> parts = run(ExpertScore::kPart, {});
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(parts[i], plain[i], 1e-5);
+  const std::vector<float> chosen = run(ExpertScore::kPart, {0, 2, 0, 2});
+  moe.weights.choice_bias.clear();
+  moe.weights.experts.erase(moe.weights.experts.begin() + 2);
+  moe.weights.experts.erase(moe.weights.experts.begin());
+  moe.weights.router = PackWeight(
+      one_, DType::kF32, 2, 6,
+      [&](int64_t row) -> const void* { return moe.router.Row(2 * row + 1); }, DType::kF32);
+  const std::vector<float> expected = Run(moe, x.view(), one_).Values();
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(chosen[i], expected[i], 1e-5);
+}
+
 TEST_P(MoeTest, NoTokensAreNoWork) {
   const TestMoe moe({2, 1, 8, 4}, DType::kBF16, one_);
   const GappedMatrix x(0, 8);

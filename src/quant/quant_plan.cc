@@ -1,6 +1,7 @@
 #include "quant/quant_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -60,9 +61,15 @@ void Ignore(const LinearTensors& linear, QuantPlan& plan) {
   for (const MatrixPart& part : PartsOf(linear)) plan.ignore.push_back(ModuleName(part));
 }
 
-// The module whose slices all heads' keys and values are.
-std::string KeysAndValues(const LatentTensors& latent) {
-  return ModuleName(TensorInfo{.name = latent.keys.front().parts.front()->whole});
+// The modules that make keys and values of latent vectors.
+std::vector<std::string> KeysAndValues(const LatentTensors& latent) {
+  const TensorInfo& first = *latent.keys.front().parts.front();
+  if (!first.whole.empty()) return {ModuleName(TensorInfo{.name = first.whole})};
+  std::vector<std::string> modules;
+  for (const auto* heads : {&latent.keys, &latent.values}) {
+    for (const LinearTensors& head : *heads) modules.push_back(ModuleName(head));
+  }
+  return modules;
 }
 
 }  // namespace
@@ -82,7 +89,8 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   Ignore(tensors.project_out, plan);
   for (const LayerTensors& layer : tensors.layers) {
     Ignore(layer.router, plan);
-    if (spec.latent) plan.ignore.push_back(KeysAndValues(layer.latent));
+    if (spec.latent)
+      std::ranges::copy(KeysAndValues(layer.latent), std::back_inserter(plan.ignore));
     ForEachLinear(layer, [&](const LinearTensors& linear) {
       if (kept.Match(linear)) return Ignore(linear, plan);
       plan.linears.push_back(&linear);

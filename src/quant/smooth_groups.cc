@@ -164,7 +164,7 @@ void Finder::MlpGroup(const MlpSpec& spec, const MlpTensors& mlp) {
   const std::vector<MatrixPart> parts = PartsOf(mlp.up);
   const std::string name = ModuleName(parts.back());
   const int64_t size = spec.intermediate;
-  if (spec.clamped || (!spec.gated && spec.activation != ops::Activation::kRelu)) {
+  if (spec.clamped || spec.xielu || (!spec.gated && spec.activation != ops::Activation::kRelu)) {
     found_.left_out.push_back({name, "its activation is not linear"});
     return;
   }

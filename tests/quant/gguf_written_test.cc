@@ -79,8 +79,8 @@ class Written {
 // Whether GGUF has no name for the family here, or cannot hold the numbers of this golden.
 bool HasNoForm(const Golden& golden) {
   static const std::set<std::string> kFamilies = {
-      "mistral3", "ministral3", "internlm2",        "opt",    "glm",         "smollm3",
-      "gpt2",     "gpt_oss",    "llama4_text",      "llama4", "deepseek_v2", "deepseek_v3",
+      "mistral3", "ministral3", "internlm2",        "opt",    "glm",      "smollm3",
+      "gpt2",     "gpt_oss",    "llama4_text",      "llama4", "mistral4", "apertus",
       "gemma3",   "granitemoe", "granitemoeshared", "lfm2",   "lfm2_moe"};
   static const std::set<std::string> kOthers = {
       "llama/softmax1",                // attention sinks
@@ -108,6 +108,16 @@ bool HasNoForm(const Golden& golden) {
       "qwen3_moe/shares_among_all",
       "qwen3_moe/sparse_step",
       "qwen3_moe/dense_layers",
+      "deepseek_v2/lite",  // an attention factor of the rotations
+      "deepseek_v2/new_config",
+      "deepseek_v3/groups",
+      "deepseek_v3/sigmoids",  // rotary pairs that are not side by side
+      "exaone4/hybrid",        // factors as of llama/rope_llama3
+      "exaone4/no_windows",
+      "exaone4/period",
+      "exaone4/new_config",
+      "ernie4_5_moe/between",  // the layers with experts
+      "ernie4_5_moe/new_config",
       "gemma2/no_caps"};
   return kFamilies.contains(golden.family) || kOthers.contains(golden.path);
 }

@@ -59,6 +59,7 @@ constexpr std::array kArchitectures = {
     Architecture{"exaone4", "EXAONE 4 (windows, layers without positions)", DescribeExaone4},
     Architecture{"hunyuan_v1_dense", "Hunyuan 0.5B to 7B (dense)", DescribeHunyuanDense},
     Architecture{"hunyuan_v1_moe", "Hunyuan A13B (experts)", DescribeHunyuanMoe},
+    Architecture{"apertus", "Apertus 8B and 70B (xIELU)", DescribeApertus},
     Architecture{"ernie4_5", "ERNIE 4.5 0.3B (dense)", DescribeErnie45},
     Architecture{"ernie4_5_moe", "ERNIE 4.5 21B-A3B and 300B-A47B (experts)", DescribeErnie45Moe},
     Architecture{"gemma", "Gemma 1", DescribeGemma},

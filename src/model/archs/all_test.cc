@@ -138,6 +138,7 @@ constexpr ModelNumbers kOwnModels[] = {
      15848931.924611134, true},
     {"hunyuan_v1_moe", "hunyuan_v1_moe", 320, 64, 2, 4, 2, 32, 48, 32768, 32, 15848931.924611134,
      true},
+    {"apertus", "apertus", 320, 64, 2, 4, 2, 16, 256, 65536, 16, 1.2e7, false},
     {"ernie4_5", "ernie4_5", 320, 64, 2, 4, 2, 32, 256, 131072, 32, 5e5, true},
     {"ernie4_5_moe", "ernie4_5_moe", 320, 64, 3, 4, 2, 16, 48, 131072, 16, 5e5, true},
     {"mistral4", "mistral4", 320, 64, 2, 4, 1, 40, 48, 1048576, 8, 1e4, false},

@@ -9,6 +9,7 @@
 
 namespace godwit {
 
+DecoderSpec DescribeApertus(const HfConfig& config);
 DecoderSpec DescribeBloom(const HfConfig& config);
 DecoderSpec DescribeCohere(const HfConfig& config);
 DecoderSpec DescribeCohere2(const HfConfig& config);

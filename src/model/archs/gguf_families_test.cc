@@ -230,6 +230,86 @@ TEST(GgufStarcoder2, HasTheWindowOfAllPublishedModels) {
             9);
 }
 
+TEST(GgufGptOss, HasTheRampAndTheEndingsOfItsFamily) {
+  GgufBuilder file = Model("gpt-oss");
+  file.U32("gpt-oss.expert_count", 2).U32("gpt-oss.expert_used_count", 1);
+  file.U32("gpt-oss.expert_feed_forward_length", 8).Text("gpt-oss.rope.scaling.type", "yarn");
+  file.F32("gpt-oss.rope.scaling.factor", 32);
+  file.U32("gpt-oss.rope.scaling.original_context_length", 16);
+  file.Tensor("blk.0.attn_sinks.weight", {2}, kF32, Rows(2, 1));
+  file.Tensor("blk.0.ffn_up_exps.bias", {2, 8}, kF32, Rows(2, 8));
+  const Translated model(file);
+  EXPECT_EQ(model.config["intermediate_size"], 8);
+  EXPECT_EQ(model.config["rope_scaling"]["truncate"], false);
+  EXPECT_NE(model.model.weights->Find("model.layers.0.self_attn.sinks"), nullptr);
+  const TensorInfo* bias = model.model.weights->Find("model.layers.0.mlp.experts.1.up_proj.bias");
+  ASSERT_NE(bias, nullptr);
+  EXPECT_EQ(bias->Describe(), "F32 [8]");
+  EXPECT_EQ(ReadAllRows(*bias)[0], 1);
+}
+
+GgufBuilder Experts(const std::string& architecture) {
+  GgufBuilder file = Model(architecture);
+  const auto own = [&](const char* key) { return architecture + "." + key; };
+  file.U32(own("expert_count"), 4).U32(own("expert_used_count"), 2);
+  file.U32(own("expert_feed_forward_length"), 8);
+  return file;
+}
+
+TEST(GgufGlm4Moe, LayersThatPredictMoreTokensAreNotCounted) {
+  GgufBuilder file = Deep("glm4moe", 3, 8);
+  file.U32("glm4moe.expert_count", 4).U32("glm4moe.expert_used_count", 2);
+  file.U32("glm4moe.expert_feed_forward_length", 8).U32("glm4moe.nextn_predict_layers", 1);
+  file.U32("glm4moe.expert_shared_count", 1).F32("glm4moe.expert_weights_scale", 2.5f);
+  const json config = Translated(file).config;
+  EXPECT_EQ(config["num_hidden_layers"], 2);
+  EXPECT_EQ(config["n_shared_experts"], 1);
+  EXPECT_EQ(config["routed_scaling_factor"], 2.5);
+  EXPECT_EQ(config["norm_topk_prob"], true);
+  EXPECT_EQ(config["use_qk_norm"], false);
+}
+
+TEST(GgufDeepseek, SigmoidsAreV3) {
+  GgufBuilder file = Experts("deepseek2");
+  file.U32("deepseek2.attention.kv_lora_rank", 16).U32("deepseek2.rope.dimension_count", 2);
+  const json v2 = Translated(file).config;
+  EXPECT_EQ(v2["model_type"], "deepseek_v2");
+  EXPECT_EQ(v2["topk_method"], "greedy");
+  EXPECT_EQ(v2["norm_topk_prob"], false);
+  EXPECT_TRUE(v2["q_lora_rank"].is_null());
+  EXPECT_EQ(v2["qk_nope_head_dim"], 2) << "4 less those that rotate";
+  EXPECT_EQ(v2["kv_b_is_apart"], false);
+  file.U32("deepseek2.expert_gating_func", 2).U32("deepseek2.attention.key_length_mla", 6);
+  file.U32("deepseek2.expert_group_count", 2).U32("deepseek2.attention.q_lora_rank", 12);
+  file.Tensor("blk.0.attn_k_b.weight", {2, 16, 4}, kF32, Rows(32, 4));
+  const Translated v3(file);
+  EXPECT_EQ(v3.config["model_type"], "deepseek_v3");
+  EXPECT_EQ(v3.config["topk_group"], 1);
+  EXPECT_EQ(v3.config["q_lora_rank"], 12);
+  EXPECT_EQ(v3.config["qk_nope_head_dim"], 4);
+  EXPECT_EQ(v3.config["kv_b_is_apart"], true);
+  EXPECT_EQ(v3.Column("model.layers.0.self_attn.k_b_proj.1.weight")[0], 16);
+}
+
+TEST(GgufLlama4, MaverickHasNoNormsOfQueries) {
+  GgufBuilder file = Experts("llama4").U32("llama4.interleave_moe_layer_step", 2);
+  const json scout = Translated(file).config;
+  EXPECT_EQ(scout["use_qk_norm"], true);
+  EXPECT_EQ(scout["intermediate_size"], 8);
+  EXPECT_EQ(scout["intermediate_size_mlp"], 16);
+  EXPECT_THAT(
+      Refusal(ErrorKind::kUnsupported, Experts("llama4").U32("llama4.attention.sliding_window", 0)),
+      HasSubstr("llama4.attention.sliding_window: expected none"));
+  GgufBuilder many = Model("llama4").U32("llama4.expert_count", 128);
+  many.U32("llama4.expert_used_count", 1).U32("llama4.expert_feed_forward_length", 8);
+  EXPECT_EQ(Translated(many.U32("llama4.interleave_moe_layer_step", 2)).config["use_qk_norm"],
+            false);
+}
+
+TEST(GgufExaone4, SilenceIsNoWindow) {
+  EXPECT_TRUE(Translated(Model("exaone4")).config.at("sliding_window").is_null());
+}
+
 TEST(GgufCommandR, LogitsAreMultiplied) {
   EXPECT_EQ(
       Translated(Model("command-r").F32("command-r.logit_scale", 0.25f)).config["logit_scale"],

@@ -44,7 +44,7 @@ enum class QkNorm {
   // Numbers of a head, without a gain, in the layers in which positions rotate it. In Llama 4 the
   // norm comes after the rotation, which keeps lengths.
   kRotatedHeads,
-  // Those of a head, whose gains follow the rotation (Hunyuan). Queries get the product of both
+  // Numbers of a head, whose gains follow the rotation (Hunyuan). Queries get the product of both
   // gains, so that keys stay free of them.
   kHeadsThenGains,
 };

@@ -185,15 +185,14 @@ constexpr GgufName kDeepSeekLayers[] = {
 // of a head.
 void ReadLatentSizes(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
   const int64_t rotary = OwnInt(metadata, "rope.dimension_count");
-  const int64_t key =
-      OwnIntOr(metadata, "attention.key_length_mla", OwnIntOr(metadata, "attention.key_length", 0));
+  const int64_t key = OwnIntOr(metadata, "attention.key_length_mla", shape.head_dim);
   const int64_t rank = OwnIntOr(metadata, "attention.q_lora_rank", 0);
   config["q_lora_rank"] = rank == 0 ? nlohmann::json() : nlohmann::json(rank);
   config["kv_lora_rank"] = OwnInt(metadata, "attention.kv_lora_rank");
   config["qk_rope_head_dim"] = rotary;
   config["qk_nope_head_dim"] = key - rotary;
   config["v_head_dim"] = OwnIntOr(metadata, "attention.value_length_mla",
-                                  OwnIntOr(metadata, "attention.value_length", 0));
+                                  OwnIntOr(metadata, "attention.value_length", shape.head_dim));
   config["num_key_value_heads"] = shape.heads;
   config.erase("head_dim");
   config["kv_b_is_apart"] = shape.latent_heads_apart;

@@ -9,6 +9,7 @@ from golden_variants_experts import DEEPSEEK, GRANITE_MOE, LLAMA4, MSCALED
 from golden_variants_experts import YARN as YARN_WHOLE
 from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
 from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
+from golden_variants_hybrids import LFM2, LFM2_MOE
 from golden_variants_kin import BASE, COHERE
 from golden_variants_late import ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2
 from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
@@ -48,7 +49,8 @@ def llama(name, qtype, overrides=None, **kwargs):
 # Models that are large for a golden, and so have blocks of half the size.
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
          "granitemoe_shared", "olmo3", "cohere2", "gpt_oss", "llama4", "glm4moe", "ernie4_5_moe",
-         "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4"}
+         "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4",
+         "lfm2", "lfm2_moe"}
 
 
 def other(name, architecture, base, overrides, variant=None, **options):
@@ -125,6 +127,7 @@ def all_models():
     yield from kin_models()
     yield from late_models()
     yield from latent_models()
+    yield from hybrid_models()
 
 
 def gemma_models():
@@ -298,6 +301,22 @@ def late_models():
                 kin("MiniMaxM2ForCausalLM", "minimax_m2",
                     MINIMAX_M2 | {"head_dim": 16, "rotary_dim": 8}), {},
                 keys=experts | {"expert_gating_func": 2, "rope.dimension_count": 8})
+
+
+def hybrid_models():
+    """LFM2, whose layers without KV heads are convolutions."""
+    keys = {"attention.layer_norm_rms_epsilon": 1e-5, "shortconv.l_cache": 3}
+    yield other("lfm2", "lfm2", LFM2,
+                {"block_auto_adjust_ff_dim": False, "block_ff_dim": ..., "intermediate_size": 64,
+                 "hidden_size": 64, "layer_types": ["conv", "full_attention", "conv"],
+                 "full_attn_idxs": ..., "num_hidden_layers": 3, "rope_theta": 100.0},
+                keys=keys | {"attention.head_count_kv": [0, 2, 0]})
+    yield other("lfm2_moe", "lfm2moe", LFM2_MOE,
+                {"intermediate_size": 64, "hidden_size": 64, "moe_intermediate_size": 32,
+                 "rope_theta": 100.0},
+                keys=keys | {"attention.head_count_kv": [0, 2, 0], "expert_count": 6,
+                             "expert_feed_forward_length": 32, "expert_gating_func": 2,
+                             "expert_used_count": 2, "leading_dense_block_count": 1})
 
 
 def latent_models():

@@ -125,6 +125,7 @@ def gguf_name(name, model):
     """The converter's name for a tensor of Hugging Face, by gguf's package."""
     # Tensors that have no ending.
     name = name.replace("e_score_correction_bias", "e_score_correction.bias")
+    name = name.replace(".expert_bias", ".expert_bias.bias")
     name = name.replace("gate.moe_statics", "moe_statics").replace(".sinks", ".sinks.weight")
     module, ending = name.rsplit(".", 1)
     architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
@@ -168,6 +169,7 @@ def unconvert(model, name, weights):
 def stored(model, name, weights, rng):
     """The array and type in the file, and the numbers that they represent."""
     small = weights.ndim == 1 or name.endswith(("_norm.weight", "bias")) or "ffn_gate_inp" in name
+    small = small or "shortconv.conv" in name
     qtype = Type.F32 if small else model.qtype
     if "attn_kv_b" in name:  # older files
         qtype = Type.F16
@@ -245,7 +247,8 @@ def merged_norms(state, found):
 
 def tensors_of(model, hf, rng):
     """GGUF's tensors: name -> (array, type). Puts the numbers that they represent into `hf`."""
-    biases = (entry for entry in hf.named_buffers() if entry[0].endswith("e_score_correction_bias"))
+    endings = ("e_score_correction_bias", "expert_bias")
+    biases = (entry for entry in hf.named_buffers() if entry[0].endswith(endings))
     state = dict(hf.named_parameters()) | dict(biases)
     found = {}
     merged_norms(state, found)
@@ -265,7 +268,7 @@ def tensors_of(model, hf, rng):
             values = unstacked(name, kept, model)
         else:
             new_name = gguf_name(name, model)
-            flat = weights.squeeze() if "moe_statics" in name else weights
+            flat = weights.squeeze() if "moe_statics" in name or "conv.conv" in name else weights
             array, qtype, values = stored(model, new_name, convert(model, name, flat), rng)
             found[new_name] = (array, qtype)
             values = unconvert(model, name, values).reshape(weights.shape)

@@ -114,7 +114,8 @@ class Naming {
     const TensorInfo& first = *part.sources.front();
     part.shape = first.shape;
     // ERNIE's bias of the choice of experts is a matrix of one row.
-    if (!name.only_ending.empty()) std::erase(part.shape, 1);
+    const bool taps = name.rows == GgufRows::kTaps;
+    if (taps || !name.only_ending.empty()) std::erase(part.shape, 1);
     if (IsMerged(name)) {
       part.shape.insert(part.shape.begin(), std::ssize(part.sources));
     } else if (!first.shape.empty()) {
@@ -123,7 +124,7 @@ class Naming {
     const bool norm = name.gguf.find("norm") != std::string_view::npos;
     if (norm && spec_.norm_gain_less_one && part.name.ends_with(".weight")) part.added = 1;
     // A router's choices are not continuous, so its matrix stays as it is.
-    part.matrix = part.shape.size() >= 2 && !norm && !part.name.ends_with(".bias") &&
+    part.matrix = part.shape.size() >= 2 && !norm && !taps && !part.name.ends_with(".bias") &&
                   name.gguf != "ffn_gate_inp" && name.gguf != kSplitByHeads;
     part.outer = !part.name.starts_with("blk.");
     parts_.push_back(std::move(part));
@@ -153,7 +154,7 @@ std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& f
                              .bytes = std::as_bytes(std::span(part.values))});
   }
   const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
-  const std::string config = GgufConfig(files, ShapeOf(files), family);
+  const std::string config = GgufConfig(files, ShapeOf(files, family), family);
   return SpecDifference(spec, DescribeModel(HfConfig::Parse(config, "GGUF")));
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numbers>
 #include <optional>
+#include <span>
 
 #include "model/gguf_fields.h"
 
@@ -27,6 +28,9 @@ class ArchitectureKeys {
   void Bool(std::string_view key, bool value) { keys_.Bool(prefix_ + std::string(key), value); }
   void Text(std::string_view key, std::string_view value) {
     keys_.Text(prefix_ + std::string(key), value);
+  }
+  void Ints(std::string_view key, std::span<const int32_t> values) {
+    keys_.I32s(prefix_ + std::string(key), values);
   }
   void Bools(std::string_view key, const std::vector<bool>& values) {
     keys_.Bools(prefix_ + std::string(key), values);
@@ -69,6 +73,18 @@ void PutLatent(const LatentAttention& latent, const DecoderSpec& spec, Architect
   own.Float("rope.scaling.yarn_log_multiplier", (magnitude - 1) / std::log(factor));
 }
 
+// A layer without attention has no KV heads.
+void PutKvHeads(const DecoderSpec& spec, ArchitectureKeys& own) {
+  constexpr std::string_view kKey = "attention.head_count_kv";
+  std::vector<int32_t> heads;
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const bool attends = KindOf(spec, i).mixer == Mixer::kAttention;
+    heads.push_back(attends ? static_cast<int32_t>(spec.kv_heads) : 0);
+  }
+  if (std::ranges::count(heads, 0) == 0) return own.Int(kKey, spec.kv_heads);
+  own.Ints(kKey, heads);
+}
+
 void PutShape(const ModelFolder& model, std::string_view architecture, ArchitectureKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Int("block_count", spec.layers);
@@ -79,7 +95,7 @@ void PutShape(const ModelFolder& model, std::string_view architecture, Architect
   if (spec.latent) {
     PutLatent(*spec.latent, spec, own);
   } else {
-    own.Int("attention.head_count_kv", spec.kv_heads);
+    PutKvHeads(spec, own);
   }
   // Gemma's head size is 256 unless the file states it.
   if (!spec.latent &&
@@ -191,6 +207,7 @@ void PutOwn(const ModelFolder& model, std::string_view architecture, Architectur
   if (architecture == "command-r" || architecture == "cohere2") {
     own.Float("logit_scale", double{spec.logit_scale});
   }
+  if (architecture.starts_with("lfm2")) own.Int("shortconv.l_cache", spec.convolution.taps);
   if (architecture.starts_with("granite")) {
     // Granite divides by this scale.
     own.Float("logit_scale", 1 / double{spec.logit_scale});

@@ -180,6 +180,7 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   CompareLayers("what mixes tokens in layers", a, b, mixer, c);
   const auto taps = [](const LayerKind& kind) { return kind.convolution.taps; };
   CompareLayers("taps of convolutions", a, b, taps, c);
+  c.Kind("biases of convolutions", a.convolution.bias, b.convolution.bias);
   CompareKinds(a, b, c);
   const auto dense = [](const LayerKind& kind) { return kind.mlp.experts == 0; };
   CompareLayers("layers without experts", a, b, dense, c);

@@ -157,13 +157,27 @@ json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
   return ReadLlama3(model, *factors, theta, rotated);
 }
 
+// Reads a list of KV heads, in which 0 stands for a layer that is a short convolution.
+void ReadConvolutions(const GgufMetadata& metadata, std::string_view key, GgufShape& shape) {
+  for (const int64_t heads : metadata.Ints(key, {0, kHeadCountRange.max})) {
+    shape.convolutions.push_back(heads == 0);
+    if (heads == 0) continue;
+    if (shape.kv_heads != 0 && heads != shape.kv_heads) {
+      metadata.Refuse(key, "one number of KV heads, and 0 for convolutions",
+                      fmt::format("{} and {}", shape.kv_heads, heads), ErrorKind::kUnsupported);
+    }
+    shape.kv_heads = heads;
+  }
+  if (shape.kv_heads == 0) metadata.Refuse(key, "a layer with attention", "none");
+}
+
 }  // namespace
 
 bool HasSecondAttentionNorm(const GgufFiles& model) {
   return FindTensor(model, "blk.0.attn_norm_2.weight") != nullptr;
 }
 
-GgufShape ShapeOf(const GgufFiles& model) {
+GgufShape ShapeOf(const GgufFiles& model, const GgufFamily& family) {
   const GgufMetadata& metadata = model.metadata;
   const TensorInfo* embedding = FindTensor(model, "token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
@@ -173,7 +187,11 @@ GgufShape ShapeOf(const GgufFiles& model) {
   GgufShape shape{.vocab_size = embedding->shape[0]};
   shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadCountRange);
   const std::string kv_key = metadata.ArchitectureKey("attention.head_count_kv");
-  shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadCountRange);
+  if (family.convolutions && metadata.IsList(kv_key)) {
+    ReadConvolutions(metadata, kv_key, shape);
+  } else {
+    shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadCountRange);
+  }
   if (shape.heads % shape.kv_heads != 0) {
     metadata.Refuse(kv_key, fmt::format("a divisor of {} heads", shape.heads),
                     fmt::format("{}", shape.kv_heads));

@@ -15,7 +15,7 @@ namespace godwit {
 bool HasSecondAttentionNorm(const GgufFiles& model);
 
 // Throws Error(kFormat) where heads and sizes make no sense.
-GgufShape ShapeOf(const GgufFiles& model);
+GgufShape ShapeOf(const GgufFiles& model, const GgufFamily& family);
 
 // The text of a config.json. Fields that ask for another function and are not translated further (a
 // scale of the logits, windows) have config.json's name. The family reads or refuses them. Throws

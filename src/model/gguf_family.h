@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "weights/gguf_metadata.h"
 
@@ -28,6 +29,8 @@ enum class GgufRows {
   kHeads,
   // The matrices of all heads follow one another in one tensor.
   kHeadMatrices,
+  // The taps of a convolution, whose dimension of size 1 GGUF leaves out.
+  kTaps,
 };
 
 // A module's name; ".weight" and ".bias" are appended to both.
@@ -52,6 +55,7 @@ struct GgufShape {
   bool qk_norm = false;
   bool mlp_norm = false;
   bool second_attention_norm = false;
+  std::vector<bool> convolutions;  // [layers], GgufFamily::convolutions
   // Whether keys and values of latent attention are made by tensors of their own, [heads, ...].
   bool latent_heads_apart = false;
 };
@@ -69,6 +73,8 @@ struct GgufFamily {
   // Whether layers have attn_norm_2; among two families with one architecture, the one with it
   // comes first.
   bool second_attention_norm = false;
+  // Whether layers in which the list of KV heads has 0 are short convolutions (Mixer).
+  bool convolutions = false;
   // Completes a config that has the common fields, by the names that Llama has for them.
   void (*complete)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
 };

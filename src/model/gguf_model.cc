@@ -149,7 +149,7 @@ class Translator {
 
 GgufModel TranslateGguf(GgufFiles files) {
   const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
-  const GgufShape shape = ShapeOf(files);
+  const GgufShape shape = ShapeOf(files, family);
   std::string config = GgufConfig(files, shape, family);
   std::vector<TensorInfo> tensors = Translator(shape, family).Translate(std::move(files.tensors));
   return {.weights = MakeMappedSource(std::move(files.files), std::move(tensors), {}),

@@ -21,7 +21,7 @@ namespace godwit {
 enum class Content {
   kFloats,
   kQuantized,  // int8, by config.json
-  kScale,      // floats that belong to a quantized tensor
+  kScale,      // floats whose shape may lack dimensions of size 1, such as scales
   kZeroPoint,  // int8 numbers that belong to a quantized tensor
   kRowOrder,   // a byte that belongs to one
   kWords,      // I32 of a packed tensor: codes, zero points, or the group of each input

@@ -21,7 +21,8 @@ constexpr std::array kGgufFamilies = {
     &kGemmaGguf,    &kGemma2Gguf,   &kGemma3Gguf,       &kGptNeoxGguf,    &kFalcon40Gguf,
     &kFalconGguf,   &kMptGguf,      &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
     &kLlama4Gguf,   &kGlm4MoeGguf,  &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
-    &kErnieMoeGguf, &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf};
+    &kErnieMoeGguf, &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
+    &kLfm2MoeGguf};
 
 }  // namespace
 

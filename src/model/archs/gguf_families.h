@@ -30,6 +30,8 @@ extern const GgufFamily kGraniteMoeGguf;
 extern const GgufFamily kHunyuanDenseGguf;
 extern const GgufFamily kHunyuanMoeGguf;
 extern const GgufFamily kInternLm2Gguf;
+extern const GgufFamily kLfm2Gguf;
+extern const GgufFamily kLfm2MoeGguf;
 extern const GgufFamily kLlama4Gguf;
 extern const GgufFamily kLlamaGguf;
 extern const GgufFamily kMiniMaxGguf;

@@ -306,6 +306,26 @@ TEST(GgufLlama4, MaverickHasNoNormsOfQueries) {
             false);
 }
 
+TEST(GgufLfm2, LayersWithoutKvHeadsAreConvolutions) {
+  const auto file = [](const std::vector<int32_t>& kv_heads) {
+    GgufBuilder made = Deep("lfm2", 3, 8);
+    made.U32("lfm2.shortconv.l_cache", 3).F32("lfm2.attention.layer_norm_rms_epsilon", 1e-5f);
+    made.List<int32_t>("lfm2.attention.head_count_kv", GgufType::kI32, kv_heads);
+    return made;
+  };
+  GgufBuilder right = file({0, 1, 0});
+  right.Tensor("blk.0.shortconv.conv.weight", {3, 8}, kF32, Rows(8, 3));
+  const Translated model(right);
+  EXPECT_EQ(model.config["layer_types"], json({"conv", "full_attention", "conv"}));
+  EXPECT_EQ(model.config["num_key_value_heads"], 1);
+  EXPECT_EQ(model.config["conv_L_cache"], 3);
+  EXPECT_EQ(model.config["block_auto_adjust_ff_dim"], false);
+  EXPECT_NE(model.model.weights->Find("model.layers.0.conv.conv.weight"), nullptr);
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 1})), HasSubstr("expected one for each of 3"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 0, 0})), HasSubstr("a layer with attention"));
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported, file({2, 1, 0})), HasSubstr("found 2 and 1"));
+}
+
 TEST(GgufExaone4, SilenceIsNoWindow) {
   EXPECT_TRUE(Translated(Model("exaone4")).config.at("sliding_window").is_null());
 }

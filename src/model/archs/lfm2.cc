@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -95,5 +99,73 @@ DecoderSpec DescribeLfm2Moe(const HfConfig& config) {
   });
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kLfm2Whole[] = {{"token_embd", "model.embed_tokens"},
+                                   {"token_embd_norm", "model.embedding_norm"},
+                                   {"output", "lm_head"}};
+constexpr GgufName kLfm2Layers[] = {
+    {"attn_norm", "model.layers.{}.operator_norm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_layernorm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_layernorm"},
+    {"attn_output", "model.layers.{}.self_attn.out_proj"},
+    {"shortconv.in_proj", "model.layers.{}.conv.in_proj"},
+    {"shortconv.conv", "model.layers.{}.conv.conv", GgufRows::kTaps},
+    {"shortconv.out_proj", "model.layers.{}.conv.out_proj"},
+    {"ffn_norm", "model.layers.{}.ffn_norm"},
+    {"ffn_gate", "model.layers.{}.feed_forward.w1"},
+    {"ffn_up", "model.layers.{}.feed_forward.w3"},
+    {"ffn_down", "model.layers.{}.feed_forward.w2"},
+    {"ffn_gate_inp", "model.layers.{}.feed_forward.gate"},
+    {"exp_probs_b", "model.layers.{}.feed_forward.expert_bias", GgufRows::kAsTheyWere, ".bias"},
+    {"ffn_gate_exps", "model.layers.{}.feed_forward.experts.{}.w1", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.feed_forward.experts.{}.w3", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.feed_forward.experts.{}.w2", GgufRows::kExperts},
+};
+
+void CompleteLfm2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  if (config.contains("rms_norm_eps")) config["norm_eps"] = config["rms_norm_eps"];
+  config.erase("rms_norm_eps");
+  config["block_auto_adjust_ff_dim"] = false;
+  config["conv_L_cache"] = OwnInt(metadata, "shortconv.l_cache");
+  const int64_t layers = config["num_hidden_layers"];
+  const auto stated = std::ssize(shape.convolutions);
+  if (stated != 0 && stated != layers) {
+    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"),
+                    fmt::format("one for each of {} layers", layers), fmt::format("{}", stated));
+  }
+  for (const bool convolution : shape.convolutions) {
+    config["layer_types"].push_back(convolution ? "conv" : "full_attention");
+  }
+}
+
+// Files have no keys for the shares of experts, which all published models share.
+void CompleteLfm2Moe(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  CompleteLfm2(metadata, shape, config);
+  config["num_experts"] = OwnInt(metadata, "expert_count");
+  config["num_experts_per_tok"] = OwnInt(metadata, "expert_used_count");
+  config["moe_intermediate_size"] = OwnInt(metadata, "expert_feed_forward_length");
+  config["num_dense_layers"] = OwnIntOr(metadata, "leading_dense_block_count", 0);
+}
+
+}  // namespace
+
+const GgufFamily kLfm2Gguf = {.architecture = "lfm2",
+                              .model_type = "lfm2",
+                              .whole = kLfm2Whole,
+                              .layers = kLfm2Layers,
+                              .convolutions = true,
+                              .complete = CompleteLfm2};
+const GgufFamily kLfm2MoeGguf = {.architecture = "lfm2moe",
+                                 .model_type = "lfm2_moe",
+                                 .whole = kLfm2Whole,
+                                 .layers = kLfm2Layers,
+                                 .convolutions = true,
+                                 .complete = CompleteLfm2Moe};
 
 }  // namespace godwit

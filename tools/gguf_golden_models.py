@@ -279,6 +279,11 @@ def late_models():
                 variant={"contrasts": [{"sliding_window": 10}]},
                 keys={"attention.sliding_window": 9,
                       "attention.sliding_window_pattern": windowed})
+    yield other("apertus", "apertus",
+                kin("ApertusForCausalLM", "apertus",
+                    {"head_dim": 32, "hidden_act": "xielu", "max_position_embeddings": 131072,
+                     "rope_scaling": LLAMA3}), {},
+                variant={"n_tokens": 160, "contrasts": [{"rope_scaling": None}]})
     ernie = ERNIE | {"attention_bias": ..., "head_dim": 32}
     yield other("ernie4_5", "ernie4_5", kin("Ernie4_5ForCausalLM", "ernie4_5", ernie), {})
     yield other("ernie4_5_moe", "ernie4_5-moe",

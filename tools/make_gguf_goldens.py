@@ -235,6 +235,16 @@ def unstacked(name, kept, model):
     return np.concatenate(kept, axis=-2)
 
 
+def add_lists(writer, hf):
+    """xIELU's numbers of all layers, as Apertus's converter writes them."""
+    state = hf.state_dict()
+    for number in ("alpha_p", "alpha_n", "beta", "eps"):
+        values = [values.item() for name, values in state.items()
+                  if name.endswith(f".act_fn.{number}")]
+        if values:
+            writer.add_array(f"xielu.{number}", values)
+
+
 def merged_norms(state, found):
     """StableLM's norms of heads, which are one matrix in GGUF."""
     for name in [name for name in state if name.endswith("_layernorm.norms.0.weight")]:
@@ -253,6 +263,8 @@ def tensors_of(model, hf, rng):
     found = {}
     merged_norms(state, found)
     for name, parameter in state.items():
+        if ".act_fn." in name:  # a key holds them
+            continue
         weights = parameter.detach().numpy()
         if model.shifted_norms and name.endswith("norm.weight"):
             found[gguf_name(name, model)] = (weights + np.float32(1), Type.F32)
@@ -370,7 +382,7 @@ def make_model(folder, model):
         assert effect(logits, run(other, tokens)) > model.variant.min_effect, (model.name, contrast)
 
     split = -(-len(tensors) // model.parts) if model.parts > 1 else 0
-    write(folder, model, tensors, split)
+    write(folder, model, tensors, split, more_keys=lambda writer: add_lists(writer, hf))
     if model.reads_as:
         check_reads_as(folder, model, hf)
     context = model.variant.context

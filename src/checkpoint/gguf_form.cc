@@ -21,6 +21,7 @@
 #include "model/archs/gguf_families.h"
 #include "model/gguf_config.h"
 #include "model/gguf_row_orders.h"
+#include "weights/tensor_rows.h"
 
 namespace godwit {
 namespace {
@@ -69,6 +70,20 @@ class Naming {
       }
     }
     return std::move(parts_);
+  }
+
+  // Keys that hold numbers of all layers, which are tensors in the model.
+  std::vector<std::pair<std::string, std::vector<float>>> TakeLists() {
+    std::vector<std::pair<std::string, std::vector<float>>> lists;
+    for (const GgufName& name : family_.lists) {
+      std::vector<float> numbers;
+      for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+        const TensorInfo* tensor = Find(fmt::format(fmt::runtime(name.hf), layer));
+        if (tensor != nullptr) numbers.push_back(ReadAllRows(*tensor).front());
+      }
+      lists.emplace_back(name.gguf, std::move(numbers));
+    }
+    return lists;
   }
 
   // A tensor of the model that has no name in GGUF. Empty: all have one.
@@ -182,9 +197,11 @@ GgufForm GgufFormOf(const ModelFolder& model) {
   std::string left;
   const GgufFamily* family = nullptr;
   std::vector<GgufPart> tensors;
+  std::vector<std::pair<std::string, std::vector<float>>> lists;
   for (const GgufFamily* candidate : families) {
     Naming naming(model, *candidate);
     tensors = naming.Take();
+    lists = naming.TakeLists();
     left = naming.Left();
     family = candidate;
     if (left.empty()) break;
@@ -196,6 +213,7 @@ GgufForm GgufFormOf(const ModelFolder& model) {
   for (const bool says_windows : {false, true}) {
     GgufForm form;
     PutModelKeys(model, family->architecture, says_windows, form.keys);
+    for (const auto& [key, numbers] : lists) form.keys.F32s(key, numbers);
     form.tensors = tensors;
     for (auto& [name, values] : RopeFactorTensors(spec)) {
       form.tensors.push_back({.name = name,

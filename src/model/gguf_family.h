@@ -70,6 +70,9 @@ struct GgufFamily {
   std::array<std::string_view, 2> other_types = {};
   std::span<const GgufName> whole = kLlamaGgufWhole;
   std::span<const GgufName> layers;
+  // Keys whose value is a list with one number for each layer, each of which is a tensor here. They
+  // do not begin with the architecture.
+  std::span<const GgufName> lists = {};
   // Whether layers have attn_norm_2; among two families with one architecture, the one with it
   // comes first.
   bool second_attention_norm = false;

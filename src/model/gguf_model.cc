@@ -53,13 +53,39 @@ class Translator {
  public:
   Translator(const GgufShape& shape, const GgufFamily& family) : shape_(shape), family_(family) {}
 
-  std::vector<TensorInfo> Translate(std::vector<TensorInfo> tensors) {
-    for (TensorInfo& tensor : tensors) Add(std::move(tensor));
+  std::vector<TensorInfo> Translate(const GgufFiles& model) {
+    for (const GgufName& list : family_.lists) AddList(model, list);
+    for (const TensorInfo& tensor : model.tensors) Add(tensor);
     CheckNames();
     return std::move(translated_);
   }
 
  private:
+  // Makes the numbers of a list tensors. A missing list is missing tensors.
+  void AddList(const GgufFiles& model, const GgufName& name) {
+    const GgufMetadata& metadata = model.metadata;
+    if (!metadata.Has(name.gguf)) return;
+    // The limit is the families' own.
+    const int64_t layers = metadata.Int(metadata.ArchitectureKey("block_count"), {1, 4096});
+    const auto found = std::ssize(metadata.Floats(name.gguf));
+    if (found != layers) {
+      metadata.Refuse(name.gguf, fmt::format("one for each of {} layers", layers),
+                      fmt::format("{}", found));
+    }
+    const std::span<const std::byte> bytes = metadata.values().find(name.gguf)->second.bytes;
+    const auto begin = static_cast<uint64_t>(bytes.data() - model.files.front().Span().data());
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      const size_t at = static_cast<size_t>(layer) * sizeof(float);
+      translated_.push_back({.name = fmt::format(fmt::runtime(name.hf), layer),
+                             .dtype = DType::kF32,
+                             .dtype_name = "F32",
+                             .shape = {1},
+                             .bytes = bytes.subspan(at, sizeof(float)),
+                             .file = model.files.front().path(),
+                             .offset_bytes = begin + at});
+    }
+  }
+
   void Add(TensorInfo tensor) {
     const SplitName split = Split(tensor.name);
     const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
@@ -151,7 +177,7 @@ GgufModel TranslateGguf(GgufFiles files) {
   const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
   const GgufShape shape = ShapeOf(files, family);
   std::string config = GgufConfig(files, shape, family);
-  std::vector<TensorInfo> tensors = Translator(shape, family).Translate(std::move(files.tensors));
+  std::vector<TensorInfo> tensors = Translator(shape, family).Translate(files);
   return {.weights = MakeMappedSource(std::move(files.files), std::move(tensors), {}),
           .config = std::move(config),
           .metadata = std::move(files.metadata)};

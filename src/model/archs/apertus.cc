@@ -1,4 +1,8 @@
+#include <nlohmann/json.hpp>
+
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -30,5 +34,42 @@ DecoderSpec DescribeApertus(const HfConfig& config) {
   spec.names.xielu = "model.layers.{}.mlp.act_fn";
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kApertusLayers[] = {
+    {"attn_norm", "model.layers.{}.attention_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.feedforward_layernorm"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
+constexpr GgufName kApertusLists[] = {
+    {"xielu.alpha_p", "model.layers.{}.mlp.act_fn.alpha_p"},
+    {"xielu.alpha_n", "model.layers.{}.mlp.act_fn.alpha_n"},
+    {"xielu.beta", "model.layers.{}.mlp.act_fn.beta"},
+    {"xielu.eps", "model.layers.{}.mlp.act_fn.eps"},
+};
+
+void CompleteApertus(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["head_dim"] = shape.head_dim;
+  config["attention_bias"] = shape.qkv_bias;
+  // An absent scaling would be the family's own.
+  if (config["rope_scaling"].is_null()) config["rope_scaling"] = {{"rope_type", "default"}};
+}
+
+}  // namespace
+
+const GgufFamily kApertusGguf = {.architecture = "apertus",
+                                 .model_type = "apertus",
+                                 .layers = kApertusLayers,
+                                 .lists = kApertusLists,
+                                 .complete = CompleteApertus};
 
 }  // namespace godwit

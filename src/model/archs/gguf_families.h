@@ -9,6 +9,7 @@
 namespace godwit {
 
 // Each is in the file of its family.
+extern const GgufFamily kApertusGguf;
 extern const GgufFamily kBloomGguf;
 extern const GgufFamily kCohere2Gguf;
 extern const GgufFamily kCohereGguf;

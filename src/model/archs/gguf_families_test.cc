@@ -306,6 +306,21 @@ TEST(GgufLlama4, MaverickHasNoNormsOfQueries) {
             false);
 }
 
+TEST(GgufApertus, ListsAreTensorsOfLayers) {
+  const auto file = [](const std::vector<float>& eps) {
+    return Deep("apertus", 2, 8).List<float>("xielu.eps", GgufType::kF32, eps);
+  };
+  const Translated model(file({-0.25f, -0.5f}));
+  EXPECT_EQ(model.config["rope_scaling"]["rope_type"], "default");
+  const TensorInfo* second = model.model.weights->Find("model.layers.1.mlp.act_fn.eps");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->Describe(), "F32 [1]");
+  EXPECT_EQ(ReadAllRows(*second)[0], -0.5f);
+  EXPECT_EQ(model.model.weights->Find("model.layers.0.mlp.act_fn.beta"), nullptr);
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({-0.25f})),
+              HasSubstr("xielu.eps: expected one for each of 2 layers, found 1"));
+}
+
 TEST(GgufLfm2, LayersWithoutKvHeadsAreConvolutions) {
   const auto file = [](const std::vector<int32_t>& kv_heads) {
     GgufBuilder made = Deep("lfm2", 3, 8);

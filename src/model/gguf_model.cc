@@ -73,7 +73,9 @@ class Translator {
                       fmt::format("{}", found));
     }
     const std::span<const std::byte> bytes = metadata.values().find(name.gguf)->second.bytes;
-    const auto begin = static_cast<uint64_t>(bytes.data() - model.files.front().Span().data());
+    // The fuzzer has no files.
+    const std::byte* file = model.files.empty() ? bytes.data() : model.files.front().Span().data();
+    const auto begin = static_cast<uint64_t>(bytes.data() - file);
     for (int64_t layer = 0; layer < layers; ++layer) {
       const size_t at = static_cast<size_t>(layer) * sizeof(float);
       translated_.push_back({.name = fmt::format(fmt::runtime(name.hf), layer),
@@ -81,7 +83,7 @@ class Translator {
                              .dtype_name = "F32",
                              .shape = {1},
                              .bytes = bytes.subspan(at, sizeof(float)),
-                             .file = model.files.front().path(),
+                             .file = metadata.file_name(),
                              .offset_bytes = begin + at});
     }
   }

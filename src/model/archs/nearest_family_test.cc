@@ -67,7 +67,7 @@ TEST(NearestFamilyTest, ReadingForAnotherFamilyLeavesNoTrace) {
 
 // A family that ignores the activation does not fit a model with an unknown activation.
 TEST(NearestFamilyTest, AFamilyThatRefusesTheConfigSaysWhy) {
-  const HfConfig config = Config(R"(,"rms_norm_eps":1e-6,"hidden_act":"xielu")");
+  const HfConfig config = Config(R"(,"rms_norm_eps":1e-6,"hidden_act":"snake")");
   EXPECT_EQ(FindNearestFamily(config).model_type, "llama");
   EXPECT_THAT(RefusalOf(config), HasSubstr("the nearest family is llama, which refuses it: "
                                            "config.json: hidden_act: expected silu, "));

@@ -30,7 +30,8 @@ using nlohmann::ordered_json;
 struct ModelClass {
   std::string_view model_type, name;
 };
-constexpr ModelClass kClasses[] = {{"bloom", "BloomForCausalLM"},
+constexpr ModelClass kClasses[] = {{"apertus", "ApertusForCausalLM"},
+                                   {"bloom", "BloomForCausalLM"},
                                    {"cohere", "CohereForCausalLM"},
                                    {"cohere2", "Cohere2ForCausalLM"},
                                    {"deepseek_v2", "DeepseekV2ForCausalLM"},
@@ -51,6 +52,8 @@ constexpr ModelClass kClasses[] = {{"bloom", "BloomForCausalLM"},
                                    {"granitemoeshared", "GraniteMoeSharedForCausalLM"},
                                    {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"},
                                    {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM"},
+                                   {"lfm2", "Lfm2ForCausalLM"},
+                                   {"lfm2_moe", "Lfm2MoeForCausalLM"},
                                    {"llama", "LlamaForCausalLM"},
                                    {"llama4_text", "Llama4ForCausalLM"},
                                    {"minimax_m2", "MiniMaxM2ForCausalLM"},
@@ -66,9 +69,7 @@ constexpr ModelClass kClasses[] = {{"bloom", "BloomForCausalLM"},
                                    {"qwen3_moe", "Qwen3MoeForCausalLM"},
                                    {"seed_oss", "SeedOssForCausalLM"},
                                    {"stablelm", "StableLmForCausalLM"},
-                                   {"starcoder2", "Starcoder2ForCausalLM"},
-                                   {"tokenizer_class", "PreTrainedTokenizerFast"},
-                                   {"type", "longrope"}};
+                                   {"starcoder2", "Starcoder2ForCausalLM"}};
 
 constexpr const char* kGainOffset = "norm_gain_offset";
 

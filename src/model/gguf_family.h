@@ -31,6 +31,8 @@ enum class GgufRows {
   kHeadMatrices,
   // The taps of a convolution, whose dimension of size 1 GGUF leaves out.
   kTaps,
+  // One number, without a dimension.
+  kNumber,
 };
 
 // A module's name; ".weight" and ".bias" are appended to both.

@@ -73,6 +73,8 @@ class Translator {
                       fmt::format("{}", found));
     }
     const std::span<const std::byte> bytes = metadata.values().find(name.gguf)->second.bytes;
+    const bool number = name.rows == GgufRows::kNumber;
+    const std::vector<int64_t> shape = number ? std::vector<int64_t>{} : std::vector<int64_t>{1};
     // The fuzzer has no files.
     const std::byte* file = model.files.empty() ? bytes.data() : model.files.front().Span().data();
     const auto begin = static_cast<uint64_t>(bytes.data() - file);
@@ -81,7 +83,7 @@ class Translator {
       translated_.push_back({.name = fmt::format(fmt::runtime(name.hf), layer),
                              .dtype = DType::kF32,
                              .dtype_name = "F32",
-                             .shape = {1},
+                             .shape = shape,
                              .bytes = bytes.subspan(at, sizeof(float)),
                              .file = metadata.file_name(),
                              .offset_bytes = begin + at});
@@ -122,6 +124,9 @@ class Translator {
       return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
+    if (name->rows == GgufRows::kTaps && tensor.shape.size() == 2) {
+      tensor.shape.insert(tensor.shape.begin() + 1, 1);
+    }
     // A file may have one number without a dimension where a matrix should be.
     tensor.row_order = OrderOf(name->rows, tensor.shape.empty() ? 1 : tensor.shape[0]);
     translated_.push_back(std::move(tensor));

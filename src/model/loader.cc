@@ -451,7 +451,7 @@ ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
 ShortConvolutionWeights Packer::Convolution(const LayerTensors& tensors) {
   if (tensors.taps == nullptr) return {};
   const std::vector<float> stored = Numbers(*tensors.taps);  // [channels, 1, taps]
-  const int64_t taps = tensors.taps->shape.back();
+  const int64_t taps = tensors.taps->shape[2];
   const IndexRange channels =
       tensors.taken_channels.value_or(IndexRange{0, tensors.taps->shape[0]});
   ShortConvolutionWeights weights;

@@ -242,8 +242,7 @@ void Resolver::ShortConvolution(int64_t index, LayerTensors& layer) {
   const ShortConvolutionSpec& convolution = KindOf(spec_, index).convolution;
   const std::string module = Numbered(spec_.names.convolution, index);
   Projections(index, 3 * convolution.width, convolution.width, convolution.bias, layer);
-  layer.taps =
-      tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps}, Content::kScale);
+  layer.taps = tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps});
   if (convolution.bias) {
     layer.convolution_bias = tensors_.Want(module + ".bias", {convolution.width});
   }

@@ -33,7 +33,8 @@ DType MatrixPart::dtype() const { return WrittenType(*tensor); }
 DType WrittenType(const TensorInfo& tensor) { return tensor.dtype.value_or(DType::kBF16); }
 
 MatrixPart WholeTensor(const TensorInfo& tensor) {
-  MatrixPart part{.name = tensor.name, .tensor = &tensor, .rows = tensor.shape[0]};
+  MatrixPart part{.name = tensor.name, .tensor = &tensor, .rows = 1};
+  if (!tensor.shape.empty()) part.rows = tensor.shape[0];
   if (tensor.shape.size() > 1)
     part.columns = tensor.NumElements() / std::max<int64_t>(1, part.rows);
   part.row_step = part.columns;

@@ -29,7 +29,7 @@ struct MatrixPart {
 // safetensors checkpoints do not have.
 DType WrittenType(const TensorInfo& tensor);
 
-// A tensor as it lies: a vector, or a matrix [rows, columns].
+// A tensor as it lies: a number, a vector, or a matrix [rows, columns].
 MatrixPart WholeTensor(const TensorInfo& tensor);
 
 // The weights of a layer, in the order of its outputs; and its biases.

@@ -18,8 +18,8 @@ constexpr std::string_view kApertusRope =
 // Llama with norms of query and key heads, and an MLP without a gate, whose xIELU has numbers of
 // its own in every layer.
 DecoderSpec DescribeApertus(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlamaShape(config, {.activation = ""});
   ExpectString(config, "hidden_act", "xielu", /*fallback=*/"xielu");
+  DecoderSpec spec = DescribeLlamaShape(config, {.activation = ""});
   const bool stated = config.Has("rope_scaling") || config.Has("rope_parameters");
   ReadRotary(stated ? config : HfConfig::Parse(kApertusRope, "apertus"), spec.head_dim,
              "rope_theta", spec, /*default_theta=*/1.2e7);
@@ -52,8 +52,8 @@ constexpr GgufName kApertusLayers[] = {
 constexpr GgufName kApertusLists[] = {
     {"xielu.alpha_p", "model.layers.{}.mlp.act_fn.alpha_p"},
     {"xielu.alpha_n", "model.layers.{}.mlp.act_fn.alpha_n"},
-    {"xielu.beta", "model.layers.{}.mlp.act_fn.beta"},
-    {"xielu.eps", "model.layers.{}.mlp.act_fn.eps"},
+    {"xielu.beta", "model.layers.{}.mlp.act_fn.beta", GgufRows::kNumber},
+    {"xielu.eps", "model.layers.{}.mlp.act_fn.eps", GgufRows::kNumber},
 };
 
 void CompleteApertus(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {

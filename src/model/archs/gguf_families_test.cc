@@ -314,7 +314,7 @@ TEST(GgufApertus, ListsAreTensorsOfLayers) {
   EXPECT_EQ(model.config["rope_scaling"]["rope_type"], "default");
   const TensorInfo* second = model.model.weights->Find("model.layers.1.mlp.act_fn.eps");
   ASSERT_NE(second, nullptr);
-  EXPECT_EQ(second->Describe(), "F32 [1]");
+  EXPECT_EQ(second->Describe(), "F32 []");
   EXPECT_EQ(ReadAllRows(*second)[0], -0.5f);
   EXPECT_EQ(model.model.weights->Find("model.layers.0.mlp.act_fn.beta"), nullptr);
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file({-0.25f})),
@@ -329,13 +329,15 @@ TEST(GgufLfm2, LayersWithoutKvHeadsAreConvolutions) {
     return made;
   };
   GgufBuilder right = file({0, 1, 0});
-  right.Tensor("blk.0.shortconv.conv.weight", {3, 8}, kF32, Rows(8, 3));
+  right.Tensor("blk.0.shortconv.conv.weight", {8, 3}, kF32, Rows(8, 3));
   const Translated model(right);
   EXPECT_EQ(model.config["layer_types"], json({"conv", "full_attention", "conv"}));
   EXPECT_EQ(model.config["num_key_value_heads"], 1);
   EXPECT_EQ(model.config["conv_L_cache"], 3);
   EXPECT_EQ(model.config["block_auto_adjust_ff_dim"], false);
-  EXPECT_NE(model.model.weights->Find("model.layers.0.conv.conv.weight"), nullptr);
+  const TensorInfo* taps = model.model.weights->Find("model.layers.0.conv.conv.weight");
+  ASSERT_NE(taps, nullptr);
+  EXPECT_EQ(taps->Describe(), "F32 [8, 1, 3]");
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 1})), HasSubstr("expected one for each of 3"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 0, 0})), HasSubstr("a layer with attention"));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, file({2, 1, 0})), HasSubstr("found 2 and 1"));

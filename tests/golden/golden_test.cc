@@ -93,7 +93,7 @@ TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TwoWaysTest, testing::ValuesIn(AllGoldens()),
+INSTANTIATE_TEST_SUITE_P(All, TwoWaysTest, testing::ValuesIn(GoldensOfModels()),
                          [](const auto& info) { return TestName(info.param.path); });
 
 // Float goldens quantized while loading. A layer of which half the scales are 2 percent off moves

@@ -93,7 +93,7 @@ TEST_P(PackedFolderTest, RELEASE_GivesTheSameLogits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedFolderTest, testing::ValuesIn(AllGoldens()),
+INSTANTIATE_TEST_SUITE_P(All, PackedFolderTest, testing::ValuesIn(GoldensOfModels()),
                          [](const auto& info) { return TestName(info.param.path); });
 
 class PackedGgufTest : public testing::TestWithParam<std::string> {};

@@ -76,8 +76,10 @@ class Translator {
     const bool number = name.rows == GgufRows::kNumber;
     const std::vector<int64_t> shape = number ? std::vector<int64_t>{} : std::vector<int64_t>{1};
     // The fuzzer has no files.
-    const std::byte* file = model.files.empty() ? bytes.data() : model.files.front().Span().data();
-    const auto begin = static_cast<uint64_t>(bytes.data() - file);
+    const uint64_t begin =
+        model.files.empty()
+            ? 0
+            : static_cast<uint64_t>(bytes.data() - model.files.front().Span().data());
     for (int64_t layer = 0; layer < layers; ++layer) {
       const size_t at = static_cast<size_t>(layer) * sizeof(float);
       translated_.push_back({.name = fmt::format(fmt::runtime(name.hf), layer),

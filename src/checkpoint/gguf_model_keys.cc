@@ -132,6 +132,8 @@ void PutExpertChoice(const DecoderSpec& spec, std::string_view architecture,
   } else if (dense > 0) {
     own.Int("leading_dense_block_count", dense);
   }
+  // llama.cpp wants it, though it knows no other step.
+  if (architecture == "ernie4_5-moe") own.Int("interleave_moe_layer_step", 1);
   if (spec.shared_mlp.intermediate > 0 && spec.shared_mlp.intermediate % mlp.intermediate == 0) {
     own.Int("expert_shared_count", spec.shared_mlp.intermediate / mlp.intermediate);
   }

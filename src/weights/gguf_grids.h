@@ -1,6 +1,6 @@
-// The grids of GGUF's types IQ2 and IQ3. An entry has the digits of the magnitudes of neighbours, the
-// first in the lowest bits. It has 8 digits of 2 bits for IQ2, and 4 of 3 bits for IQ3. Tables of
-// gguf_blocks.cc have the magnitudes.
+// The grids of GGUF's types IQ2 and IQ3. An entry has the digits of the magnitudes of neighbours,
+// the first in the lowest bits. It has 8 digits of 2 bits for IQ2, and 4 of 3 bits for IQ3. Tables
+// of gguf_blocks.cc have the magnitudes.
 #pragma once
 
 #include <cstdint>

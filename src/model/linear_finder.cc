@@ -21,10 +21,12 @@ bool CanBeFused(const TensorInfo& a, const TensorInfo& b) {
 std::optional<LayerQuantization> LinearFinder::Quantization(const std::string& module) const {
   const LayerQuantization* found = spec_.quantization.Find(tensors_.Name(module));
   if (found == nullptr) return std::nullopt;
-  // config.json does not always name the layers that GPTQ and AWQ leave alone, such as routers.
-  const bool told = !found->packed || !found->packed->across();
-  return told || tensors_.Find(module + ".weight") == nullptr ? std::optional(*found)
-                                                              : std::nullopt;
+  // config.json does not always name the layers that are left alone, such as routers.
+  const auto has = [&](const char* suffix) { return tensors_.Find(module + suffix) != nullptr; };
+  const bool is_float = found->packed && (found->packed->across()        ? has(".weight")
+                                          : !found->packed->has_groups() ? !has(".weight_scale_inv")
+                                                                         : false);
+  return is_float ? std::nullopt : std::optional(*found);
 }
 
 void LinearFinder::WantScales(const std::string& module, int64_t outputs,
@@ -64,7 +66,7 @@ void LinearFinder::CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t
 
 bool LinearFinder::GroupsDivide(const std::string& module, int64_t inputs,
                                 const PackedFormat& format, bool says) {
-  if (format.group == 0 || inputs % format.group == 0) return true;
+  if (format.group == 0 || inputs % format.group == 0 || !format.has_groups()) return true;
   if (says) {
     tensors_.problems().Add(
         "config.json packs the weights of {} in groups of {}, which do not divide its {} inputs",
@@ -92,9 +94,10 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
   const bool nf4 = format.layout == PackedFormat::Layout::kNf4;
   const bool integers = format.layout == PackedFormat::Layout::kIntQuantized;
   const TensorInfo* codes = want(shapes.codes,
-                                 nf4        ? Content::kBytes
-                                 : integers ? Content::kQuantized
-                                            : Content::kWords,
+                                 nf4                    ? Content::kBytes
+                                 : integers             ? Content::kQuantized
+                                 : !format.has_groups() ? Content::kFloats8
+                                                        : Content::kWords,
                                  ", for a packed weight");
   const TensorInfo* scales = want(shapes.scales, format.nested ? Content::kBytes : Content::kScale,
                                   ", for a packed weight");

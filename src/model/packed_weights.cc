@@ -79,6 +79,7 @@ float FactorOf(std::span<const float> scales) {
 std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear) {
   if (linear.packed.empty()) return std::nullopt;
   const PackedTensors& first = *linear.packed.front();
+  if (!first.format.has_groups()) return std::nullopt;
   const bool same_order = std::ranges::all_of(
       linear.packed, [&](const auto& part) { return part->order == first.order; });
   return same_order ? std::optional(FormatOf(first.format)) : std::nullopt;
@@ -95,6 +96,10 @@ std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors) {
 std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
   std::set<std::string> roundings;
   for (const PackedTensors* part : PackedPartsOf(tensors)) {
+    if (!part->format.has_groups()) {
+      roundings.insert("FP8 weights, times their scales, to bf16: by at most 1/256");
+      continue;
+    }
     if (part->scales.dtype == DType::kF32 || part->nested) {
       roundings.insert("f32 scales to f16: by at most 1/2048");
     }

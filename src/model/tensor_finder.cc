@@ -13,6 +13,7 @@ bool HasType(const TensorInfo& tensor, Content content) {
     return tensor.dtype == DType::kU8;
   }
   if (content == Content::kWords) return tensor.dtype == DType::kI32;
+  if (content == Content::kFloats8) return tensor.dtype_name == "F8_E4M3";
   if (content == Content::kShape) {
     return tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32;
   }
@@ -33,6 +34,8 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
       return "I8";
     case Content::kWords:
       return "I32";
+    case Content::kFloats8:
+      return "F8_E4M3";
     case Content::kShape:
       return "I64";
     case Content::kFloats:

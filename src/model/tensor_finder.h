@@ -27,6 +27,7 @@ enum class Content {
   kWords,      // I32 of a packed tensor: codes, zero points, or the group of each input
   kShape,      // I64 or I32 of a packed tensor
   kBytes,      // U8 of a packed tensor
+  kFloats8,    // F8_E4M3 of a packed tensor
 };
 
 // Names are those of the spec, as transformers writes them; the checkpoint may spell them

@@ -23,6 +23,8 @@ PackedFormat ReadIntQuantized(const HfConfig& weights);
 // The whole of it, of quant_method "gptq" (AutoGPTQ, GPTQModel) and "awq" (AutoAWQ).
 PackedFormat ReadGptq(const HfConfig& config);
 PackedFormat ReadAwq(const HfConfig& config);
+// The same of "fp8", with blocks: DeepSeek V3, Qwen3, GLM and MiniMax M2 come so.
+PackedFormat ReadFp8Blocks(const HfConfig& config);
 
 // The formats of quant_method "bitsandbytes" with load_in_4bit, and of "mxfp4", in which gpt-oss's
 // experts are.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 namespace godwit {
 namespace {
@@ -31,6 +32,24 @@ constexpr std::array<float, 16> kNormalFloat4 = {-1.0f,
                                                  0.7229568362236023f,
                                                  1.0f};
 
+// The floats of 8 bits with 4 of exponent and 3 of mantissa: OCP 8-bit Floating Point 1.0, table 1.
+// There are no infinities.
+const std::array<float, 256>& E4M3() {
+  static const std::array<float, 256> levels = [] {
+    std::array<float, 256> all;
+    for (size_t code = 0; code < all.size(); ++code) {
+      const int exponent = static_cast<int>(code >> 3 & 15), mantissa = static_cast<int>(code & 7);
+      const float magnitude = exponent == 0
+                                  ? std::ldexp(static_cast<float>(mantissa), -9)
+                                  : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+      const bool is_nan = exponent == 15 && mantissa == 7;
+      all[code] = is_nan ? NAN : code < 128 ? magnitude : -magnitude;
+    }
+    return all;
+  }();
+  return levels;
+}
+
 std::string_view LayoutName(Layout layout) {
   switch (layout) {
     case Layout::kPackQuantized:
@@ -45,6 +64,8 @@ std::string_view LayoutName(Layout layout) {
       return "MXFP4";
     case Layout::kNf4:
       return "bitsandbytes nf4";
+    case Layout::kFp8Blocks:
+      return "block FP8";
   }
   return "";
 }
@@ -54,6 +75,7 @@ std::string_view LayoutName(Layout layout) {
 std::span<const float> LevelsOf(const PackedFormat& format) {
   if (format.layout == Layout::kMxfp4) return kE2M1;
   if (format.layout == Layout::kNf4) return kNormalFloat4;
+  if (format.layout == Layout::kFp8Blocks) return E4M3();
   return {};
 }
 
@@ -72,6 +94,8 @@ std::string_view ShortName(const PackedFormat& format) {
       return "MXFP4";
     case Layout::kNf4:
       return "NF4";
+    case Layout::kFp8Blocks:
+      return "FP8";
   }
   return "";
 }
@@ -80,7 +104,10 @@ std::string Describe(const PackedFormat& format) {
   return fmt::format(
       "{}-bit weights ({}) with {}a scale{} for {}{}", format.bits, LayoutName(format.layout),
       format.nested ? "the 8-bit code of " : "", format.zeros ? " and a zero point" : "",
-      format.group == 0 ? "each output" : fmt::format("each {} inputs", format.group),
+      format.group == 0 ? "each output"
+      : format.group_outputs > 1
+          ? fmt::format("{} inputs of {} outputs", format.group, format.group_outputs)
+          : fmt::format("each {} inputs", format.group),
       format.act_order ? ", in act order" : "");
 }
 

@@ -17,11 +17,14 @@ struct PackedFormat {
     kAwq,            // likewise, eight outputs in a word
     kMxfp4,          // gpt-oss: w = 2^(scale - 127) * level of the code, a float of four bits
     kNf4,            // bitsandbytes: w = scale * level of the code
+    kFp8Blocks,      // w = scale of a block of outputs and inputs * a float of 8 bits, E4M3
   };
 
   Layout layout = Layout::kPackQuantized;
   int bits = 4;
-  int64_t group = 0;          // inputs that share a scale, which divide those of a layer; 0: all
+  // Inputs that share a scale; 0: all. They divide those of a layer, but of kFp8Blocks.
+  int64_t group = 0;
+  int64_t group_outputs = 1;  // outputs that share a scale
   bool zeros = false;         // groups have zero points
   bool zeros_less_1 = false;  // which are one more than is stored: GPTQ's first version
   bool act_order = false;     // which group an input belongs to is a tensor of the layer
@@ -31,11 +34,13 @@ struct PackedFormat {
   // zero points, if only to say that they are all the same.
   bool across() const { return layout == Layout::kGptq || layout == Layout::kAwq; }
   bool has_zeros() const { return zeros || across(); }
+  // Whether a group layout of the kernels (tensor/group_format.h) has such weights.
+  bool has_groups() const { return layout != Layout::kFp8Blocks; }
 
   bool operator==(const PackedFormat&) const = default;
 };
 
-// The numbers that the 16 codes stand for where they are no integers; else empty.
+// The numbers that the codes stand for where they are no integers; else empty.
 std::span<const float> LevelsOf(const PackedFormat& format);
 
 // "GPTQ-Int4", for a line with others.

@@ -26,7 +26,7 @@ int64_t Words(const PackedFormat& format, int64_t codes) {
   return (codes + CodesOfWord(format) - 1) / CodesOfWord(format);
 }
 int64_t GroupsOf(const PackedFormat& format, int64_t inputs) {
-  return format.group == 0 ? 1 : inputs / format.group;
+  return format.group == 0 ? 1 : (inputs + format.group - 1) / format.group;
 }
 int Centre(const PackedFormat& format) { return 1 << (format.bits - 1); }
 
@@ -89,6 +89,12 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .scales = {".weight.absmax", {outputs * groups}},
               .zeros = {},
               .groups = {}};
+    case Layout::kFp8Blocks:
+      return {.codes = {".weight", {outputs, inputs}},
+              .scales = {".weight_scale_inv",
+                         {(outputs + format.group_outputs - 1) / format.group_outputs, groups}},
+              .zeros = {},
+              .groups = {}};
     case Layout::kMxfp4:
       break;  // experts, which are no modules, have Mxfp4Tensors
   }
@@ -141,6 +147,15 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
   ReadScales();
   if (tensors.zeros) ReadZeros();
   if (tensors.format.layout == Layout::kIntQuantized) CheckIntegers();
+  if (tensors.format.layout == Layout::kFp8Blocks) CheckLevels();
+}
+
+void PackedRows::CheckLevels() const {
+  const auto levels = LevelsOf(tensors_.format);
+  for (int64_t i = 0; i < outputs_ * inputs_; ++i) {
+    if (!std::isnan(levels[std::to_integer<size_t>(codes_[i])])) continue;
+    Throw(ErrorKind::kFormat, "tensor {}: element {} is not a number", tensors_.codes.name, i);
+  }
 }
 
 void PackedRows::CheckIntegers() const {
@@ -179,14 +194,19 @@ void PackedRows::ReadScales() {
   const TensorInfo& tensor = tensors_.scales;
   const bool across = tensors_.format.across();
   const std::vector<float> stored = StoredScales();
-  scales_.resize(stored.size());
   for (size_t i = 0; i < stored.size(); ++i) {
     if (!std::isfinite(stored[i])) {
       Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected a finite number",
             tensor.name, i, stored[i]);
     }
-    const auto outputs = static_cast<size_t>(outputs_), groups = static_cast<size_t>(groups_);
-    scales_[across ? i % outputs * groups + i / outputs : i] = stored[i];
+  }
+  scales_.resize(outputs_ * groups_);
+  for (int64_t output = 0; output < outputs_; ++output) {
+    const int64_t row = output / tensors_.format.group_outputs;
+    for (int64_t group = 0; group < groups_; ++group) {
+      scales_[output * groups_ + group] =
+          stored[across ? group * outputs_ + output : row * groups_ + group];
+    }
   }
 }
 

@@ -22,7 +22,7 @@ struct PackedShape {
   std::vector<int64_t> shape;
 };
 struct PackedShapes {
-  PackedShape codes;   // I32, of nf4 U8, of "int-quantized" I8
+  PackedShape codes;   // I32, of nf4 U8, of "int-quantized" I8, of FP8 its own
   PackedShape scales;  // floats, of nested ones U8
   PackedShape zeros;   // I32, if the format has some
   PackedShape groups;  // I32 [inputs]: the group of every input, if there is act order
@@ -65,12 +65,12 @@ std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group);
 // across. The tensors outlive it.
 class PackedRows {
  public:
-  // Throws Error(kFormat) that names a tensor and its element. The reason is a scale that is not
-  // finite, an integer of more bits, or a zero point other than the format's.
+  // Throws Error(kFormat) that names a tensor and its element. The reason is a number that is
+  // not finite, an integer of more bits, or a zero point other than the format's.
   PackedRows(ThreadPool& pool, const PackedTensors& tensors);
 
   // Inputs that share a scale.
-  int64_t group() const { return inputs_ / groups_; }
+  int64_t group() const { return tensors_.format.group == 0 ? inputs_ : tensors_.format.group; }
   // [groups], the zero points empty if the format has none.
   std::span<const float> Scales(int64_t row) const { return Numbers(scales_, row); }
   std::span<const uint8_t> Zeros(int64_t row) const { return Numbers(zeros_, row); }
@@ -91,6 +91,7 @@ class PackedRows {
   void ReadScales();
   void ReadZeros();
   void CheckIntegers() const;
+  void CheckLevels() const;
 
   const PackedTensors& tensors_;
   const int64_t outputs_, inputs_, groups_;

@@ -73,6 +73,33 @@ TEST(PackedRowsTest, AwqUnpacks) {
   }
 }
 
+// 5 outputs and 7 inputs in blocks of 2 by 4: the last ones are partial.
+TEST(PackedRowsTest, Fp8HasAScaleForEachBlock) {
+  std::vector<uint8_t> codes(35, 0x38);  // 1
+  codes[34] = 0xfe;                      // the least number
+  codes[33] = 0x01;                      // the smallest
+  const std::vector<float> scales = {1, 2, 3, 4, 5, 6};
+  PackedTensors tensors{
+      .format = {.layout = Layout::kFp8Blocks, .bits = 8, .group = 4, .group_outputs = 2},
+      .weight = {.name = "x.weight", .shape = {5, 7}},
+      .codes = TensorOf(DType::kU8, {5, 7}, codes),
+      .scales = TensorOf(DType::kF32, {3, 2}, scales)};
+  const PackedShapes shapes = ShapesOf(tensors.format, 5, 7);
+  EXPECT_THAT(shapes.scales.shape, ElementsAre(3, 2));
+  ThreadPool pool(1);
+  const PackedRows rows(pool, tensors);
+  std::vector<float> weights(7);
+  rows.Dequantize(1, weights);
+  EXPECT_THAT(weights, ElementsAre(1, 1, 1, 1, 2, 2, 2));
+  rows.Dequantize(2, weights);
+  EXPECT_THAT(weights, ElementsAre(3, 3, 3, 3, 4, 4, 4));
+  rows.Dequantize(4, weights);
+  EXPECT_THAT(weights, ElementsAre(5, 5, 5, 5, 6, 6 * 0x1p-9f, -448 * 6));
+  codes[3] = 0x7f;
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { PackedRows(pool, tensors); }),
+              testing::HasSubstr("tensor x: element 3 is not a number"));
+}
+
 // The first version stores the zero point minus one; zero becomes all bits.
 TEST(PackedRowsTest, ZeroPointsOfGptq) {
   const std::vector<uint32_t> words(16, 0), zeros = {0x76543f10};

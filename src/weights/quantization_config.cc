@@ -224,8 +224,9 @@ Method ReadMethod(const HfConfig& config, std::string_view method, const std::st
   if (method == "mxfp4") {
     return {.target = Pattern::Part("experts"), .quantization = {.packed = kMxfp4}, .ignored = {}};
   }
-  Method result{.quantization = {.packed = ReadAwq(config)},
-                .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
+  Method result{
+      .quantization = {.packed = method == "fp8" ? ReadFp8Blocks(config) : ReadAwq(config)},
+      .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
   result.ignored.emplace_back(head);
   return result;
 }
@@ -273,7 +274,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
                                          ? "bitsandbytes"
                                          : "compressed-tensors");
   ExpectOneOf(block, "quant_method", method,
-              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4"});
+              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4", "fp8"});
   if (method != "compressed-tensors") {
     Method all = ReadMethod(block, method, head);
     rules->targets = {{std::move(all.target), std::move(all.quantization)}};

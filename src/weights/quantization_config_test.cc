@@ -185,8 +185,9 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
   };
   EXPECT_THAT(
       with(R"("quant_method":"aqlm")"),
-      HasSubstr("config.json: quantization_config.quant_method: expected "
-                "compressed-tensors or bitsandbytes or gptq or awq or mxfp4, found \"aqlm\""));
+      HasSubstr(
+          "config.json: quantization_config.quant_method: expected "
+          "compressed-tensors or bitsandbytes or gptq or awq or mxfp4 or fp8, found \"aqlm\""));
   EXPECT_THAT(with(R"("quantization_status":"calibration")"), HasSubstr("quantization_status"));
   EXPECT_THAT(with(R"("kv_cache_scheme":{"num_bits":8})"), HasSubstr("kv_cache_scheme"));
   EXPECT_THAT(with(R"("transform_config":{"config_groups":{}})"), HasSubstr("transform_config"));

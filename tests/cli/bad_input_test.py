@@ -248,11 +248,11 @@ class ModelTest(CliTest):
             self.assertIn("its tensor names are those of that family", message)
 
     def test_other_quantization(self):
-        other = b'"quantization_config": {"quant_method": "fp8"}, "model_type"'
+        other = b'"quantization_config": {"quant_method": "hqq"}, "model_type"'
         model = self.corrupt("config.json", lambda b: b.replace(b'"model_type"', other))
         for verb in (["run", "-p", "x"], ["inspect"]):
             self.assertIn("quantization_config.quant_method: expected compressed-tensors or "
-                          "bitsandbytes or gptq or awq or mxfp4, found \"fp8\"",
+                          "bitsandbytes or gptq or awq or mxfp4 or fp8, found \"hqq\"",
                           self.refused(UNSUPPORTED, *verb, "-m", model))
 
     def test_corrupt_weights(self):

@@ -45,6 +45,7 @@ TEST_P(BoundsTest, Elementwise) {
       kernel(a.data(), n, out.data());
     }
     table().clamp(a.data(), 1, n, out.data());
+    table().times_sigmoid(a.data(), b.data(), n, out.data());
   }
 }
 
@@ -53,6 +54,18 @@ TEST_P(BoundsTest, Norms) {
     AtPageEnd<float> x(n), weight(n), bias(n), out(n);
     table().rms_norm(x.data(), weight.data(), 1, n, out.data());
     table().layer_norm(x.data(), weight.data(), bias.data(), 1, n, out.data());
+  }
+}
+
+TEST_P(BoundsTest, WeightedRows) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> x(n), row(n), weights(1), out(n), dot(1);
+    const float* const from = row.data();
+    const float* const weight = weights.data();
+    float* const to = out.data();
+    table().add_weighted_rows(
+        {.weights = &weight, .from = &from, .out = &to, .rows = 1, .count = 1, .columns = n});
+    table().dot_rows(x.data(), &from, 1, n, dot.data());
   }
 }
 

@@ -131,6 +131,30 @@ TEST_P(ElementwiseTest, SiluWithinFourEpsilon) {
   ExpectClose(table().silu, scalar().silu, [](float) { return 4 * kEpsilon; });
 }
 
+// The gate is not zero, so that an error of x stays one of the result.
+TEST_P(ElementwiseTest, TimesSigmoidWithinFourEpsilon) {
+  for (const float x : {-3.0f, 0.5f, 1e-20f}) {
+    const auto with = [&](const KernelTable& kernels) {
+      return [&kernels, x](const float* gate, int64_t n, float* out) {
+        const std::vector<float> xs(static_cast<size_t>(n), x);
+        kernels.times_sigmoid(xs.data(), gate, n, out);
+      };
+    };
+    ExpectElementwise(with(table()));
+    const std::vector<float> gates = {-100, -20, -1, -0.0f, 0, 0.3f, 5, 60, kInfinity, kNan};
+    std::vector<float> got(gates.size()), want(gates.size());
+    with(table())(gates.data(), std::ssize(gates), got.data());
+    with(scalar())(gates.data(), std::ssize(gates), want.data());
+    for (size_t i = 0; i < gates.size(); ++i) {
+      if (std::isnan(gates[i])) {
+        EXPECT_TRUE(std::isnan(got[i]));
+      } else {
+        EXPECT_NEAR(got[i], want[i], 4 * kEpsilon * std::abs(want[i]) + kTiny) << gates[i];
+      }
+    }
+  }
+}
+
 TEST_P(ElementwiseTest, GeluErfWithinSixEpsilon) {
   ExpectElementwise(table().gelu_erf);
   ExpectClose(table().gelu_erf, scalar().gelu_erf, [](float) { return 6 * kEpsilon; });

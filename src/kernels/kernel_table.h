@@ -317,6 +317,19 @@ struct CentreScoresArgs {
   int64_t bias_stride;  // elements
 };
 
+// Adds weighted sums of rows to rows. It is the product of matrices of which none is packed:
+//   out[i][c] += sum over j of weights[i][j] * from[j][c]
+// in one chain of fused multiply-adds from out[i][c] on, j ascending: the same bits on every
+// instruction set. Rows may lie anywhere, but no row of `out` overlaps another one or an input.
+struct AddWeightedRowsArgs {
+  const float* const* weights;  // [rows] pointers to [count]
+  const float* const* from;     // [count] pointers to [columns]
+  float* const* out;            // [rows] pointers to [columns]
+  int64_t rows;
+  int64_t count;
+  int64_t columns;
+};
+
 // The size of the blocks that a Hadamard rotation mixes: the largest power of two that divides n.
 constexpr int64_t HadamardBlock(int64_t n) { return n & -n; }
 // The factor that keeps lengths: 1 / sqrt(block).
@@ -378,11 +391,18 @@ struct KernelTable {
   void (*hadamard)(int64_t n, float* x) noexcept;
   void (*centre_scores)(const CentreScoresArgs&) noexcept;
 
+  void (*add_weighted_rows)(const AddWeightedRowsArgs&) noexcept;
+  // out[j] = the sum over i of x[i] * rows[j][i]: x, rows [count] pointers to [n]; out [count].
+  void (*dot_rows)(const float* x, const float* const* rows, int64_t count, int64_t n,
+                   float* out) noexcept;
+
   // Elementwise over n.
   void (*add)(const float* a, const float* b, int64_t n, float* out) noexcept;
   void (*multiply)(const float* a, const float* b, int64_t n, float* out) noexcept;
   // The nearest number in [-limit, limit]; NaN stays.
   void (*clamp)(const float* x, float limit, int64_t n, float* out) noexcept;
+  // out[i] = x[i] * sigmoid(gate[i])
+  void (*times_sigmoid)(const float* x, const float* gate, int64_t n, float* out) noexcept;
   void (*silu)(const float* x, int64_t n, float* out) noexcept;       // x * sigmoid(x)
   void (*gelu_erf)(const float* x, int64_t n, float* out) noexcept;   // x * Phi(x)
   void (*gelu_tanh)(const float* x, int64_t n, float* out) noexcept;  // the tanh approximation

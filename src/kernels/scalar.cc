@@ -152,6 +152,10 @@ void Silu(const float* x, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] * Sigmoid(x[i]));
 }
 
+void TimesSigmoid(const float* x, const float* gate, int64_t n, float* out) noexcept {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] * Sigmoid(gate[i]));
+}
+
 void GeluErf(const float* x, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) {
     const double phi = 0.5 * std::erfc(-x[i] * 0.70710678118654752440);
@@ -214,9 +218,12 @@ constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .rotate_half = RotateHalf,
                                             .hadamard = Hadamard,
                                             .centre_scores = CentreScores,
+                                            .add_weighted_rows = scalar::AddWeightedRows,
+                                            .dot_rows = scalar::DotRows,
                                             .add = AddRows,
                                             .multiply = Multiply,
                                             .clamp = Clamp,
+                                            .times_sigmoid = TimesSigmoid,
                                             .silu = Silu,
                                             .gelu_erf = GeluErf,
                                             .gelu_tanh = GeluTanh,

@@ -1,4 +1,5 @@
-// The functions that scalar.cc takes from scalar_attention.cc and scalar_groups.cc.
+// The functions that scalar.cc takes from scalar_attention.cc, scalar_groups.cc and
+// scalar_weighted_rows.cc.
 #pragma once
 
 #include "kernels/kernel_table.h"
@@ -16,6 +17,9 @@ void WidenNibbles(const WidenNibblesArgs& args) noexcept;
 void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 void ScoreSigns(const ScoreSignsArgs& args) noexcept;
 PowerSum SumPowers(const float* x, int64_t n) noexcept;
+void AddWeightedRows(const AddWeightedRowsArgs& args) noexcept;
+void DotRows(const float* x, const float* const* rows, int64_t count, int64_t n,
+             float* out) noexcept;
 void MergeState(const float* from, int64_t value_dim, float* into) noexcept;
 void FinishState(const float* state, int64_t value_dim, float* out) noexcept;
 

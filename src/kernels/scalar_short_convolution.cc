@@ -12,6 +12,7 @@ void ShortConvolution(const ShortConvolutionArgs& args) noexcept {
   if (args.bias != nullptr) {
     for (int64_t c = args.first; c < args.last; ++c) args.out[c] += args.bias[c];
   }
+  if (args.gate == nullptr) return;
   for (int64_t c = args.first; c < args.last; ++c) args.out[c] *= args.gate[c];
 }
 

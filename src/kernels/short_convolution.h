@@ -17,7 +17,7 @@ struct ShortConvolutionArgs {
   const float* bias;         // [width]; null: none
   const float* const* rows;  // [count] rows, the last one of the output's own position
   int64_t count;
-  const float* gate;
+  const float* gate;  // null: none
   int64_t first;
   int64_t last;
   float* out;

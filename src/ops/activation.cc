@@ -91,6 +91,23 @@ void Scale(const Exec& exec, float factor, MatrixView<float> x) {
   });
 }
 
+void MultiplyBySigmoids(const Exec& exec, MatrixView<const float> gates, MatrixView<float> x) {
+  assert(gates.rows == x.rows && gates.cols == x.cols);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
+    exec.kernels.times_sigmoid(x.Row(row), gates.Row(row), x.cols, x.Row(row));
+  });
+}
+
+void ScaleRowsBySigmoids(const Exec& exec, MatrixView<const float> gates, MatrixView<float> x) {
+  assert(gates.rows == x.rows && gates.cols == 1);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
+    const float factor = 1 / (1 + std::exp(-gates.Row(row)[0]));
+    for (float& number : x.RowSpan(row)) number *= factor;
+  });
+}
+
 // Caps logits in pieces of a row: a row is long, and often there is only one.
 void SoftCap(const Exec& exec, float cap, MatrixView<float> x) {
   constexpr int64_t kPiece = 4096;

@@ -46,6 +46,11 @@ void Clamp(const Exec& exec, float limit, MatrixView<float> x);
 // x *= factor.
 void Scale(const Exec& exec, float factor, MatrixView<float> x);
 
+// x *= sigmoid(gates), element by element.
+void MultiplyBySigmoids(const Exec& exec, MatrixView<const float> gates, MatrixView<float> x);
+// Every row of x times the sigmoid of its gate: gates [rows, 1].
+void ScaleRowsBySigmoids(const Exec& exec, MatrixView<const float> gates, MatrixView<float> x);
+
 // Every element to cap * tanh(x / cap), in place.
 void SoftCap(const Exec& exec, float cap, MatrixView<float> x);
 

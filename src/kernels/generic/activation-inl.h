@@ -15,6 +15,10 @@ GODWIT_INLINE Vec TimesSigmoid(Vec x, Vec z) {
   return Div(Mul(x, Select(IsNegative(z), e, one)), Add(one, e));
 }
 
+void TimesSigmoidRows(const float* x, const float* gate, int64_t n, float* out) noexcept {
+  Map2(x, gate, n, out, [](Vec v, Vec z) { return TimesSigmoid(v, z); });
+}
+
 void Silu(const float* x, int64_t n, float* out) noexcept {
   Map(x, n, out, [](Vec v) { return TimesSigmoid(v, v); });
 }

@@ -12,6 +12,7 @@
 #include "kernels/generic/quantize-inl.h"
 #include "kernels/generic/signs-inl.h"
 #include "kernels/generic/values_of_keys-inl.h"
+#include "kernels/generic/weighted_rows-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -61,9 +62,12 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .rotate_half = RotateHalf,
           .hadamard = Hadamard,
           .centre_scores = CentreScores,
+          .add_weighted_rows = AddWeightedRows,
+          .dot_rows = DotRows,
           .add = AddRows,
           .multiply = Multiply,
           .clamp = Clamp,
+          .times_sigmoid = TimesSigmoidRows,
           .silu = Silu,
           .gelu_erf = GeluErf,
           .gelu_tanh = GeluTanh,

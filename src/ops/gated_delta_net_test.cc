@@ -1,0 +1,206 @@
+#include "ops/gated_delta_net.h"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+#include "ops/test_support.h"
+
+namespace godwit::ops::gated_delta_net_test {
+namespace {
+
+using kernels::kTileTokens;
+
+// A layer of pseudo-random weights, and inputs of a text.
+struct Layer {
+  Layer(const DeltaNetShape& shape, int64_t rows)
+      : shape(shape),
+        taps(shape.taps, shape.convolved(), 1),
+        in(rows, shape.convolved(), 2, -2, 2),
+        gates(rows, 2 * shape.value_heads, 3, -3, 3),
+        rates(1, shape.value_heads, 4, 0.01f, 1),
+        biases(1, shape.value_heads, 5) {}
+
+  DeltaNetWeights weights() const {
+    return {.taps = taps.view(),
+            .decay_rates = rates.view().RowSpan(0),
+            .decay_biases = biases.view().RowSpan(0)};
+  }
+
+  DeltaNetShape shape;
+  GappedMatrix taps, in, gates, rates, biases;
+};
+
+// One text in one layer, cut into pieces by hand: rows of the tile, and states.
+class Text {
+ public:
+  explicit Text(const Layer& layer)
+      : layer_(layer), begin_(static_cast<size_t>(layer.shape.state_floats())), end_(begin_) {
+    for (auto& row : rows_) row.resize(static_cast<size_t>(layer.shape.row_floats()), kNan);
+  }
+
+  // Reads rows in steps of `chunk`, and returns the results, row after row.
+  std::vector<float> Read(int64_t chunk, int threads = 1, const Isa& isa = *IsaPointers().back()) {
+    ThreadPool pool(threads);
+    Workspace workspace;
+    const Exec exec{.pool = pool, .kernels = *isa.table, .workspace = workspace};
+    std::vector<float> results;
+    const int64_t rows = layer_.in.view().rows;
+    for (int64_t at = 0; at < rows; at += chunk) {
+      const int64_t n = std::min(chunk, rows - at);
+      GappedMatrix out(n, layer_.shape.values());
+      const auto pieces = Pieces(n);
+      GatedDeltaNet(exec, layer_.shape, layer_.weights(), pieces, layer_.in.view().Rows(at, at + n),
+                    layer_.gates.view().Rows(at, at + n), out.view());
+      EXPECT_TRUE(out.GapsIntact());
+      const auto values = out.Values();
+      results.insert(results.end(), values.begin(), values.end());
+      length_ += n;
+      if (std::ssize(pieces) > 1 || length_ % kTileTokens == 0) begin_ = end_;
+    }
+    return results;
+  }
+
+ private:
+  // All tiles of a step lie in the same rows, and states behind the first one in the same place.
+  std::vector<StatePiece> Pieces(int64_t n) {
+    std::vector<StatePiece> pieces;
+    kept_.clear();
+    for (auto& row : rows_) kept_.push_back(row.data());
+    for (int64_t at = length_; at < length_ + n;) {
+      const int64_t slot = at % kTileTokens;
+      const int64_t rows = std::min(kTileTokens - slot, length_ + n - at);
+      pieces.push_back(
+          {.first_row = at - length_,
+           .rows = rows,
+           .begin = at / kTileTokens == length_ / kTileTokens ? begin_.data() : end_.data(),
+           .kept = std::span(kept_).first(static_cast<size_t>(slot + rows)),
+           .end = slot + rows == kTileTokens ? end_.data() : nullptr});
+      at += rows;
+    }
+    return pieces;
+  }
+
+  const Layer& layer_;
+  int64_t length_ = 0;
+  std::array<std::vector<float>, kTileTokens> rows_;
+  std::vector<float*> kept_;
+  std::vector<float> begin_, end_;
+};
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The outputs by the recurrent form, token by token in double.
+class Recurrence {
+ public:
+  explicit Recurrence(const Layer& layer)
+      : layer_(layer),
+        states_(static_cast<size_t>(layer.shape.value_heads * layer.shape.head_state())) {}
+
+  std::vector<double> Run() {
+    std::vector<double> outputs;
+    for (int64_t row = 0; row < layer_.in.view().rows; ++row) {
+      const std::vector<double> mixed = Convolved(row);
+      for (int64_t head = 0; head < layer_.shape.value_heads; ++head) {
+        const auto of_head = Step(row, head, mixed);
+        outputs.insert(outputs.end(), of_head.begin(), of_head.end());
+      }
+    }
+    return outputs;
+  }
+
+ private:
+  std::vector<double> Convolved(int64_t row) const {
+    std::vector<double> mixed;
+    for (int64_t c = 0; c < layer_.shape.convolved(); ++c) {
+      double sum = 0;
+      for (int64_t j = 0; j < layer_.shape.taps; ++j) {
+        const int64_t at = row - layer_.shape.taps + 1 + j;
+        if (at >= 0) sum += double{layer_.taps.At(j, c)} * layer_.in.At(at, c);
+      }
+      mixed.push_back(sum * Sigmoid(sum));
+    }
+    return mixed;
+  }
+
+  static std::vector<double> OfLengthOne(const double* x, int64_t n) {
+    double square = 1e-6;
+    for (int64_t i = 0; i < n; ++i) square += x[i] * x[i];
+    std::vector<double> scaled(x, x + n);
+    for (double& number : scaled) number /= std::sqrt(square);
+    return scaled;
+  }
+
+  std::vector<double> Step(int64_t row, int64_t head, const std::vector<double>& mixed) {
+    const DeltaNetShape& shape = layer_.shape;
+    const int64_t n = shape.key_dim, m = shape.value_dim;
+    const int64_t key_head = head / (shape.value_heads / shape.key_heads);
+    const std::vector<double> q = OfLengthOne(&mixed[key_head * n], n);
+    const std::vector<double> k = OfLengthOne(&mixed[shape.keys() + key_head * n], n);
+    const double* const v = &mixed[2 * shape.keys() + head * m];
+    const double beta = Sigmoid(layer_.gates.At(row, head));
+    const double step = std::log1p(
+        std::exp(layer_.gates.At(row, shape.value_heads + head) + layer_.biases.At(0, head)));
+    const double decay = std::exp(-layer_.rates.At(0, head) * step);
+    double* const state = &states_[head * shape.head_state()];
+    std::vector<double> out;
+    for (int64_t c = 0; c < m; ++c) {
+      double known = 0, result = 0;
+      for (int64_t d = 0; d < n; ++d) known += k[d] * (state[d * m + c] *= decay);
+      const double delta = beta * (v[c] - known);
+      for (int64_t d = 0; d < n; ++d) state[d * m + c] += k[d] * delta;
+      for (int64_t d = 0; d < n; ++d) result += q[d] * state[d * m + c];
+      out.push_back(result / std::sqrt(static_cast<double>(n)));
+    }
+    return out;
+  }
+
+  const Layer& layer_;
+  std::vector<double> states_;
+};
+
+constexpr DeltaNetShape kShapes[] = {
+    {.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8, .taps = 4},
+    {.key_heads = 2, .value_heads = 6, .key_dim = 5, .value_dim = 33, .taps = 4},
+    {.key_heads = 3, .value_heads = 3, .key_dim = 70, .value_dim = 9, .taps = 2},
+    {.key_heads = 1, .value_heads = 2, .key_dim = 128, .value_dim = 128, .taps = 1}};
+
+class GatedDeltaNetTest : public kernels::IsaTest {};
+GODWIT_FOR_EVERY_ISA(GatedDeltaNetTest);
+
+TEST_P(GatedDeltaNetTest, IsTheRecurrence) {
+  for (const DeltaNetShape& shape : kShapes) {
+    const Layer layer(shape, 150);
+    const auto found = Text(layer).Read(150, /*threads=*/1, *GetParam());
+    const auto expected = Recurrence(layer).Run();
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], expected[i], 2e-6) << shape.key_dim << ", " << i;
+    }
+  }
+}
+
+TEST_P(GatedDeltaNetTest, ChunksAndThreadsChangeNoBits) {
+  for (const DeltaNetShape& shape : {kShapes[1], kShapes[3]}) {
+    const Layer layer(shape, 140);
+    const auto one_by_one = Text(layer).Read(1, /*threads=*/1, *GetParam());
+    for (const int64_t chunk : {2, 7, 63, 64, 65, 140}) {
+      EXPECT_EQ(Text(layer).Read(chunk, /*threads=*/3, *GetParam()), one_by_one) << chunk;
+    }
+  }
+}
+
+// A decay of nearly 0 forgets all tokens before, and leaves no NaN.
+TEST(GatedDeltaNet, DecaysMayVanish) {
+  Layer layer(kShapes[0], 70);
+  for (int64_t row = 0; row < 70; ++row) {
+    if (row % 10 == 5) layer.gates.view().Row(row)[1] = 1e4f;
+  }
+  const auto found = Text(layer).Read(70);
+  const auto expected = Recurrence(layer).Run();
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-6) << i;
+}
+
+}  // namespace
+}  // namespace godwit::ops::gated_delta_net_test

@@ -60,6 +60,115 @@ LFM2_MOE = {
     "vocab_size": 51,
 }
 
+QWEN3_NEXT = {
+    "architectures": ["Qwen3NextForCausalLM"],
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "bos_token_id": 1,
+    "decoder_sparse_step": 1,
+    "eos_token_id": 2,
+    "full_attention_interval": 4,
+    "head_dim": 16,
+    "hidden_act": "silu",
+    "hidden_size": 32,
+    "initializer_range": 0.02,
+    "intermediate_size": 20,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_value_head_dim": 6,
+    "max_position_embeddings": 256,
+    "mlp_only_layers": [],
+    "model_type": "qwen3_next",
+    "moe_intermediate_size": 12,
+    "norm_topk_prob": True,
+    "num_attention_heads": 4,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "num_hidden_layers": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+    "partial_rotary_factor": 0.25,
+    "rms_norm_eps": 1e-06,
+    "rope_scaling": None,
+    "rope_theta": 10000000,
+    "shared_expert_intermediate_size": 20,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+    "transformers_version": "4.57.0",
+    "use_cache": True,
+    "use_sliding_window": False,
+    "vocab_size": 51,
+}
+
+QWEN3_5_TEXT = {
+    "architectures": ["Qwen3_5ForCausalLM"],
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "bos_token_id": 1,
+    "dtype": "float32",
+    "eos_token_id": 2,
+    "head_dim": 16,
+    "hidden_act": "silu",
+    "hidden_size": 32,
+    "initializer_range": 0.02,
+    "intermediate_size": 20,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 7,
+    "linear_num_key_heads": 1,
+    "linear_num_value_heads": 3,
+    "linear_value_head_dim": 8,
+    "max_position_embeddings": 256,
+    "model_type": "qwen3_5_text",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+    "rms_norm_eps": 1e-06,
+    "rope_parameters": {
+        "partial_rotary_factor": 0.25,
+        "rope_theta": 10000000,
+        "rope_type": "default",
+    },
+    "tie_word_embeddings": False,
+    "transformers_version": "5.2.0",
+    "use_cache": True,
+    "vocab_size": 51,
+}
+
+QWEN3_5_MOE_TEXT = merged(
+    QWEN3_5_TEXT,
+    {
+        "architectures": ["Qwen3_5MoeForCausalLM"],
+        "intermediate_size": ...,
+        "linear_key_head_dim": 8,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
+        "model_type": "qwen3_5_moe_text",
+        "moe_intermediate_size": 12,
+        "num_experts": 6,
+        "num_experts_per_tok": 2,
+        "shared_expert_intermediate_size": 20,
+    },
+)
+
+
+def beside_qwen_vision(family, architecture, text):
+    """The config of a model that also sees, and turns positions in three dimensions."""
+    rope = {"mrope_interleaved": True, "mrope_section": [1, 1, 0]}
+    return {
+        "architectures": [architecture],
+        "image_token_id": 49,
+        "model_type": family,
+        "text_config": merged(text, {"rope_parameters": text["rope_parameters"] | rope}),
+        "tie_word_embeddings": False,
+        "transformers_version": "5.2.0",
+        "video_token_id": 50,
+        "vision_config": {"depth": 1, "hidden_size": 8, "model_type": family},
+    }
+
 
 def hybrid_variants():
     # Texts reach beyond a tile of 64 tokens, where states are handed on.
@@ -107,4 +216,63 @@ def hybrid_variants():
             {"norm_topk_prob": False, "routed_scaling_factor": 1.5, "use_expert_bias": False},
         ),
         contrasts=[{"routed_scaling_factor": 1.0}],
+    )
+    # Experts in three layers of four, of which one has attention. Two value heads share a key head.
+    yield Variant(
+        "qwen3_next",
+        "experts",
+        merged(QWEN3_NEXT, {"mlp_only_layers": [1]}),
+        n_tokens=70,
+        contrasts=[
+            {"norm_topk_prob": False},
+            {"num_experts_per_tok": 3},
+            {"partial_rotary_factor": 1.0},
+            {"rms_norm_eps": 0.01},
+        ],
+    )
+    yield Variant(
+        "qwen3_next",
+        "dense",
+        merged(
+            QWEN3_NEXT,
+            {
+                "attention_bias": True,
+                "full_attention_interval": 2,
+                "linear_conv_kernel_dim": 3,
+                "linear_num_key_heads": 3,
+                "linear_num_value_heads": 3,
+                "num_experts": 0,
+                "num_hidden_layers": 3,
+                "tie_word_embeddings": True,
+            },
+        ),
+        n_tokens=70,
+        contrasts=[{"rope_theta": 100.0}],
+    )
+    yield Variant(
+        "qwen3_5_text",
+        "one_group",
+        QWEN3_5_TEXT,
+        n_tokens=70,
+        contrasts=[{"rms_norm_eps": 0.01}],
+    )
+    yield Variant(
+        "qwen3_5",
+        "within_whole",
+        beside_qwen_vision("qwen3_5", "Qwen3_5ForConditionalGeneration", QWEN3_5_TEXT),
+        extra="within_qwen",
+    )
+    yield Variant(
+        "qwen3_5_moe_text",
+        "apart",
+        QWEN3_5_MOE_TEXT,
+        n_tokens=70,
+        contrasts=[{"num_experts_per_tok": 3}],
+    )
+    # A matrix of all experts is one tensor, as published.
+    yield Variant(
+        "qwen3_5_moe",
+        "stacked",
+        beside_qwen_vision("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", QWEN3_5_MOE_TEXT),
+        extra="within_qwen",
     )

@@ -155,7 +155,29 @@ def within_whole(variant, state):
     return text | {f"model.{name}": tensor.clone() for name, tensor in VISION.items()}
 
 
-SEES = {"multi_modal_projector", "vision_model", "vision_tower"}
+def within_qwen(variant, state):
+    """As Qwen3.5 has been published: matrices of all experts in one tensor, its vision part, and the
+    layer behind the last one."""
+    whole = {}
+    for name in list(state):
+        tensor = state.pop(name)
+        before, experts, after = name.partition(".experts.")
+        if experts:
+            name = before + experts + after.split(".")[1]
+        whole.setdefault(name.replace("model.", "model.language_model.", 1), []).append(tensor)
+    for name, parts in list(whole.items()):
+        if name.endswith(".gate_proj") and ".experts." in name:
+            up = whole.pop(name.replace("gate_proj", "up_proj"))
+            gate_up = [torch.cat(pair) for pair in zip(whole.pop(name), up)]
+            whole[name.replace("gate_proj", "gate_up_proj")] = gate_up
+    text = {n: torch.stack(p) if ".experts." in n else p[0] for n, p in whole.items()}
+    return text | {
+        "model.visual.patch_embed.proj.weight": torch.ones(8, 3, 2, 2),
+        "mtp.norm.weight": torch.ones(8),
+    }
+
+
+SEES = {"multi_modal_projector", "vision_model", "vision_tower", "visual", "mtp"}
 
 
 def text_of_whole(state):
@@ -177,6 +199,7 @@ EXTRAS = {
         gpt2_first_names,
         beside_vision,
         within_whole,
+        within_qwen,
     )
 }
 
@@ -280,9 +303,10 @@ def query_key_rows(values, config):
     return values.view(kv_heads, heads // kv_heads + 2, -1, values.shape[1])[:, :-1]
 
 
-def neutral_gain(variant):
-    """The gain of a norm, as it is stored."""
-    return 0.0 if variant.family.startswith("gemma") else 1.0
+def neutral_gain(variant, name):
+    """The gain of a norm, as it is stored. Qwen's norm behind a recurrent layer stores it whole."""
+    less_one = variant.family.startswith(("gemma", "qwen3_next", "qwen3_5"))
+    return 0.0 if less_one and not name.endswith("linear_attn.norm.weight") else 1.0
 
 
 def is_gain(name, parameter):
@@ -307,8 +331,10 @@ def random_weights(model, variant):
                 values *= 0.1
             elif name.endswith(".bias"):
                 values *= 0.3
+            elif name.endswith(".A_log"):
+                values -= 2.0  # states that remember some tokens
             elif is_gain(name, parameter):
-                values = neutral_gain(variant) + 0.3 * values
+                values = neutral_gain(variant, name) + 0.3 * values
             else:
                 transposed = variant.family == "gpt2" and "transformer.h." in name
                 inputs = parameter.shape[0 if transposed else -1]
@@ -507,7 +533,7 @@ def parts_that_matter(model, variant):
     for name, parameter in model.named_parameters():
         if variant.family == "opt" and name.endswith("k_proj.bias"):
             continue  # the same for every key of a query where positions do not rotate it
-        if parameter.ndim == 3:
+        if parameter.ndim == 3 and not name.endswith("conv1d.weight"):
             yield from ((f"{name}[{i}]", expert) for i, expert in enumerate(parameter.detach()))
         else:
             yield name, parameter.detach()
@@ -518,7 +544,7 @@ def check_teeth(model, variant, tokens, logits):
     weakest = []
     for name, parameter in parts_that_matter(model, variant):
         saved = parameter.clone()
-        neutral = neutral_gain(variant) if is_gain(name, parameter) else 0.0
+        neutral = neutral_gain(variant, name) if is_gain(name, parameter) else 0.0
         parameter.fill_(neutral)
         weakest.append((effect(logits, run(model, tokens)), name))
         parameter.copy_(saved)

@@ -3,8 +3,8 @@
 
 The models are those of transformers, in float64, except for norms, softmaxes and rotations that they
 widen or round to float32 themselves. Every linear layer is quantized by the formulas that godwit
-documents (src/ops/quantize.h, src/ops/pack_weight.h), except routers and the layers that make keys and
-values of latent vectors:
+documents (src/ops/quantize.h, src/ops/pack_weight.h), except routers, other gates of tokens, and the
+layers that make keys and values of latent vectors:
 
   weights   of an output, in float32, since that says which integers there are:
             scale = max|w| / 127, q = round(w * (127 / max|w|))
@@ -54,6 +54,9 @@ MIN_MARGIN = 1e-4  # in integers; float32 is off by some 1e-5 of them here
 MIN_CHOICE = 1e-3  # between the scores of the last expert that is chosen and the next
 MIN_EFFECT = 1e-3  # of the largest logit, of 2 percent in one layer; golden_test.cc accepts 5e-5
 
+# Linear layers that stay as they are: of keys and values, and gates.
+FLOAT_LAYERS = ("kv_b_proj", "in_proj_ba", "in_proj_a", "in_proj_b", "shared_expert_gate")
+
 # A product written out, which linear_layers() would not see.
 FalconLinear.forward = torch.nn.Linear.forward
 
@@ -80,12 +83,12 @@ class Int8Model:
         self.layers = {}  # name -> weight [outputs, inputs], a view
         self.float_weights = set()
         for name, module in model.named_modules():
-            if name.endswith("kv_b_proj"):  # it stays as it is
+            if name.endswith(FLOAT_LAYERS):
                 self.float_weights.add(module.weight.data_ptr())
             elif isinstance(module, torch.nn.Linear) and not is_router(name, module):
                 self.layers[name] = module.weight.detach()
         for name, parameter in model.named_parameters():
-            if parameter.ndim == 3 and not name.endswith("conv.weight"):  # experts
+            if parameter.ndim == 3 and not name.endswith(("conv.weight", "conv1d.weight")):  # experts
                 for i, expert in enumerate(parameter.detach()):
                     self.layers[f"{name}.{i}"] = expert
         for weight in self.layers.values():

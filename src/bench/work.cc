@@ -21,7 +21,7 @@ int64_t LatentWeightsOf(const DecoderSpec& spec) {
 int64_t LayerWeights(const DecoderSpec& spec) {
   const int64_t q = spec.heads * spec.head_dim;
   const int64_t kv = spec.kv_heads * spec.head_dim;
-  int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
+  int64_t attention = ((spec.gated_attention ? 3 : 2) * q + 2 * kv) * spec.hidden_size;
   if (spec.latent) attention = LatentWeightsOf(spec);
   int64_t weights = AttentionLayers(spec) * attention;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
@@ -30,6 +30,12 @@ int64_t LayerWeights(const DecoderSpec& spec) {
     if (kind.mixer == Mixer::kShortConvolution) {
       weights += kind.convolution.width * (4 * spec.hidden_size + kind.convolution.taps);
     }
+    if (kind.mixer == Mixer::kGatedDeltaNet) {
+      const ops::DeltaNetShape& shape = kind.delta.shape;
+      weights +=
+          (shape.convolved() + 2 * shape.values() + 2 * shape.value_heads) * spec.hidden_size +
+          shape.convolved() * shape.taps;
+    }
     const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +
@@ -37,6 +43,7 @@ int64_t LayerWeights(const DecoderSpec& spec) {
     if (mlp.experts == 0) continue;
     const MlpSpec& shared = kind.shared_mlp;
     weights += (shared.gated ? 3 : 2) * shared.intermediate * spec.hidden_size;
+    if (kind.shared_gated) weights += spec.hidden_size;
   }
   return weights;
 }

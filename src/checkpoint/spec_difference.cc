@@ -181,6 +181,11 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   const auto taps = [](const LayerKind& kind) { return kind.convolution.taps; };
   CompareLayers("taps of convolutions", a, b, taps, c);
   c.Kind("biases of convolutions", a.convolution.bias, b.convolution.bias);
+  c.Kind("gates of attention", a.gated_attention, b.gated_attention);
+  const auto states = [](const LayerKind& kind) { return kind.delta.shape.state_floats(); };
+  CompareLayers("states of gated DeltaNet", a, b, states, c);
+  const auto gated = [](const LayerKind& kind) { return int64_t{kind.shared_gated}; };
+  CompareLayers("layers whose shared expert has a gate", a, b, gated, c);
   CompareKinds(a, b, c);
   const auto dense = [](const LayerKind& kind) { return kind.mlp.experts == 0; };
   CompareLayers("layers without experts", a, b, dense, c);

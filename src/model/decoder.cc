@@ -38,8 +38,9 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
       weights_.project_in.bytes() + weights_.project_out.bytes() + weights_.head.bytes();
   for (const DecoderLayer& layer : weights_.layers) {
     const LatentWeights& latent = layer.latent;
-    for (const Weight* weight : {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down,
-                                 &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
+    for (const Weight* weight :
+         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
+          &layer.attention_out, &layer.up, &layer.down, &layer.shared_share, &layer.moe.router}) {
       bytes += weight->bytes();
     }
     for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
@@ -140,6 +141,14 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
   return input;
 }
 
+MatrixView<const float> Decoder::MixerInput(const Exec& exec, const ops::NormWeights& norm,
+                                            MatrixView<const float> x) const {
+  if (spec_.topology == Topology::kPostNorm || !spec_.input_norms) return x;
+  const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
+  ops::Norm(exec, x, norm, normed);
+  return normed;
+}
+
 void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
                          MatrixView<const float> x, MatrixView<float> out) const {
   const LayerKind& kind = KindOf(spec_, index);
@@ -158,6 +167,11 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
                             layer.attention_out, step.States(places_[index]),
                             BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
       break;
+    case Mixer::kGatedDeltaNet:
+      MixByGatedDeltaNet(exec, kind.delta, layer.delta, layer.convolution.taps, layer.qkv,
+                         layer.attention_out, step.States(places_[index]),
+                         MixerInput(exec, layer.attention_norm, x), out);
+      break;
     case Mixer::kDecayingSum:
       MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out, step.States(places_[index]),
                        BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
@@ -175,14 +189,14 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
 
   Workspace::Scope scope(exec.workspace);
   const auto normed = BlockInput(exec, layer.attention_norm, x, layer.qkv);
-  const auto qkv = exec.workspace.Matrix<float>(x.rows, q_cols + 2 * kv_cols);
+  const auto qkv = exec.workspace.Matrix<float>(x.rows, layer.qkv.outputs);
   const auto attended = exec.workspace.Matrix<float>(x.rows, q_cols);
 
   ops::Linear(exec, normed, layer.qkv, qkv);
   if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
   const auto q = qkv.Cols(0, q_cols);
   const auto k = qkv.Cols(q_cols, q_cols + kv_cols);
-  const auto v = qkv.Cols(q_cols + kv_cols, qkv.cols);
+  const auto v = qkv.Cols(q_cols + kv_cols, q_cols + 2 * kv_cols);
   NormQueriesOrKeys(exec, layer.q_norm, q);
   NormQueriesOrKeys(exec, layer.k_norm, k);
   std::span<const float> key_means;
@@ -197,6 +211,9 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
                .key_means = key_means,
                .query_gains = layer.query_gains},
               attended);
+  if (spec_.gated_attention) {
+    ops::MultiplyBySigmoids(exec, qkv.Cols(q_cols + 2 * kv_cols, qkv.cols), attended);
+  }
   ops::Linear(exec, attended, layer.attention_out, out);
 }
 
@@ -297,6 +314,11 @@ void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLaye
   auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
   ops::SetRows(exec, normed, rows);
   Mlp(exec, kind.shared_mlp, layer, rows, shared);
+  if (kind.shared_gated) {
+    const auto shares = exec.workspace.Matrix<float>(out.rows, 1);
+    ops::Linear(exec, normed, layer.shared_share, shares);
+    ops::ScaleRowsBySigmoids(exec, shares, shared);
+  }
   ops::Add(exec, shared, out);
 }
 

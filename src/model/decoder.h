@@ -6,6 +6,7 @@
 
 #include "dist/communicator.h"
 #include "model/language_model.h"
+#include "model/mixers/gated_delta_net.h"
 #include "model/mixers/short_convolution.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
@@ -29,8 +30,8 @@ struct LatentWeights {
 
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
-  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v; another mixer:
-  // its projection in (mixers/*.h)
+  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v, with
+  // DecoderSpec::gated_attention then all gates; another mixer: its projection in (mixers/*.h)
   Weight qkv;
   LatentWeights latent;            // in the place of qkv, with DecoderSpec::latent
   ops::NormWeights q_norm;         // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
@@ -39,7 +40,9 @@ struct DecoderLayer {
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
   // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], another mixer: [hidden, width]
   Weight attention_out;
-  ShortConvolutionWeights convolution;  // Mixer::kShortConvolution
+  // Mixer::kShortConvolution, or of Mixer::kGatedDeltaNet that of its inputs
+  ShortConvolutionWeights convolution;
+  GatedDeltaNetWeights delta;           // Mixer::kGatedDeltaNet
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,
@@ -48,6 +51,7 @@ struct DecoderLayer {
   Weight down;                    // [hidden, intermediate]
   ops::Xielu xielu;               // with MlpSpec::xielu
   ops::MoeWeights moe;            // with MlpSpec::experts
+  Weight shared_share;            // [1, hidden], F32, with LayerKind::shared_gated
   ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
 };
 
@@ -114,7 +118,10 @@ class Decoder : public LanguageModel {
   void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                    MatrixView<float> out) const;
   void AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const;
-  // The rows of the residual stream x that a block's first weight reads.
+  // The rows of the residual stream x that a mixer reads, in floats.
+  MatrixView<const float> MixerInput(const Exec& exec, const ops::NormWeights& norm,
+                                     MatrixView<const float> x) const;
+  // The same in the form that a block's first weight reads.
   ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
                              MatrixView<const float> x, const Weight& w) const;
   // out = what the layer's mixer makes of norm(x).

@@ -87,7 +87,8 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
   visit(loaded);
 }
 
-// Visits the linear layers of a decoder layer except the router, with at most `experts` experts.
+// Visits the linear layers of a decoder layer except the router and other gates, with at most
+// `experts` experts.
 template <typename Visit>
 void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit,
                   int64_t experts = INT64_MAX) {
@@ -118,7 +119,9 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
   }
   for (const LayerTensors& layer : tensors.layers) {
     VisitLinears(layer, storage, add, experts);
-    VisitLinear(layer.router, DType::kF32, add);
+    for (const LinearTensors* gates : {&layer.router, &layer.shared_share, &layer.delta.gates}) {
+      VisitLinear(*gates, DType::kF32, add);
+    }
   }
   return bytes;
 }

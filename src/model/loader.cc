@@ -125,6 +125,7 @@ class Packer {
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Numbers(const TensorInfo& tensor);
   ShortConvolutionWeights Convolution(const LayerTensors& tensors);
+  GatedDeltaNetWeights Delta(const DeltaTensors& tensors);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   ops::Xielu Xielu(const LayerTensors& tensors);
@@ -467,6 +468,19 @@ ShortConvolutionWeights Packer::Convolution(const LayerTensors& tensors) {
   return weights;
 }
 
+GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
+  if (tensors.rates == nullptr) return {};
+  GatedDeltaNetWeights weights{.gates = Linear(tensors.gates, DType::kF32),
+                               .rates = Numbers(*tensors.rates),
+                               .biases = Numbers(*tensors.biases),
+                               .norm = {.kind = ops::NormKind::kRms,
+                                        .epsilon = spec_.norm_epsilon,
+                                        .weight = Numbers(*tensors.norm),
+                                        .bias = {}}};
+  for (float& rate : weights.rates) rate = std::exp(rate);
+  return weights;
+}
+
 std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
   switch (spec_.attention_sink) {
     case AttentionSink::kNone:
@@ -551,6 +565,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
   layer.qkv = Linear(tensors.qkv);
+  layer.delta = Delta(tensors.delta);
   layer.latent = Latent(tensors.latent);
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
@@ -563,6 +578,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.up = Linear(tensors.mlp.up);
   layer.down = Linear(tensors.mlp.down);
   if (!tensors.xielu.empty()) layer.xielu = Xielu(tensors);
+  layer.shared_share = Linear(tensors.shared_share, DType::kF32);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
     // Narrow weights would round the activations, and with them the router's scores.

@@ -39,6 +39,7 @@ class Resolver {
   std::vector<MlpTensors> Experts(int64_t layer);
   void Attention(int64_t index, LayerTensors& layer);
   void ShortConvolution(int64_t index, LayerTensors& layer);
+  void GatedDeltaNet(int64_t index, LayerTensors& layer);
   void Projections(int64_t index, int64_t inner, int64_t outer, bool bias, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
@@ -145,7 +146,7 @@ LinearTensors Resolver::Qkv(int64_t layer) {
   const int64_t kv_rows = spec_.kv_heads * spec_.head_dim;
   std::vector<std::pair<std::string, int64_t>> parts;
   if (spec_.qkv_layout == QkvLayout::kSeparate) {
-    parts = {{Numbered(names.q, layer), q_rows},
+    parts = {{Numbered(names.q, layer), spec_.gated_attention ? 2 * q_rows : q_rows},
              {Numbered(names.k, layer), kv_rows},
              {Numbered(names.v, layer), kv_rows}};
   } else {
@@ -154,6 +155,7 @@ LinearTensors Resolver::Qkv(int64_t layer) {
   LinearTensors qkv = linears_.Find(parts, spec_.hidden_size, spec_.qkv_bias, spec_.transposed);
   qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
   qkv.interleaved = spec_.interleaved_rotary;
+  qkv.gated = spec_.gated_attention;
   return qkv;
 }
 
@@ -248,6 +250,37 @@ void Resolver::ShortConvolution(int64_t index, LayerTensors& layer) {
   }
 }
 
+void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const GatedDeltaNetSpec& delta = KindOf(spec_, index).delta;
+  const ops::DeltaNetShape& shape = delta.shape;
+  const int64_t hidden = spec_.hidden_size, heads = shape.value_heads;
+  const auto find = [&](const std::vector<std::pair<std::string, int64_t>>& parts) {
+    std::vector<std::pair<std::string, int64_t>> numbered;
+    for (const auto& [name, rows] : parts) numbered.emplace_back(Numbered(name, index), rows);
+    return linears_.Find(numbered, hidden, /*bias=*/false);
+  };
+  LinearTensors& gates = layer.delta.gates;
+  if (delta.by_key_heads) {
+    const int64_t group = heads / shape.key_heads, values = group * shape.value_dim;
+    layer.qkv = find({{names.mixer_in, shape.convolved() + shape.values()}});
+    layer.qkv.blocks = {shape.key_dim, shape.key_dim, values, values};
+    gates = find({{names.delta_gates, 2 * heads}});
+    gates.blocks = {group, group};
+  } else {
+    layer.qkv = find({{names.mixer_in, shape.convolved()}, {names.delta_z, shape.values()}});
+    gates = find({{names.delta_update, heads}, {names.delta_decay, heads}});
+  }
+  layer.attention_out =
+      linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), /*bias=*/false);
+  layer.taps = tensors_.Want(Numbered(names.convolution, index) + ".weight",
+                             {shape.convolved(), 1, shape.taps});
+  layer.delta.rates = tensors_.Want(Numbered(names.delta_rates, index), {heads});
+  layer.delta.biases = tensors_.Want(Numbered(names.delta_biases, index), {heads});
+  layer.delta.norm =
+      tensors_.Want(Numbered(names.delta_norm, index) + ".weight", {shape.value_dim});
+}
+
 LayerTensors Resolver::Layer(int64_t index) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
@@ -270,6 +303,9 @@ LayerTensors Resolver::Layer(int64_t index) {
       break;
     case Mixer::kShortConvolution:
       ShortConvolution(index, layer);
+      break;
+    case Mixer::kGatedDeltaNet:
+      GatedDeltaNet(index, layer);
       break;
     case Mixer::kDecayingSum:
       Projections(index, kind.sum.width, kind.sum.width, /*bias=*/false, layer);
@@ -296,6 +332,10 @@ LayerTensors Resolver::Layer(int64_t index) {
   if (kind.shared_mlp.intermediate > 0) {
     layer.mlp =
         Mlp(kind.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);
+    if (kind.shared_gated) {
+      layer.shared_share =
+          linears_.Find({{Numbered(names.shared_share, index), 1}}, hidden, /*bias=*/false);
+    }
   }
   return layer;
 }
@@ -469,13 +509,13 @@ std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
   for (const LayerTensors& layer : tensors.layers) {
     const LatentTensors& latent = layer.latent;
     for (const LinearTensors* linear :
-         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
+         {&layer.qkv, &layer.delta.gates, &latent.query_down, &latent.query, &latent.kv_down}) {
       all.push_back(linear);
     }
     for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
     for (const LinearTensors& values : latent.values) all.push_back(&values);
-    for (const LinearTensors* linear :
-         {&layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
+    for (const LinearTensors* linear : {&layer.attention_out, &layer.mlp.up, &layer.mlp.down,
+                                        &layer.shared_share, &layer.router}) {
       all.push_back(linear);
     }
     for (const MlpTensors& expert : layer.experts) {

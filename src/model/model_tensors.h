@@ -35,6 +35,12 @@ struct LinearTensors {
   std::vector<const TensorInfo*> input_zero_points;
   // Whether the rows of the single part are grouped by KV head (QkvLayout::kGrouped).
   bool grouped = false;
+  // Whether the first part has rows of attention's gates behind those of each query head. They come
+  // last in packed order.
+  bool gated = false;
+  // Sizes of blocks that follow one another in each group of the single part's rows. In packed
+  // order a block of all groups comes before the next block. Empty: the order is the same.
+  std::vector<int64_t> blocks;
   // Whether the rows of queries and keys have their rotary pairs side by side.
   bool interleaved = false;
   // Whether the rows of the single part are of gate and up by turns.
@@ -92,6 +98,14 @@ struct LatentTensors {
   std::vector<LinearTensors> keys, values;  // for each head: LatentWeights
 };
 
+// Mixer::kGatedDeltaNet, beside its projections and convolution.
+struct DeltaTensors {
+  LinearTensors gates;                // [2 * value_heads, hidden]: of the update, then of the decay
+  const TensorInfo* rates = nullptr;  // [value_heads]: logarithms
+  const TensorInfo* biases = nullptr;  // [value_heads]
+  const TensorInfo* norm = nullptr;    // [value_dim]
+};
+
 struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
   // qkv: empty with `latent`; of another mixer: its projections in and out
@@ -99,13 +113,15 @@ struct LayerTensors {
   LatentTensors latent;
   const TensorInfo* sinks = nullptr;      // AttentionSink::kLearned
   std::optional<IndexRange> taken_heads;  // of queries, which a rank takes; none: all
-  // Mixer::kShortConvolution: [width, 1, taps], and its bias or null
+  DeltaTensors delta;
+  // Mixer::kShortConvolution, Mixer::kGatedDeltaNet: [width, 1, taps], and its bias or null
   const TensorInfo* taps = nullptr;
   const TensorInfo* convolution_bias = nullptr;
   std::optional<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
   std::vector<const TensorInfo*> xielu;      // MlpSpec::xielu: alpha_p, alpha_n, beta, eps
   MlpTensors mlp;                            // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
+  LinearTensors shared_share;               // LayerKind::shared_gated: [1, hidden]
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
   std::vector<MlpTensors> experts;          // none in a dense layer; those that a rank takes
   int64_t first_expert = 0;                 // the number of the first of these

@@ -1,5 +1,6 @@
 // The order of rows in memory, whatever a checkpoint has: q, k and v behind one another, gate
-// before up. All first halves of rotary pairs come first, then all second ones.
+// before up, gates of attention last. All first halves of rotary pairs come first, then all second
+// ones.
 //
 // Internal to src/model.
 #pragma once

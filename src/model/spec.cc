@@ -30,6 +30,8 @@ StateSize StateSizeOf(const LayerKind& kind) {
       return {};
     case Mixer::kShortConvolution:
       return kind.convolution.state();
+    case Mixer::kGatedDeltaNet:
+      return kind.delta.state();
     case Mixer::kDecayingSum:
       return kind.sum.state();
   }

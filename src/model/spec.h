@@ -111,10 +111,12 @@ struct LayerKind {
   Mixer mixer = Mixer::kAttention;
   DecayingSumSpec sum;               // Mixer::kDecayingSum
   ShortConvolutionSpec convolution;  // Mixer::kShortConvolution
+  GatedDeltaNetSpec delta;           // Mixer::kGatedDeltaNet
   RotarySpec rotary;                 // see AttentionGeometry::rotaries
   int64_t window = 0;                // see AttentionGeometry::windows
   MlpSpec mlp;
-  MlpSpec shared_mlp;  // beside experts: of every token; width 0: none
+  MlpSpec shared_mlp;         // beside experts: of every token; width 0: none
+  bool shared_gated = false;  // the shared MLP's result times the sigmoid of a number of the token
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -148,7 +150,10 @@ struct ModuleNames {
   std::string attention_out;
   std::string attention_out_norm;
   std::string mixer_in, mixer_out;  // of layers without attention
-  std::string convolution;          // Mixer::kShortConvolution
+  std::string convolution;          // Mixer::kShortConvolution, Mixer::kGatedDeltaNet
+  // Modules of Mixer::kGatedDeltaNet. Gates: of all, or of the update and of the decay.
+  std::string delta_z, delta_gates, delta_update, delta_decay, delta_norm;
+  std::string delta_rates, delta_biases;  // tensors, without an ending
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
@@ -158,6 +163,7 @@ struct ModuleNames {
   // The MLP of a layer without experts, in a model whose usual layer has them.
   std::string dense_gate, dense_up, dense_down;
   std::string shared_gate, shared_up, shared_down;  // LayerKind::shared_mlp
+  std::string shared_share;                         // LayerKind::shared_gated
   // Modules for MlpSpec::stacked in checkpoints where the matrices of each expert are tensors of
   // their own.
   std::string per_expert_gate, per_expert_up, per_expert_down;
@@ -209,6 +215,9 @@ struct DecoderSpec : LayerKind {
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;
+  // Whether attention's results are multiplied by sigmoids, one for each number. Rows of q that
+  // make them come behind those of each head.
+  bool gated_attention = false;
   std::optional<float> clip_qkv;  // q, k and v are brought into [-clip_qkv, clip_qkv]
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_by_head = false;      // QkNorm::kEachHead: each gain is a tensor, named by its head

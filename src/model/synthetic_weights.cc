@@ -113,6 +113,9 @@ struct Distribution {
 };
 
 Distribution DistributionOf(const WantedTensor& tensor, const DecoderSpec& spec) {
+  // Rates at which states decay, by their logarithms: some forget within a few tokens, and some
+  // remember hundreds.
+  if (tensor.name.ends_with(".A_log")) return {-3.0f, 1.5f};
   const bool bias = tensor.name.ends_with(".bias");
   if (tensor.shape.size() == 1) return {bias ? 0.0f : 1.0f, 0.1f};
   // A row of the embedding is an input, not a sum of inputs.

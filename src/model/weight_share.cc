@@ -74,6 +74,7 @@ class Cutter {
 
   WeightShare CutAll() {
     RefuseNormOverHeads();
+    RefuseDeltaNets();
     CutHeads();
     CutMixers();
     CutMlps();
@@ -94,6 +95,16 @@ class Cutter {
           "ranks cannot share the weights of the {} model, which normalises the queries of all "
           "heads together: let one rank have them",
           whole_.family);
+  }
+
+  void RefuseDeltaNets() const {
+    for (int64_t i = 0; i < whole_.layers; ++i) {
+      if (KindOf(whole_, i).mixer != Mixer::kGatedDeltaNet) continue;
+      Throw(ErrorKind::kUnsupported,
+            "ranks cannot share the weights of the {} model, which has layers of gated DeltaNet: "
+            "let one rank have them",
+            whole_.family);
+    }
   }
 
   bool HasAttention(int64_t layer) const { return godwit::HasAttention(KindOf(whole_, layer)); }

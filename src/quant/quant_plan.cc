@@ -88,7 +88,9 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   Ignore(tensors.project_in, plan);
   Ignore(tensors.project_out, plan);
   for (const LayerTensors& layer : tensors.layers) {
-    Ignore(layer.router, plan);
+    for (const LinearTensors* gates : {&layer.router, &layer.shared_share, &layer.delta.gates}) {
+      Ignore(*gates, plan);
+    }
     if (spec.latent)
       std::ranges::copy(KeysAndValues(layer.latent), std::back_inserter(plan.ignore));
     ForEachLinear(layer, [&](const LinearTensors& linear) {

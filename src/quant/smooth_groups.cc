@@ -76,10 +76,12 @@ void Finder::NormGroups(const LayerTensors& layer) {
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   std::vector<const LinearTensors*> mlp;
   if (!layer.experts.empty()) mlp.push_back(&layer.router);
+  if (!layer.shared_share.parts.empty()) mlp.push_back(&layer.shared_share);
   if (!layer.mlp.up.parts.empty()) mlp.push_back(&layer.mlp.up);
   for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
 
   std::vector<const LinearTensors*> attention = {&layer.qkv};
+  if (!layer.delta.gates.parts.empty()) attention.push_back(&layer.delta.gates);
   if (spec_.latent) {
     const LatentTensors& latent = layer.latent;
     const bool narrow = spec_.latent->query_rank > 0;

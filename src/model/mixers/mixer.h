@@ -4,11 +4,14 @@
 
 #include <cstdint>
 
+#include "ops/gated_delta_net.h"
+
 namespace godwit {
 
 enum class Mixer {
   kAttention,  // its numbers are those of DecoderSpec, LayerKind::rotary and LayerKind::window
   kShortConvolution,  // LayerKind::convolution
+  kGatedDeltaNet,     // LayerKind::delta
   kDecayingSum,       // for tests: LayerKind::sum
 };
 
@@ -38,6 +41,20 @@ struct ShortConvolutionSpec {
 
   StateSize state() const { return {.floats = (taps - 1) * width, .row_floats = width}; }
   bool operator==(const ShortConvolutionSpec&) const = default;
+};
+
+// y = out(norm(delta rule(q, k, v)) * silu(z)), where in(hidden) = q, k, v, z of all heads, and the
+// norm is of a value head's numbers (ops/gated_delta_net.h).
+struct GatedDeltaNetSpec {
+  ops::DeltaNetShape shape;
+  // The tensors that project in. One has q, k, v and z, and one the two gates of each value head,
+  // both by key heads; else one has q, k and v, and three have z and each gate.
+  bool by_key_heads = false;
+
+  StateSize state() const {
+    return {.floats = shape.state_floats(), .row_floats = shape.row_floats()};
+  }
+  bool operator==(const GatedDeltaNetSpec&) const = default;
 };
 
 }  // namespace godwit

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+ops::DeltaNetShape ReadDeltaNet(const HfConfig& config) {
+  const ops::DeltaNetShape shape = {
+      .key_heads = config.IntOr("linear_num_key_heads", 16, kHeadRange),
+      .value_heads = config.IntOr("linear_num_value_heads", 32, kHeadRange),
+      .key_dim = config.IntOr("linear_key_head_dim", 128, kHeadDimRange),
+      .value_dim = config.IntOr("linear_value_head_dim", 128, kHeadDimRange),
+      .taps = config.IntOr("linear_conv_kernel_dim", 4, {1, ShortConvolutionSpec::kMostTaps})};
+  if (shape.value_heads % shape.key_heads != 0) {
+    config.Refuse("linear_num_value_heads",
+                  fmt::format("a multiple of {} key heads", shape.key_heads));
+  }
+  return shape;
+}
+
+// Three of four layers are recurrent, unless the config says otherwise.
+void SetDeltaNets(const HfConfig& config, DecoderSpec& spec) {
+  const int64_t period = config.IntOr("full_attention_interval", 4, kLayerRange);
+  std::vector<bool> recurrent;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    recurrent.push_back((layer + 1) % period != 0);
+  }
+  ChangeLayers(spec, ReadLayersOfType(config, "linear_attention", recurrent),
+               [](LayerKind& kind) { kind.mixer = Mixer::kGatedDeltaNet; });
+}
+
+// Llama with norms of queries and keys, gains stored less 1, gates of attention's results, rotation
+// of a quarter of each head, and gated DeltaNets.
+DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate) {
+  DecoderSpec spec =
+      DescribeLlamaShape(config, {.intermediate = intermediate, .default_head_dim = 256});
+  if (spec.mlp.activation != ops::Activation::kSilu) {
+    config.Refuse("hidden_act", "silu, which gates of recurrent layers have",
+                  ErrorKind::kUnsupported);
+  }
+  spec.norm_gain_less_one = true;
+  spec.qk_norm = QkNorm::kHeads;
+  spec.gated_attention = true;
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  ReadRotary(config, ReadRotaryDim(config, "partial_rotary_factor", 0.25, spec), "rope_theta",
+             spec);
+  spec.delta.shape = ReadDeltaNet(config);
+  ModuleNames& names = spec.names;
+  names.mixer_out = "model.layers.{}.linear_attn.out_proj";
+  names.convolution = "model.layers.{}.linear_attn.conv1d";
+  names.delta_norm = "model.layers.{}.linear_attn.norm";
+  names.delta_rates = "model.layers.{}.linear_attn.A_log";
+  names.delta_biases = "model.layers.{}.linear_attn.dt_bias";
+  names.others = {"mtp."};  // a layer that predicts one more token
+  return spec;
+}
+
+// Projections of gated DeltaNets as tensors of their own.
+void NameApart(DecoderSpec& spec) {
+  spec.names.mixer_in = "model.layers.{}.linear_attn.in_proj_qkv";
+  spec.names.delta_z = "model.layers.{}.linear_attn.in_proj_z";
+  spec.names.delta_update = "model.layers.{}.linear_attn.in_proj_b";
+  spec.names.delta_decay = "model.layers.{}.linear_attn.in_proj_a";
+}
+
+// Experts, of which one serves all tokens, times a share of its own.
+void ReadExperts(const HfConfig& config, int64_t experts, int64_t per_token, DecoderSpec& spec) {
+  spec.shared_mlp = spec.mlp;
+  spec.shared_mlp.intermediate = config.IntOr("shared_expert_intermediate_size", 512, kWidthRange);
+  spec.shared_gated = true;
+  spec.mlp.intermediate = config.IntOr("moe_intermediate_size", 512, kWidthRange);
+  spec.mlp.experts = experts;
+  ReadExpertsPerToken(config, per_token, experts, spec);
+  ModuleNames& names = spec.names;
+  NameExperts(names);
+  names.shared_gate = "model.layers.{}.mlp.shared_expert.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_expert.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_expert.down_proj";
+  names.shared_share = "model.layers.{}.mlp.shared_expert_gate";
+}
+
+}  // namespace
+
+// Rows of projections lie by key heads. Some layers may have one MLP.
+DecoderSpec DescribeQwen3Next(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, "intermediate_size");
+  spec.delta.by_key_heads = true;
+  spec.names.mixer_in = "model.layers.{}.linear_attn.in_proj_qkvz";
+  spec.names.delta_gates = "model.layers.{}.linear_attn.in_proj_ba";
+  const MlpSpec dense = spec.mlp;
+  const int64_t experts = config.IntOr("num_experts", 512, {0, kExpertRange.max});
+  if (experts > 0) {
+    ReadExperts(config, experts, /*per_token=*/10, spec);
+    spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
+  }
+  const int64_t step = config.IntOr("decoder_sparse_step", 1, kLayerRange);
+  const std::vector<int64_t> listed = config.Ints("mlp_only_layers", {0, kLayerRange.max});
+  SetDeltaNets(config, spec);
+  if (experts == 0) return spec;
+  ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
+    if ((layer + 1) % step != 0 || std::ranges::count(listed, layer) > 0) kind.mlp = dense;
+  });
+  return spec;
+}
+
+DecoderSpec DescribeQwen35Text(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, "intermediate_size");
+  NameApart(spec);
+  SetDeltaNets(config, spec);
+  return spec;
+}
+
+// A tensor holds a matrix of all experts, or each expert has its own.
+DecoderSpec DescribeQwen35MoeText(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, /*intermediate=*/"");
+  NameApart(spec);
+  ReadExperts(config, config.IntOr("num_experts", 256, kExpertRange), /*per_token=*/8, spec);
+  spec.mlp.fused = spec.mlp.stacked = true;
+  ModuleNames& names = spec.names;
+  names.per_expert_gate = names.gate;
+  names.per_expert_up = names.up;
+  names.per_expert_down = names.down;
+  names.up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.down = "model.layers.{}.mlp.experts.down_proj";
+  names.expert_weight = "";
+  SetDeltaNets(config, spec);
+  return spec;
+}
+
+namespace {
+
+// The three positions of a token, by which pictures are placed, are the same in a text.
+HfConfig TextConfig(const HfConfig& config) {
+  const HfConfig text = NeedObject(config, "text_config");
+  if (const auto fields = RotaryFields(text)) {
+    for (const std::string_view key : {"mrope_section", "mrope_interleaved"}) {
+      fields->MarkAsRead(key);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+DecoderSpec DescribeQwen35(const HfConfig& config) {
+  return BesideVision(config, DescribeQwen35Text(TextConfig(config)), "visual");
+}
+
+DecoderSpec DescribeQwen35Moe(const HfConfig& config) {
+  return BesideVision(config, DescribeQwen35MoeText(TextConfig(config)), "visual");
+}
+
+}  // namespace godwit

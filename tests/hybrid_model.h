@@ -11,23 +11,33 @@
 
 namespace godwit {
 
-// Layers: attention, a decaying sum, a short convolution, attention.
+// Layers: attention, a decaying sum, a short convolution, a gated DeltaNet, attention.
 inline DecoderSpec HybridSpec() {
   DecoderSpec spec = DescribeModel(HfConfig::Parse(
       R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 32,
-          "num_hidden_layers": 4, "num_attention_heads": 3, "num_key_value_heads": 1,
+          "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1,
           "head_dim": 8, "vocab_size": 128, "max_position_embeddings": 65536})",
       "the hybrid model of tests"));
   spec.names.mixer_in = "model.layers.{}.mixer.in_proj";
   spec.names.mixer_out = "model.layers.{}.mixer.out_proj";
   spec.names.convolution = "model.layers.{}.mixer.conv";
-  ChangeLayers(spec, {false, true, false, false}, [](LayerKind& kind) {
+  spec.names.delta_z = "model.layers.{}.mixer.z_proj";
+  spec.names.delta_update = "model.layers.{}.mixer.b_proj";
+  spec.names.delta_decay = "model.layers.{}.mixer.a_proj";
+  spec.names.delta_norm = "model.layers.{}.mixer.norm";
+  spec.names.delta_rates = "model.layers.{}.mixer.A_log";
+  spec.names.delta_biases = "model.layers.{}.mixer.dt_bias";
+  ChangeLayers(spec, {false, true, false, false, false}, [](LayerKind& kind) {
     kind.mixer = Mixer::kDecayingSum;
     kind.sum = {.width = 20, .decay = 0.97f};
   });
-  ChangeLayers(spec, {false, false, true, false}, [](LayerKind& kind) {
+  ChangeLayers(spec, {false, false, true, false, false}, [](LayerKind& kind) {
     kind.mixer = Mixer::kShortConvolution;
     kind.convolution = {.width = 24, .taps = 4, .bias = true};
+  });
+  ChangeLayers(spec, {false, false, false, true, false}, [](LayerKind& kind) {
+    kind.mixer = Mixer::kGatedDeltaNet;
+    kind.delta.shape = {.key_heads = 3, .value_heads = 6, .key_dim = 3, .value_dim = 2, .taps = 3};
   });
   return spec;
 }

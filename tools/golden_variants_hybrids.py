@@ -117,8 +117,8 @@ QWEN3_5_TEXT = {
     "layer_types": ["linear_attention", "full_attention", "linear_attention"],
     "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 7,
-    "linear_num_key_heads": 1,
-    "linear_num_value_heads": 3,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
     "linear_value_head_dim": 8,
     "max_position_embeddings": 256,
     "model_type": "qwen3_5_text",
@@ -241,6 +241,7 @@ def hybrid_variants():
                 "linear_conv_kernel_dim": 3,
                 "linear_num_key_heads": 3,
                 "linear_num_value_heads": 3,
+                "linear_value_head_dim": 13,
                 "num_experts": 0,
                 "num_hidden_layers": 3,
                 "tie_word_embeddings": True,
@@ -251,7 +252,7 @@ def hybrid_variants():
     )
     yield Variant(
         "qwen3_5_text",
-        "one_group",
+        "three_of_one",
         QWEN3_5_TEXT,
         n_tokens=70,
         contrasts=[{"rms_norm_eps": 0.01}],

@@ -453,17 +453,22 @@ ShortConvolutionWeights Packer::Convolution(const LayerTensors& tensors) {
   if (tensors.taps == nullptr) return {};
   const std::vector<float> stored = Numbers(*tensors.taps);  // [channels, 1, taps]
   const int64_t taps = tensors.taps->shape[2];
-  const IndexRange channels =
-      tensors.taken_channels.value_or(IndexRange{0, tensors.taps->shape[0]});
+  std::vector<IndexRange> taken = tensors.taken_channels;
+  if (taken.empty()) taken.push_back({0, tensors.taps->shape[0]});
   ShortConvolutionWeights weights;
   for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
-      weights.taps.push_back(stored[channel * taps + tap]);
+    for (const IndexRange& channels : taken) {
+      for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
+        weights.taps.push_back(stored[channel * taps + tap]);
+      }
     }
   }
   if (tensors.convolution_bias != nullptr) {
     const std::vector<float> bias = Numbers(*tensors.convolution_bias);
-    weights.bias.assign(bias.begin() + channels.begin, bias.begin() + channels.end);
+    for (const IndexRange& channels : taken) {
+      weights.bias.insert(weights.bias.end(), bias.begin() + channels.begin,
+                          bias.begin() + channels.end);
+    }
   }
   return weights;
 }
@@ -478,6 +483,10 @@ GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
                                         .weight = Numbers(*tensors.norm),
                                         .bias = {}}};
   for (float& rate : weights.rates) rate = std::exp(rate);
+  if (tensors.taken_heads) {
+    weights.rates = Taken(weights.rates, *tensors.taken_heads);
+    weights.biases = Taken(weights.biases, *tensors.taken_heads);
+  }
   return weights;
 }
 

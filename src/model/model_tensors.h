@@ -102,8 +102,9 @@ struct LatentTensors {
 struct DeltaTensors {
   LinearTensors gates;                // [2 * value_heads, hidden]: of the update, then of the decay
   const TensorInfo* rates = nullptr;  // [value_heads]: logarithms
-  const TensorInfo* biases = nullptr;  // [value_heads]
-  const TensorInfo* norm = nullptr;    // [value_dim]
+  const TensorInfo* biases = nullptr;     // [value_heads]
+  const TensorInfo* norm = nullptr;       // [value_dim]
+  std::optional<IndexRange> taken_heads;  // of values, which a rank takes; none: all
 };
 
 struct LayerTensors {
@@ -117,9 +118,9 @@ struct LayerTensors {
   // Mixer::kShortConvolution, Mixer::kGatedDeltaNet: [width, 1, taps], and its bias or null
   const TensorInfo* taps = nullptr;
   const TensorInfo* convolution_bias = nullptr;
-  std::optional<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
-  std::vector<const TensorInfo*> xielu;      // MlpSpec::xielu: alpha_p, alpha_n, beta, eps
-  MlpTensors mlp;                            // with experts: LayerKind::shared_mlp, or empty
+  std::vector<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
+  std::vector<const TensorInfo*> xielu;    // MlpSpec::xielu: alpha_p, alpha_n, beta, eps
+  MlpTensors mlp;                          // with experts: LayerKind::shared_mlp, or empty
   LinearTensors router;
   LinearTensors shared_share;               // LayerKind::shared_gated: [1, hidden]
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias

@@ -74,7 +74,6 @@ class Cutter {
 
   WeightShare CutAll() {
     RefuseNormOverHeads();
-    RefuseDeltaNets();
     CutHeads();
     CutMixers();
     CutMlps();
@@ -95,16 +94,6 @@ class Cutter {
           "ranks cannot share the weights of the {} model, which normalises the queries of all "
           "heads together: let one rank have them",
           whole_.family);
-  }
-
-  void RefuseDeltaNets() const {
-    for (int64_t i = 0; i < whole_.layers; ++i) {
-      if (KindOf(whole_, i).mixer != Mixer::kGatedDeltaNet) continue;
-      Throw(ErrorKind::kUnsupported,
-            "ranks cannot share the weights of the {} model, which has layers of gated DeltaNet: "
-            "let one rank have them",
-            whole_.family);
-    }
   }
 
   bool HasAttention(int64_t layer) const { return godwit::HasAttention(KindOf(whole_, layer)); }
@@ -162,6 +151,10 @@ class Cutter {
         const int64_t keys = whole_.heads * dim, values = keys + whole_.kv_heads * dim;
         layer.qkv.taken_outputs = {Times(heads, dim), Shifted(Times(kv_heads, dim), keys),
                                    Shifted(Times(kv_heads, dim), values)};
+        if (whole_.gated_attention) {
+          const int64_t gates = values + whole_.kv_heads * dim;
+          layer.qkv.taken_outputs.push_back(Shifted(Times(heads, dim), gates));
+        }
       }
       CutNorm(heads, layer.q_norm);
       CutNorm(kv_heads, layer.k_norm);
@@ -195,6 +188,7 @@ class Cutter {
   void CutMixers() {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
       if (kind.mixer == Mixer::kAttention) return;
+      if (kind.mixer == Mixer::kGatedDeltaNet) return CutDeltaNets(kind.delta.shape, layers);
       const bool convolution = kind.mixer == Mixer::kShortConvolution;
       int64_t& width = convolution ? kind.convolution.width : kind.sum.width;
       Columns columns;
@@ -206,12 +200,37 @@ class Cutter {
           for (const int64_t first : {width, 2 * width}) {  // two gates and the input
             layer->qkv.taken_outputs.push_back({taken.begin + first, taken.end + first});
           }
-          layer->taken_channels = taken;
+          layer->taken_channels = {taken};
         }
         TakeColumns(taken, layer->attention_out);
       }
       width = taken.count();
     });
+  }
+
+  // Key heads do not meet, nor do the value heads of each.
+  void CutDeltaNets(ops::DeltaNetShape& shape, const std::vector<LayerTensors*>& layers) const {
+    const int64_t group = shape.value_heads / shape.key_heads, width = group * shape.value_dim;
+    Columns columns;
+    for (const LayerTensors* layer : layers) Join(layer->attention_out, columns);
+    const int64_t unit = std::lcm(columns.unit, width) / width;  // heads between two cuts
+    if (shape.key_heads / unit < parts_) {
+      Refuse(shape.key_heads, "key heads in recurrent layers", Stored(columns));
+    }
+    const IndexRange heads = Cut(shape.key_heads, unit, part_, parts_);
+    const IndexRange keys = Times(heads, shape.key_dim), values = Times(heads, width);
+    const IndexRange value_heads = Times(heads, group);
+    for (LayerTensors* layer : layers) {
+      layer->taken_channels = {keys, Shifted(keys, shape.keys()),
+                               Shifted(values, 2 * shape.keys())};
+      layer->qkv.taken_outputs = layer->taken_channels;
+      layer->qkv.taken_outputs.push_back(Shifted(values, shape.convolved()));
+      layer->delta.gates.taken_outputs = {value_heads, Shifted(value_heads, shape.value_heads)};
+      layer->delta.taken_heads = value_heads;
+      TakeColumns(values, layer->attention_out);
+    }
+    shape.key_heads = heads.count();
+    shape.value_heads = value_heads.count();
   }
 
   void CutMlps() {

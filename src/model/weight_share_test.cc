@@ -111,7 +111,11 @@ TEST(WeightShare, RecurrentLayersAreCutByChannels) {
   const auto shares = Shares(world, 3, spec, DType::kF32, DType::kF32);
   EXPECT_EQ(KindOf(shares[0]->spec(), 1).sum.width, 6);
   EXPECT_EQ(KindOf(shares[2]->spec(), 1).sum.width, 7);
-  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, 3 * 8) << "three rows of 24 / 3 channels";
+  EXPECT_EQ(KindOf(shares[0]->spec(), 2).convolution.width, 8);
+  const ops::DeltaNetShape& delta = KindOf(shares[0]->spec(), 3).delta.shape;
+  EXPECT_EQ(delta.key_heads, 1);
+  EXPECT_EQ(delta.value_heads, 2);
+  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, delta.state_floats());
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 64; ++i) tokens.push_back(i);
   const auto logits = LogitsOnRanks(shares, tokens);

@@ -193,7 +193,7 @@ TEST_F(StateAnswers, PausedRequestsGoOn) {
     alone.push_back(Alone(prompts.back(), 150));
   }
   const auto engine =
-      NewEngine({.kv_memory_bytes = 2 * layout.BytesFor(300) + 6 * layout.states.page_bytes()});
+      NewEngine({.kv_memory_bytes = 2 * layout.BytesFor(300) + 4 * layout.states.page_bytes()});
   std::vector<Generation> generations;
   for (const Tokens& prompt : prompts) {
     generations.push_back(Submit(*engine, prompt, GreedyWithLogprobs(150)));
@@ -299,7 +299,7 @@ TEST_F(StateAnswers, RanksCannotShareSuchAText) {
   const std::string refusal = ErrorOf(ErrorKind::kUnsupported, [&] {
     MakePolicy(Geometry(HybridSpec()), {.context = 100, .ranks = world.Rank(0)});
   });
-  EXPECT_THAT(refusal, HasSubstr("2 layers of this model are recurrent"));
+  EXPECT_THAT(refusal, HasSubstr("3 layers of this model are recurrent"));
 }
 
 }  // namespace

@@ -463,8 +463,8 @@ TEST(States, AreExplained) {
   AttentionGeometry geometry = Geometry(HybridSpec());
   EXPECT_EQ(
       ExplainStates(geometry),
-      "Of the model's 4 layers 2 are recurrent: they remember the whole text in states of 640 "
-      "B, whatever its length and whatever this policy says to the other 2.");
+      "Of the model's 5 layers 3 are recurrent: they remember the whole text in states of 1.1 "
+      "KiB, whatever its length and whatever this policy says to the other 2.");
   geometry.states = {};
   EXPECT_EQ(ExplainStates(geometry), "");
 }

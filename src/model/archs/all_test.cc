@@ -112,6 +112,11 @@ constexpr ModelNumbers kOwnModels[] = {
     {"glm4", "glm4", 320, 64, 2, 4, 2, 16, 214, 1024, 8, 1e4, false},
     {"phi3-longrope", "phi3", 320, 64, 2, 4, 2, 16, 256, 2048, 12, 1e4, true},
     {"qwen3_moe", "qwen3_moe", 320, 64, 3, 4, 2, 32, 48, 2048, 32, 1e6, false},
+    {"qwen3_next", "qwen3_next", 320, 64, 4, 4, 2, 32, 48, 262144, 8, 1e7, false},
+    {"qwen3_5", "qwen3_5", 320, 64, 4, 4, 2, 32, 256, 262144, 8, 1e7, false},
+    {"qwen3_5_text", "qwen3_5_text", 320, 64, 4, 4, 2, 32, 256, 262144, 8, 1e7, false},
+    {"qwen3_5_moe", "qwen3_5_moe", 320, 64, 4, 4, 2, 32, 48, 262144, 8, 1e7, false},
+    {"qwen3_5_moe_text", "qwen3_5_moe_text", 320, 64, 4, 4, 2, 32, 48, 262144, 8, 1e7, false},
     {"smollm3", "smollm3", 320, 64, 4, 4, 1, 16, 256, 2048, 16, 5e6, true},
     {"lfm2", "lfm2", 320, 64, 4, 4, 2, 16, 256, 128000, 16, 1e6, true},
     {"lfm2_moe", "lfm2_moe", 320, 64, 4, 4, 2, 16, 48, 128000, 16, 1e6, true},
@@ -316,6 +321,7 @@ const Spelling kGpt2 = {{"hidden_size", "n_embd"},
                         {"head_dim", ""},
                         {"max_position_embeddings", "n_positions"}};
 const Spelling kHeadsOfOneSize = {{"head_dim", ""}};
+const Spelling kExpertsOnly = {{"intermediate_size", ""}};
 const Spelling kLatent = {{"num_key_value_heads", ""}, {"head_dim", ""}};
 const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFalcon},
                                                                  {"gpt2", kGpt2},
@@ -323,6 +329,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"deepseek_v3", kLatent},
                                                                  {"kimi_k2", kLatent},
                                                                  {"mistral4", kLatent},
+                                                                 {"qwen3_5_moe", kExpertsOnly},
+                                                                 {"qwen3_5_moe_text", kExpertsOnly},
                                                                  {"cohere", kHeadsOfOneSize},
                                                                  {"cohere2", kHeadsOfOneSize},
                                                                  {"stablelm", kHeadsOfOneSize},
@@ -336,7 +344,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
          type == "ministral3" || type == "gpt_oss" || type == "kimi_k2" || type == "mistral4" ||
-         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5";
+         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" ||
+         type.starts_with("qwen3_next") || type.starts_with("qwen3_5");
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {

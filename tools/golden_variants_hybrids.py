@@ -119,7 +119,7 @@ QWEN3_5_TEXT = {
     "linear_key_head_dim": 7,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 6,
-    "linear_value_head_dim": 8,
+    "linear_value_head_dim": 13,
     "max_position_embeddings": 256,
     "model_type": "qwen3_5_text",
     "num_attention_heads": 4,

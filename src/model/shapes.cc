@@ -40,7 +40,8 @@ constexpr ModelShape kShapes[] = {
          "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936, "rope_theta": 1000000,
          "max_position_embeddings": 4194304})"},
     {"qwen3-next-80b",
-     "79.7 B weights, as Qwen3-Next 80B-A3B: 48 layers of 2048 with 512 experts, 10 for a token, 36 "
+     "79.7 B weights, as Qwen3-Next 80B-A3B: 48 layers of 2048 with 512 experts, 10 for a token, "
+     "36 "
      "of them gated DeltaNets of 32 heads, 12 with attention of 16 heads of 256",
      R"({"model_type": "qwen3_next", "hidden_size": 2048, "intermediate_size": 5120,
          "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 512,
@@ -48,7 +49,8 @@ constexpr ModelShape kShapes[] = {
          "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 151936, "rope_theta": 10000000,
          "max_position_embeddings": 4194304})"},
     {"qwen3.5-27b",
-     "26.9 B weights, as Qwen3.5 27B: 64 layers of 5120, 48 of them gated DeltaNets of 48 heads, 16 "
+     "26.9 B weights, as Qwen3.5 27B: 64 layers of 5120, 48 of them gated DeltaNets of 48 heads, "
+     "16 "
      "with attention of 24 heads of 256",
      R"({"model_type": "qwen3_5_text", "hidden_size": 5120, "intermediate_size": 17408,
          "linear_num_value_heads": 48, "num_hidden_layers": 64, "num_attention_heads": 24,

@@ -47,8 +47,8 @@ struct ShortConvolutionSpec {
 // norm is of a value head's numbers (ops/gated_delta_net.h).
 struct GatedDeltaNetSpec {
   ops::DeltaNetShape shape;
-  // The tensors that project in. One has q, k, v and z, and one the two gates of each value head,
-  // both by key heads; else one has q, k and v, and three have z and each gate.
+  // Whether two tensors project in, both by key heads: one has q, k, v and z, one has the two gates
+  // of value heads. Else one has q, k and v, and three have z and each gate.
   bool by_key_heads = false;
 
   StateSize state() const {

@@ -373,10 +373,11 @@ double LayerCount::overlapped_seconds() const {
 }
 
 LayerCount CountLayer(const DecoderSpec& spec, const LayerOptions& options) {
-  if (spec.latent || KindOf(spec, 0).mlp.experts > 0) {
+  const LayerKind& kind = KindOf(spec, 0);
+  if (spec.latent || spec.gated_attention || !HasAttention(kind) || kind.mlp.experts > 0) {
     Throw(ErrorKind::kUnsupported,
-          "the parts of a layer are counted for models without experts and without latent "
-          "attention; a profile of its steps shows them");
+          "the parts of a layer are counted for models whose first layer has plain attention and "
+          "no experts; a profile of its steps shows them");
   }
   return Layer(spec, options).Count();
 }

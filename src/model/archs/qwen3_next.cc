@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -41,6 +43,9 @@ DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate)
   if (spec.mlp.activation != ops::Activation::kSilu) {
     config.Refuse("hidden_act", "silu, which gates of recurrent layers have",
                   ErrorKind::kUnsupported);
+  }
+  if (!config.BoolOr("attn_output_gate", true)) {
+    config.Refuse("attn_output_gate", "true", ErrorKind::kUnsupported);
   }
   spec.norm_gain_less_one = true;
   spec.qk_norm = QkNorm::kHeads;
@@ -133,25 +138,29 @@ DecoderSpec DescribeQwen35MoeText(const HfConfig& config) {
 
 namespace {
 
-// The three positions of a token, by which pictures are placed, are the same in a text.
-HfConfig TextConfig(const HfConfig& config) {
+// The text model beside a vision model. The three positions of a token, by which pictures are
+// placed, are the same in a text.
+DecoderSpec DescribeBesideVision(const HfConfig& config,
+                                 DecoderSpec (*describe)(const HfConfig& config)) {
   const HfConfig text = NeedObject(config, "text_config");
+  DecoderSpec spec = describe(text);
+  spec.tied_head = text.BoolOr("tie_word_embeddings", config.BoolOr("tie_word_embeddings", false));
   if (const auto fields = RotaryFields(text)) {
     for (const std::string_view key : {"mrope_section", "mrope_interleaved"}) {
       fields->MarkAsRead(key);
     }
   }
-  return text;
+  return BesideVision(config, std::move(spec), "visual");
 }
 
 }  // namespace
 
 DecoderSpec DescribeQwen35(const HfConfig& config) {
-  return BesideVision(config, DescribeQwen35Text(TextConfig(config)), "visual");
+  return DescribeBesideVision(config, DescribeQwen35Text);
 }
 
 DecoderSpec DescribeQwen35Moe(const HfConfig& config) {
-  return BesideVision(config, DescribeQwen35MoeText(TextConfig(config)), "visual");
+  return DescribeBesideVision(config, DescribeQwen35MoeText);
 }
 
 }  // namespace godwit

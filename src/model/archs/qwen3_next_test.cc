@@ -56,11 +56,12 @@ TEST(Qwen3NextTest, RefusesWhatItCannotBe) {
               HasSubstr("linear_num_value_heads: expected a multiple of 4 key heads"));
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Next(R"("hidden_act":"gelu")"); }),
               HasSubstr("hidden_act: expected silu"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Next(R"("attn_output_gate":false)"); }),
+              HasSubstr("attn_output_gate: expected true"));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Next(R"("linear_conv_kernel_dim":66)"); }),
               HasSubstr("linear_conv_kernel_dim"));
 }
 
-// Rows of a checkpoint lie by key heads, and those of queries and gates by heads.
 TEST(Qwen3NextTest, AStateHasTheSizeOfItsHeads) {
   const DecoderSpec spec =
       Next(R"("linear_num_key_heads":2,"linear_num_value_heads":6,"linear_key_head_dim":3,)"
@@ -70,6 +71,26 @@ TEST(Qwen3NextTest, AStateHasTheSizeOfItsHeads) {
   EXPECT_EQ(states.layers, 3);
   EXPECT_EQ(states.floats, 6 * 3 * 5 + 3 * convolved);
   EXPECT_EQ(states.row_floats, convolved + 2 * 3 + 6 * 5 + 6);
+}
+
+TEST(Qwen35Test, TheTextOfAModelThatSees) {
+  const auto with = [](const std::string& of_text, const std::string& fields) {
+    return DescribeModel(HfConfig::Parse(
+        fmt::format(R"({{"model_type":"qwen3_5","text_config":{{"model_type":"qwen3_5_text",)"
+                    R"("vocab_size":11,"hidden_size":16,"num_hidden_layers":2,)"
+                    R"("num_attention_heads":4,"intermediate_size":10{}}}{}}})",
+                    of_text, fields),
+        "config.json"));
+  };
+  const DecoderSpec spec =
+      with(R"(,"rope_parameters":{"rope_theta":100,"mrope_section":[11,11,10]})", "");
+  EXPECT_EQ(spec.family, "qwen3_5");
+  EXPECT_EQ(spec.rotary.theta, 100);
+  EXPECT_EQ(spec.names.delta_z, "language_model.model.layers.{}.linear_attn.in_proj_z");
+  EXPECT_EQ(spec.names.others[0], "mtp.");
+  EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("a qwen3_5 model reads text only")));
+  EXPECT_FALSE(spec.tied_head);
+  EXPECT_TRUE(with("", R"(,"tie_word_embeddings":true)").tied_head);
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ void DecodeQ2_K(const std::byte* block, DecodedBlock& out) {
   out.minimum = HalfFloat(block + 82);
 }
 
-// Third bits lie in front, and 16 scales of 6 bits behind. The lower four bits of scales are nibbles
-// of 8 bytes; their upper two follow, four in a byte.
+// Third bits lie in front, and 16 scales of 6 bits behind. The lower four bits of scales are
+// nibbles of 8 bytes; their upper two follow, four in a byte.
 void DecodeQ3_K(const std::byte* block, DecodedBlock& out) {
   ReadPairs(block + 32, out.codes.data());
   for (int64_t i = 0; i < 256; ++i) {

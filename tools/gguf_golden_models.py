@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import gguf
 from gguf import GGMLQuantizationType as Type
 from golden_variant import Variant, merged
 from golden_variants_experts import DEEPSEEK, GRANITE_MOE, LLAMA4, MSCALED
@@ -16,7 +17,7 @@ from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 
 TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
          Type.IQ4_NL, Type.IQ4_XS]
-# Types whose blocks are compared, and which few models need.
+# Types of later additions: the random blocks of those before stay as they are.
 OTHER_TYPES = [Type.MXFP4, Type.Q2_K, Type.Q3_K, Type.IQ2_XXS, Type.IQ2_XS, Type.IQ2_S, Type.IQ3_XXS,
                Type.IQ3_S]
 
@@ -38,7 +39,7 @@ class Model:
 
 def llama(name, qtype, overrides=None, **kwargs):
     # Rows of 256 for blocks of 256, and of 32 for matrices that fall back to Q8_0.
-    hidden = 256 if "K" in qtype.name or "XS" in qtype.name else 64
+    hidden = 256 if gguf.GGML_QUANT_SIZES[qtype][0] == 256 else 64
     config = merged(LLAMA, {"hidden_size": hidden, "head_dim": 16, "num_attention_heads": 2,
                             "num_key_value_heads": 1, "intermediate_size": 32} | (overrides or {}))
     options = {key: kwargs.pop(key) for key in ("keys", "parts") if key in kwargs}
@@ -77,7 +78,7 @@ LONGROPE = {"type": "longrope", "long_factor": [1.2, 1.9, 5.5, 17.0, 30.0, 31.5]
 
 
 def all_models():
-    for qtype in [Type.F32, Type.F16, Type.BF16, *TYPES]:
+    for qtype in [Type.F32, Type.F16, Type.BF16, *TYPES, *OTHER_TYPES]:
         yield llama(qtype.name.lower(), qtype)
     yield llama("tied", Type.Q8_0, {"tie_word_embeddings": True}, parts=3)
     yield llama("biases", Type.Q8_0, {"attention_bias": True, "mlp_bias": True})

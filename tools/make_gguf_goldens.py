@@ -87,6 +87,13 @@ SCALES = {
     Type.Q6_K: {208: 4e-5},
     Type.IQ4_NL: {0: 1.2e-3},
     Type.IQ4_XS: {0: 6e-5},
+    Type.Q2_K: {80: 8e-3, 82: 1.2e-2},
+    Type.Q3_K: {108: 1.3e-3},
+    Type.IQ2_XXS: {0: 1.1e-3},
+    Type.IQ2_XS: {0: 1.1e-3},
+    Type.IQ2_S: {0: 1.1e-3},
+    Type.IQ3_XXS: {0: 3.7e-4},
+    Type.IQ3_S: {0: 3.7e-4},
 }
 
 

@@ -418,8 +418,9 @@ def packings():
     fp8 = Fp8Blocks()
     biases = {"attention_bias": True}
     yield of("fp8", fp8, biases, bits=8, group=(40, 48), scale_dtype=torch.float32)
-    yield of("fp8_experts", fp8, base=MIXTRAL, bits=8, group=(32, 32), scale_dtype=torch.bfloat16,
-             skipped=Packing.skipped + ("gate.",))
+    narrow = {"hidden_size": 32, "intermediate_size": 48}
+    yield of("fp8_experts", fp8, narrow, base=MIXTRAL, bits=8, group=(32, 32),
+             scale_dtype=torch.bfloat16, skipped=Packing.skipped + ("gate.",))
 
     yield of("gpt_oss_mxfp4", Mxfp4(), base=next(gpt_oss_variants()).config)
 

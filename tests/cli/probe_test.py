@@ -234,9 +234,10 @@ class ProbeTest(CliTest):
         for check in checks.values():
             self.assertNotEqual(check["result"], "fault", check)
             self.assertTrue(check["seen"], check)
-        # Another instruction set may have a random model write ASCII alone, or end no JSON.
+        # Another instruction set may have a random model write ASCII alone, or end no JSON. On a
+        # crowded machine a whole answer may come in one piece, within which no stop string begins.
         skipped = [name for name, check in checks.items() if check["result"] == "skipped"]
-        self.assertLessEqual(set(skipped), {"utf8", "schema"})
+        self.assertLessEqual(set(skipped), {"utf8", "schema", "stop"})
 
     def test_each_fault_is_found(self):
         for chat in (False, True):

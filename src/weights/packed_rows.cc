@@ -245,6 +245,10 @@ void PackedRows::ReadStored(int64_t row, std::span<uint8_t> codes) const {
     }
     return;
   }
+  if (format.layout == Layout::kFp8Blocks) {
+    std::memcpy(codes.data(), codes_ + row * inputs_, codes.size());
+    return;
+  }
   if (format.layout != Layout::kAwq) {
     return ReadSideBySide(format, codes_ + row * Words(format, inputs_) * kWordBytes, codes);
   }

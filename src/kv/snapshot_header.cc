@@ -320,7 +320,9 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
   }
   std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
   header.checksums.resize(pages);
-  std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
+  if (pages > 0) {
+    std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
+  }
   header.data_begin = header_bytes;
   const int64_t largest = std::max(info.page_bytes(), info.state_bytes());
   const auto data = CheckedMul(AlignUp(largest), pages);  // at most

@@ -18,12 +18,13 @@ namespace godwit {
 
 using EnginePtr = std::shared_ptr<const Engine::Impl>;
 
-// Calls ask(engine) on rank 0, and on_forgotten(rank) on the others when a text goes.
+// Calls ask(engine) on rank 0, and on_forgotten(rank, its tokens) on the others when a text goes.
 // options(rank): of each rank's engine. Returns the error of each rank.
 inline std::vector<std::string> OnRanks(
     int ranks, const std::function<LoadOptions(int)>& options,
     const std::function<void(const EnginePtr&)>& ask,
-    const std::function<void(int)>& on_forgotten = [](int) {}) {
+    const std::function<void(int, std::span<const int32_t>)>& on_forgotten =
+        [](int, std::span<const int32_t>) {}) {
   LocalWorld world(ranks);
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;
@@ -34,7 +35,7 @@ inline std::vector<std::string> OnRanks(
         const auto engine =
             std::make_shared<const Engine::Impl>(kTiny, options(rank), communicator);
         if (rank == 0) return ask(engine);
-        engine->FollowRankZero([&](std::span<const int32_t>) { on_forgotten(rank); });
+        engine->FollowRankZero([&](std::span<const int32_t> text) { on_forgotten(rank, text); });
       } catch (const Error& error) {
         errors[rank] = error.what();
         communicator->Leave(error.what());

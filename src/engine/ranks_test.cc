@@ -11,9 +11,8 @@
 #include "base/error.h"
 #include "base/test_support.h"
 #include "dist/local.h"
-#include "engine/engine_impl.h"
-#include "engine/engine_test_support.h"
 #include "engine/generation_impl.h"
+#include "engine/on_ranks_test_support.h"
 #include "tests/session_of.h"
 
 namespace godwit::ranks_test {
@@ -36,28 +35,18 @@ std::vector<Outcome> OnRanks(
     int ranks, const std::function<void(std::shared_ptr<const Engine::Impl>, Outcome&)>& ask,
     const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; },
     const std::function<void(int)>& on_forgotten = [](int) {}) {
-  LocalWorld world(ranks);
   std::vector<Outcome> outcomes(ranks);
-  std::vector<std::thread> threads;
+  const auto errors = godwit::OnRanks(
+      ranks, [&](int rank) { return LoadOptions{.threads = 1, .kv_memory_bytes = kv_bytes(rank)}; },
+      [&](const EnginePtr& engine) { ask(engine, outcomes[0]); },
+      [&](int rank, std::span<const int32_t> text) {
+        outcomes[rank].text.assign(text.begin(), text.end());
+        ++outcomes[rank].texts;
+        on_forgotten(rank);
+      });
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Outcome& mine = outcomes[rank];
-      const auto communicator = world.Rank(rank);
-      try {
-        const auto engine = std::make_shared<const Engine::Impl>(
-            kTiny, LoadOptions{.threads = 1, .kv_memory_bytes = kv_bytes(rank)}, communicator);
-        if (rank == 0) return ask(engine, mine);
-        engine->FollowRankZero([&](std::span<const int32_t> text) {
-          mine.text.assign(text.begin(), text.end());
-          ++mine.texts;
-          on_forgotten(rank);
-        });
-      } catch (const Error& error) {
-        mine.error = error.what();
-      }
-    });
+    if (!errors[rank].empty()) outcomes[rank].error = errors[rank];
   }
-  for (std::thread& thread : threads) thread.join();
   return outcomes;
 }
 

@@ -34,7 +34,8 @@ std::vector<std::string> OnRanks(
                        .kv_memory_bytes = kv_bytes,
                        .tensor_parallel = tensor_parallel};
   };
-  return godwit::OnRanks(ranks, options, ask, on_forgotten);
+  return godwit::OnRanks(ranks, options, ask,
+                         [&](int rank, std::span<const int32_t>) { on_forgotten(rank); });
 }
 
 GenerateOptions Answer(int64_t question) {

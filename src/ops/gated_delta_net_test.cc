@@ -1,11 +1,9 @@
 #include "ops/gated_delta_net.h"
 
-#include <array>
 #include <cmath>
 #include <vector>
 
-#include "kernels/kernel_table.h"
-#include "ops/test_support.h"
+#include "ops/text_in_tiles_test_support.h"
 
 namespace godwit::ops::gated_delta_net_test {
 namespace {
@@ -32,62 +30,18 @@ struct Layer {
   GappedMatrix taps, in, gates, rates, biases;
 };
 
-// One text in one layer, cut into pieces by hand: rows of the tile, and states.
-class Text {
- public:
-  explicit Text(const Layer& layer)
-      : layer_(layer), begin_(static_cast<size_t>(layer.shape.state_floats())), end_(begin_) {
-    for (auto& row : rows_) row.resize(static_cast<size_t>(layer.shape.row_floats()), kNan);
-  }
-
-  // Reads rows in steps of `chunk`, and returns the results, row after row.
-  std::vector<float> Read(int64_t chunk, int threads = 1, const Isa& isa = *IsaPointers().back()) {
-    ThreadPool pool(threads);
-    Workspace workspace;
-    const Exec exec{.pool = pool, .kernels = *isa.table, .workspace = workspace};
-    std::vector<float> results;
-    const int64_t rows = layer_.in.view().rows;
-    for (int64_t at = 0; at < rows; at += chunk) {
-      const int64_t n = std::min(chunk, rows - at);
-      GappedMatrix out(n, layer_.shape.values());
-      const auto pieces = Pieces(n);
-      GatedDeltaNet(exec, layer_.shape, layer_.weights(), pieces, layer_.in.view().Rows(at, at + n),
-                    layer_.gates.view().Rows(at, at + n), out.view());
-      EXPECT_TRUE(out.GapsIntact());
-      const auto values = out.Values();
-      results.insert(results.end(), values.begin(), values.end());
-      length_ += n;
-      if (std::ssize(pieces) > 1 || length_ % kTileTokens == 0) begin_ = end_;
-    }
-    return results;
-  }
-
- private:
-  // All tiles of a step lie in the same rows, and states behind the first one in the same place.
-  std::vector<StatePiece> Pieces(int64_t n) {
-    std::vector<StatePiece> pieces;
-    kept_.clear();
-    for (auto& row : rows_) kept_.push_back(row.data());
-    for (int64_t at = length_; at < length_ + n;) {
-      const int64_t slot = at % kTileTokens;
-      const int64_t rows = std::min(kTileTokens - slot, length_ + n - at);
-      pieces.push_back(
-          {.first_row = at - length_,
-           .rows = rows,
-           .begin = at / kTileTokens == length_ / kTileTokens ? begin_.data() : end_.data(),
-           .kept = std::span(kept_).first(static_cast<size_t>(slot + rows)),
-           .end = slot + rows == kTileTokens ? end_.data() : nullptr});
-      at += rows;
-    }
-    return pieces;
-  }
-
-  const Layer& layer_;
-  int64_t length_ = 0;
-  std::array<std::vector<float>, kTileTokens> rows_;
-  std::vector<float*> kept_;
-  std::vector<float> begin_, end_;
-};
+// The results of a text that is read in steps of `chunk` rows.
+std::vector<float> Read(const Layer& layer, int64_t chunk, int threads = 1,
+                        const Isa& isa = *IsaPointers().back()) {
+  const DeltaNetShape& shape = layer.shape;
+  const auto step = [&](const Exec& exec, std::span<const StatePiece> pieces, int64_t begin,
+                        int64_t end, MatrixView<float> out) {
+    GatedDeltaNet(exec, shape, layer.weights(), pieces, layer.in.view().Rows(begin, end),
+                  layer.gates.view().Rows(begin, end), out);
+  };
+  return TextInTiles(shape.state_floats(), shape.row_floats())
+      .Read(layer.in.view().rows, shape.values(), chunk, threads, isa, step);
+}
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -172,7 +126,7 @@ GODWIT_FOR_EVERY_ISA(GatedDeltaNetTest);
 TEST_P(GatedDeltaNetTest, IsTheRecurrence) {
   for (const DeltaNetShape& shape : kShapes) {
     const Layer layer(shape, 150);
-    const auto found = Text(layer).Read(150, /*threads=*/1, *GetParam());
+    const auto found = Read(layer, 150, /*threads=*/1, *GetParam());
     const auto expected = Recurrence(layer).Run();
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < found.size(); ++i) {
@@ -184,9 +138,9 @@ TEST_P(GatedDeltaNetTest, IsTheRecurrence) {
 TEST_P(GatedDeltaNetTest, ChunksAndThreadsChangeNoBits) {
   for (const DeltaNetShape& shape : {kShapes[1], kShapes[3]}) {
     const Layer layer(shape, 140);
-    const auto one_by_one = Text(layer).Read(1, /*threads=*/1, *GetParam());
+    const auto one_by_one = Read(layer, 1, /*threads=*/1, *GetParam());
     for (const int64_t chunk : {2, 7, 63, 64, 65, 140}) {
-      EXPECT_EQ(Text(layer).Read(chunk, /*threads=*/3, *GetParam()), one_by_one) << chunk;
+      EXPECT_EQ(Read(layer, chunk, /*threads=*/3, *GetParam()), one_by_one) << chunk;
     }
   }
 }
@@ -197,7 +151,7 @@ TEST(GatedDeltaNet, DecaysMayVanish) {
   for (int64_t row = 0; row < 70; ++row) {
     if (row % 10 == 5) layer.gates.view().Row(row)[1] = 1e4f;
   }
-  const auto found = Text(layer).Read(70);
+  const auto found = Read(layer, 70);
   const auto expected = Recurrence(layer).Run();
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-6) << i;
 }

@@ -78,8 +78,7 @@ void PutKvHeads(const DecoderSpec& spec, ArchitectureKeys& own) {
   constexpr std::string_view kKey = "attention.head_count_kv";
   std::vector<int32_t> heads;
   for (int64_t i = 0; i < spec.layers; ++i) {
-    const bool attends = KindOf(spec, i).mixer == Mixer::kAttention;
-    heads.push_back(attends ? static_cast<int32_t>(spec.kv_heads) : 0);
+    heads.push_back(HasAttention(KindOf(spec, i)) ? static_cast<int32_t>(spec.kv_heads) : 0);
   }
   if (std::ranges::count(heads, 0) == 0) return own.Int(kKey, spec.kv_heads);
   own.Ints(kKey, heads);

@@ -111,11 +111,9 @@ class BlockReader {
 // brought into the range of F16. Those below 2^-38 of the largest become 0.
 float FactorOf(const BlockFormat& blocks, std::span<float> scales) {
   if (!blocks.wide_scales) return blocks.unit;
-  const float largest = std::ranges::max(scales);
-  constexpr int kLargestExponent = 14, kLeastOfF32 = -126;
-  const int exponent = std::max(std::ilogb(largest) - kLargestExponent, kLeastOfF32);
-  for (float& scale : scales) scale = std::ldexp(scale, -exponent);
-  return std::ldexp(blocks.unit, exponent);
+  const float factor = ops::FactorForF16(scales);
+  for (float& scale : scales) scale /= factor;
+  return blocks.unit * factor;
 }
 
 }  // namespace

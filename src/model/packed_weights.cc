@@ -62,18 +62,6 @@ GroupFormat FormatOf(const PackedFormat& packed) {
   return format;
 }
 
-bool IsF16(float x) { return ToFloat(ToF16(x)) == x; }
-
-// A power of two. Divided by it, the numbers fit into F16 as well as possible.
-float FactorOf(std::span<const float> scales) {
-  if (std::ranges::all_of(scales, IsF16)) return 1;
-  float largest = 0;
-  for (const float x : scales) largest = std::max(largest, std::fabs(x));
-  constexpr int kLargestExponent = 14;  // F16 rounds some numbers from 2^15 on to infinity
-  constexpr int kMinExponent = -126;    // the least of a normal float
-  return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kMinExponent));
-}
-
 }  // namespace
 
 std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear) {
@@ -131,7 +119,7 @@ void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t ro
     to.scales[i] = unit * scales[group];
     if (!zeros.empty()) to.zeros[i] = zeros[group];
   }
-  factor = FactorOf(to.scales);
+  factor = ops::FactorForF16(to.scales);
   for (float& scale : to.scales) {
     const float exact = scale / factor;
     constexpr float kMaxError = 0x1p-11f;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -98,6 +99,8 @@ class RowConverter {
   std::vector<std::byte> rows_;
 };
 
+bool IsF16(float x) { return ToFloat(ToF16(x)) == x; }
+
 }  // namespace
 
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
@@ -153,6 +156,15 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   });
   if (storage == DType::kI8) weight.scales = std::move(scales);
   return weight;
+}
+
+float FactorForF16(std::span<const float> numbers) {
+  if (std::ranges::all_of(numbers, IsF16)) return 1;
+  float largest = 0;
+  for (const float x : numbers) largest = std::max(largest, std::fabs(x));
+  constexpr int kLargestExponent = 14;  // F16 rounds some numbers from 2^15 on to infinity
+  constexpr int kMinExponent = -126;    // the least of a normal float
+  return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kMinExponent));
 }
 
 Weight PackGroups(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -35,6 +36,9 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
 Weight PackGroups(ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
                   const std::function<void(int64_t output, GroupedRow& row, float& factor)>& fill,
                   Arena* arena = nullptr);
+
+// A power of two. Divided by it, the numbers fit into F16 as well as possible; 1 if they are F16s.
+float FactorForF16(std::span<const float> numbers);
 
 // The bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);

@@ -147,17 +147,18 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
   ReadScales();
   if (tensors.zeros) ReadZeros();
   if (tensors.format.layout == Layout::kIntQuantized) CheckIntegers();
-  if (tensors.format.layout == Layout::kFp8Blocks) CheckLevels();
+  if (tensors.format.layout == Layout::kFp8Blocks) CheckLevels(pool);
 }
 
-void PackedRows::CheckLevels() const {
+void PackedRows::CheckLevels(ThreadPool& pool) const {
   const auto levels = LevelsOf(tensors_.format);
-  for (int64_t i = 0; i < outputs_ * inputs_; ++i) {
-    if (!std::isnan(levels[std::to_integer<size_t>(codes_[i])])) continue;
-    Throw(ErrorKind::kFormat, "tensor {}: element {} is not a number", tensors_.codes.name, i);
-  }
+  pool.Run(outputs_, [&](int64_t row, int /*worker*/) {
+    for (int64_t i = row * inputs_; i < (row + 1) * inputs_; ++i) {
+      if (!std::isnan(levels[std::to_integer<size_t>(codes_[i])])) continue;
+      Throw(ErrorKind::kFormat, "tensor {}: element {} is not a number", tensors_.codes.name, i);
+    }
+  });
 }
-
 void PackedRows::CheckIntegers() const {
   const int centre = Centre(tensors_.format);
   for (int64_t i = 0; i < outputs_ * inputs_; ++i) {

@@ -91,7 +91,7 @@ class PackedRows {
   void ReadScales();
   void ReadZeros();
   void CheckIntegers() const;
-  void CheckLevels() const;
+  void CheckLevels(ThreadPool& pool) const;
 
   const PackedTensors& tensors_;
   const int64_t outputs_, inputs_, groups_;

@@ -42,20 +42,6 @@ DecoderSpec DescribeExaone4(const HfConfig& config) {
 
 namespace {
 
-constexpr GgufName kExaone4Layers[] = {
-    {"attn_q", "model.layers.{}.self_attn.q_proj"},
-    {"attn_k", "model.layers.{}.self_attn.k_proj"},
-    {"attn_v", "model.layers.{}.self_attn.v_proj"},
-    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
-    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
-    {"attn_output", "model.layers.{}.self_attn.o_proj"},
-    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
-    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
-    {"ffn_up", "model.layers.{}.mlp.up_proj"},
-    {"ffn_down", "model.layers.{}.mlp.down_proj"},
-    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
-};
-
 void CompleteExaone4(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
   RequireWholeRotation(metadata, shape);
   if (!config.contains("sliding_window")) config["sliding_window"] = nullptr;
@@ -66,7 +52,7 @@ void CompleteExaone4(const GgufMetadata& metadata, const GgufShape& shape, nlohm
 
 const GgufFamily kExaone4Gguf = {.architecture = "exaone4",
                                  .model_type = "exaone4",
-                                 .layers = kExaone4Layers,
+                                 .layers = kPostNormGgufLayers,
                                  .complete = CompleteExaone4};
 
 }  // namespace godwit

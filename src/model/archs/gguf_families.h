@@ -89,6 +89,21 @@ inline constexpr GgufName kQwenGgufLayers[] = {
     {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
 };
 
+// Names of OLMo 2 and EXAONE 4, which have their norms behind attention and MLP.
+inline constexpr GgufName kPostNormGgufLayers[] = {
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+};
+
 // GgufFamily::complete of several families.
 void CompleteLlama(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
 void CompleteQwen3(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);

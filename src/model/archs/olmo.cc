@@ -63,19 +63,6 @@ constexpr GgufName kOlmoLayers[] = {
     {"ffn_up", "model.layers.{}.mlp.up_proj"},
     {"ffn_down", "model.layers.{}.mlp.down_proj"},
 };
-constexpr GgufName kOlmo2Layers[] = {
-    {"attn_q", "model.layers.{}.self_attn.q_proj"},
-    {"attn_k", "model.layers.{}.self_attn.k_proj"},
-    {"attn_v", "model.layers.{}.self_attn.v_proj"},
-    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
-    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
-    {"attn_output", "model.layers.{}.self_attn.o_proj"},
-    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
-    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
-    {"ffn_up", "model.layers.{}.mlp.up_proj"},
-    {"ffn_down", "model.layers.{}.mlp.down_proj"},
-    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
-};
 
 // No field of config.json has the epsilon of OLMo's norms.
 void CompleteOlmo(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
@@ -107,7 +94,7 @@ const GgufFamily kOlmoGguf = {
 const GgufFamily kOlmo2Gguf = {.architecture = "olmo2",
                                .model_type = "olmo2",
                                .other_types = {"olmo3"},
-                               .layers = kOlmo2Layers,
+                               .layers = kPostNormGgufLayers,
                                .complete = CompleteOlmo2};
 
 }  // namespace godwit

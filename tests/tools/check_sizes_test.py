@@ -69,7 +69,7 @@ class CheckSizes(unittest.TestCase):
                 return done.returncode, done.stdout + done.stderr
 
             self.assertEqual(run_here("git", "init", "-q"), (0, ""))
-            for name, size in (("a", 49_999_990), ("b", 10), ("built", 1000)):
+            for name, size in (("a", 59_999_990), ("b", 10), ("built", 1000)):
                 (pathlib.Path(folder) / name).touch()
                 os.truncate(pathlib.Path(folder) / name, size)
             # Git's index has their names, and git does not read them.
@@ -79,8 +79,8 @@ class CheckSizes(unittest.TestCase):
             os.truncate(pathlib.Path(folder) / "b", 11)
             status, output = run_here(*check)
             self.assertEqual(status, 1)
-            self.assertIn("50,000,001 bytes in the files of the tree, at most 50,000,000", output)
-            self.assertIn("a 49,999,990, b 11\n", output)
+            self.assertIn("60,000,001 bytes in the files of the tree, at most 60,000,000", output)
+            self.assertIn("a 59,999,990, b 11\n", output)
 
 
 if __name__ == "__main__":

@@ -27,10 +27,10 @@ TEST(MemoryPlan, CountsStatesOfRecurrentLayers) {
   KvLayout layout{.layers = 2, .kv_heads = 1, .head_dim = 8};
   const int64_t keys = KvBytes(layout, nullptr, 100), page = layout.page_bytes();
   layout.states = {.layers = 3, .floats = 16, .row_floats = 16};
+  const int64_t state = layout.states.state_bytes(), rows = layout.states.rows_bytes();
   EXPECT_EQ(KvBytes(layout, nullptr, 0), 0);
-  EXPECT_EQ(KvBytes(layout, nullptr, 100), keys + 3 * layout.states.page_bytes());
-  EXPECT_EQ(KvBytes(layout, nullptr, 1 << 20),
-            (1 << 20) / 64 * 2 * page + 7 * layout.states.page_bytes());
+  EXPECT_EQ(KvBytes(layout, nullptr, 100), keys + 3 * state + 3 * rows);
+  EXPECT_EQ(KvBytes(layout, nullptr, 1 << 20), (1 << 20) / 64 * 2 * page + 7 * state + 3 * rows);
   EXPECT_EQ(LargestContext(layout, nullptr, KvBytes(layout, nullptr, 6400)), 6400);
 }
 

@@ -2,9 +2,10 @@
 // stands beside the table of keys of the text's KvCache and advances with it.
 //
 // The last page is that of the tile in which the text goes on. A few earlier ones are kept, to
-// which the text can return. A step writes rows behind the text's end, and states into pages that
-// it reserved: until it ends, nothing that the text remembers has changed. Forks share all pages.
-// The page that a fork is about to write into is copied first. Not thread-safe, except Fork and the
+// which the text can return: the one before with its rows, and the others without. A step writes
+// rows behind the text's end, and states into pages that it reserved: until it ends, nothing that
+// the text remembers has changed. Forks share all pages. Rows that a fork is about to write are
+// copied first. Not thread-safe, except Fork and the
 // destructor, which other texts need not know of.
 #pragma once
 
@@ -24,9 +25,8 @@ class StateCache {
  public:
   // pool: null for a model without recurrent layers, which remembers nothing.
   explicit StateCache(std::shared_ptr<StatePool> pool);
-  ~StateCache();
-  StateCache(StateCache&& other) noexcept;
-  StateCache& operator=(StateCache other) noexcept;
+  StateCache(StateCache&&) = default;
+  StateCache& operator=(StateCache&&) = default;
 
   // A fork: the same text, and later another one.
   StateCache Fork() const;
@@ -74,36 +74,33 @@ class StateCache {
 
  private:
   struct Page {
-    int64_t tile;
-    StatePool::PageId id;
-    float* data;
-
-    float* State(const StateLayout& layout, int64_t layer) const {
-      return data + layer * layout.layer_floats();
-    }
-    float* Row(const StateLayout& layout, int64_t layer, int64_t slot) const {
-      return State(layout, layer) + layout.state_stride() + slot * layout.row_stride();
-    }
+    int64_t tile = -1;
+    StateBlock state = {};
+    StateBlock rows = {};  // none: the text can return to the tile's beginning alone
   };
 
-  // A reserved tree of draft tokens. Its rows lie in pages of their own, row after row. A row that
-  // ends a tile has a page for the state behind it.
+  // A reserved tree of draft tokens. Its rows lie in blocks of their own, row after row. A row that
+  // ends a tile has a block for the state behind it.
   struct Tree {
-    std::vector<int32_t> parents;
-    std::vector<int64_t> positions;  // of the rows
-    std::vector<Page> rows;
-    std::vector<std::pair<int64_t, Page>> ends;  // row, page
+    std::vector<int32_t> parents = {};
+    std::vector<int64_t> positions = {};  // of the rows
+    std::vector<StateBlock> rows = {};
+    std::vector<std::pair<int64_t, Page>> ends = {};  // row, page without rows
+    std::vector<Page> tiles = {};  // that a path may enter, ascending, without states
   };
 
   const StateLayout& layout() const { return pool_->layout(); }
-  void TakePages(int64_t count, std::vector<Page>& pages);
-  void DropPages(std::vector<Page>& pages) noexcept;
-  // Gives back those of the text's pages of which drops(page) is true.
-  template <typename Drops>
-  void DropPagesIf(const Drops& drops) noexcept;
-  void ReserveTail(int64_t more);
+  float* State(const Page& page, int64_t layer) const;
+  float* Row(const StateBlock& rows, int64_t layer, int64_t slot) const;
+  // Blocks for a step: states of pages, and rows. The text's last page gets what it lacks, too.
+  struct Blocks {
+    std::vector<StateBlock> states;
+    std::vector<StateBlock> rows;
+  };
+  Blocks TakeBlocks(int64_t states, int64_t rows);
   const Page* Find(int64_t tile) const;
   const Page& PageOfStep(int64_t tile) const;
+  const StateBlock& RowsOfStep(int64_t tile) const;
   const Page* EndOf(int64_t row) const;
   float* TreeRow(int64_t layer, int64_t row) const;
   void FillTree(Workspace& workspace, int64_t layer, int64_t first_row,

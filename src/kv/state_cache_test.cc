@@ -10,12 +10,17 @@ namespace {
 
 constexpr StateLayout kLayout{.layers = 2, .floats = 3, .row_floats = 2};
 
+// The memory of so many pages, and of the rows of some of them.
+constexpr int64_t Bytes(int64_t pages, int64_t with_rows) {
+  return pages * kLayout.state_bytes() + with_rows * kLayout.rows_bytes();
+}
+
 // Recurrent layers that count. A row is the token that was read. A state is the sum of all tokens
 // before the tile. Each layer multiplies tokens by its number from one.
 class Texts : public testing::Test {
  protected:
-  StateCache NewCache(int64_t budget_pages = 1000) {
-    budget_ = std::make_shared<KvBudget>(budget_pages * kLayout.page_bytes());
+  StateCache NewCache(int64_t budget_bytes = Bytes(1000, 1000)) {
+    budget_ = std::make_shared<KvBudget>(budget_bytes);
     return StateCache(std::make_shared<StatePool>(kLayout, budget_));
   }
 
@@ -70,7 +75,7 @@ TEST_F(Texts, RemembersAllThatWasRead) {
     StateCache cache = NewCache();
     Read(cache, 40'000, chunk, 1, 0);
     EXPECT_EQ(cache.length(), 40'000);
-    EXPECT_EQ(cache.bytes(), 5 * kLayout.page_bytes());
+    EXPECT_EQ(cache.bytes(), Bytes(5, 2));
     EXPECT_EQ(cache.bytes(), budget_->used());
     const std::vector<int64_t> kept = {256 * 64, 512 * 64, 608 * 64, 624 * 64, 625 * 64};
     EXPECT_EQ(cache.Positions(), kept);
@@ -92,7 +97,7 @@ TEST_F(Texts, AStepThatDidNotHappenLeavesNoTrace) {
     cache.ReserveTree(std::vector<int32_t>{-1, 0, 1, -1, 3, 2, 5});
     Step(cache, std::vector<int>(7, 5));
     cache.Release();
-    EXPECT_LE(budget_->used(), std::max(bytes, kLayout.page_bytes()));
+    EXPECT_LE(budget_->used(), std::max(bytes, Bytes(1, 1)));
     EXPECT_EQ(cache.bytes(), budget_->used());
     Read(cache, tokens, 1000, 1, length);
     length += tokens;
@@ -161,16 +166,41 @@ TEST_F(Texts, EachPathOfATreeRemembersItself) {
   }
 }
 
+// A text whose end is shared copies the rows that it has there, and the other keeps its own.
+TEST_F(Texts, AForkCopiesRowsAlone) {
+  StateCache cache = NewCache();
+  Read(cache, 200, 50, 1, 0);  // tiles 2 and 3
+  EXPECT_EQ(budget_->used(), Bytes(2, 2));
+  StateCache fork = cache.Fork();
+  Read(fork, 10, 10, 2, 200);
+  EXPECT_EQ(budget_->used(), Bytes(2, 3));
+  Read(cache, 10, 3, 1, 200);
+}
+
+TEST_F(Texts, AnEarlierTileIsReadAgainFromItsBeginning) {
+  StateCache cache = NewCache();
+  Read(cache, 3206, 64, 1, 0);  // tile 50 follows 49, 48 and 32
+  EXPECT_EQ(cache.bytes(), Bytes(4, 2));
+  EXPECT_EQ(cache.RestartPoint(3140), 3140);
+  EXPECT_EQ(cache.RestartPoint(3135), 3072);
+  EXPECT_EQ(cache.RestartPoint(2100), 2048);
+  EXPECT_FALSE(cache.CanTruncate(2100));
+  cache.Truncate(2048);
+  EXPECT_EQ(cache.bytes(), Bytes(1, 0));
+  Read(cache, 70, 9, 2, 2048);
+  EXPECT_EQ(cache.RestartPoint(2050), 2050);
+}
+
 TEST_F(Texts, KeptPagesMakeWayForTheText) {
-  StateCache cache = NewCache(/*budget_pages=*/5);
+  StateCache cache = NewCache(Bytes(5, 3));
   Read(cache, 3206, 64, 1, 0);
-  EXPECT_EQ(cache.bytes(), 4 * kLayout.page_bytes());
-  EXPECT_EQ(cache.RestartPoint(2100), 2100);
-  const std::vector<int32_t> tree(100, -1);  // two pages
+  EXPECT_EQ(cache.bytes(), Bytes(4, 2));
+  const std::vector<int32_t> tree(100, -1);  // rows of two pages
   EXPECT_EQ(ErrorOf([&] { cache.ReserveTree(tree); }).kind(), ErrorKind::kMemory);
-  EXPECT_EQ(cache.bytes(), 4 * kLayout.page_bytes());
+  EXPECT_EQ(cache.bytes(), Bytes(4, 2));
   EXPECT_TRUE(cache.ReleaseKept());
   EXPECT_FALSE(cache.ReleaseKept());
+  EXPECT_EQ(cache.bytes(), Bytes(1, 1));
   EXPECT_EQ(cache.RestartPoint(2100), 0);
   EXPECT_EQ(cache.RestartPoint(3205), 3205);
   cache.ReserveTree(tree);
@@ -210,7 +240,7 @@ TEST(StateLayout, PagesThatAreKeptWereKeptBefore) {
       }
     }
     EXPECT_LE(count, StateLayout::kMostPages);
-    EXPECT_LE(count * kLayout.page_bytes(), kLayout.BytesFor(last * 64));
+    EXPECT_LE(Bytes(count, 2), kLayout.BytesFor(last * 64));
   }
 }
 

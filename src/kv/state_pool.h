@@ -1,10 +1,11 @@
-// StatePool: pages for the states of recurrent layers (state_layout.h), within the budget of the
-// caches. Pages have counted references. They lie in memory, also where keys lie in a file: every
-// token reads them.
+// StatePool: memory for the states of recurrent layers (state_layout.h), within the budget of the
+// caches. A block is one part of a page, and has counted references. Blocks lie in memory, also
+// where keys lie in a file: every token reads them.
 //
 // Thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,10 +18,34 @@
 
 namespace godwit {
 
-class StatePool {
- public:
-  using PageId = uint32_t;
+class StatePool;
 
+// A reference to a block, or to none. Copies share the block.
+class StateBlock {
+ public:
+  StateBlock() = default;
+  ~StateBlock();
+  StateBlock(const StateBlock& other);
+  StateBlock(StateBlock&& other) noexcept;
+  StateBlock& operator=(StateBlock other) noexcept;
+
+  explicit operator bool() const { return pool_ != nullptr; }
+  // 64-byte aligned.
+  float* data() const { return data_; }
+  // Whether there is another reference.
+  bool IsShared() const;
+
+ private:
+  friend StatePool;
+
+  std::shared_ptr<StatePool> pool_;
+  uint32_t part_ = 0;
+  uint32_t index_ = 0;
+  float* data_ = nullptr;
+};
+
+class StatePool : public std::enable_shared_from_this<StatePool> {
+ public:
   StatePool(const StateLayout& layout, std::shared_ptr<KvBudget> budget);
   StatePool(const StatePool&) = delete;
   StatePool& operator=(const StatePool&) = delete;
@@ -28,28 +53,32 @@ class StatePool {
   const StateLayout& layout() const { return layout_; }
   const KvBudget& budget() const { return *budget_; }
 
-  // Takes pages of any contents, with one reference each. Throws Error(kMemory) with the numbers,
-  // and takes none, if the budget or the machine has no memory for all of them.
-  void Take(std::span<PageId> ids);
-  void Share(PageId id);
-  void Release(PageId id) noexcept;
-  // Whether the page has another reference.
-  bool IsShared(PageId id) const;
-  // [layers, layer_floats], 64-byte aligned, as long as the page has a reference.
-  float* Data(PageId id) const;
+  // Makes empty references to first parts of pages, [layers, state_stride], and to second ones,
+  // [layers, kTileTokens, row_stride], refer to blocks of any contents. Throws Error(kMemory) with
+  // the numbers, and takes none, if the budget or the machine has no memory for all of them.
+  void Take(std::span<StateBlock> states, std::span<StateBlock> rows);
 
  private:
-  struct Page {
+  friend StateBlock;
+
+  struct Block {
     Buffer memory;
     uint32_t references = 0;
   };
+  // Blocks of one size.
+  struct Part {
+    int64_t bytes;
+    std::vector<Block> blocks = {};
+    std::vector<uint32_t> unused = {};  // blocks without references, those with memory last
+    int64_t spare = 0;                  // unused blocks with memory
+  };
+
+  void TakeOne(uint32_t part, StateBlock& block);
 
   std::shared_ptr<KvBudget> budget_;
   StateLayout layout_;
   mutable std::mutex mutex_;
-  std::vector<Page> pages_;
-  std::vector<PageId> unused_;  // pages without references, those with memory last
-  int64_t spare_ = 0;           // unused pages with memory
+  std::array<Part, 2> parts_;  // states, rows
 };
 
 }  // namespace godwit

@@ -1,9 +1,10 @@
 // StateLayout: the memory of recurrent layers, whose states have one size whatever the length of
 // the text.
 //
-// A page belongs to one tile of a text, and has all recurrent layers. Each has its state at the
-// tile's beginning [floats], then its rows of the tile's positions [kTileTokens, row_floats]. Both
-// are padded to whole lines of memory. All numbers are f32.
+// A page belongs to one tile of a text, and has all recurrent layers in two parts. The first is
+// their states at the tile's beginning [layers, floats]. The second is their rows of the tile's
+// positions [layers, kTileTokens, row_floats]. Both are padded to whole lines of memory. A page of
+// an earlier tile has the first part alone. All numbers are f32.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +23,9 @@ struct StateLayout {
 
   constexpr int64_t state_stride() const { return kernels::PadToLanes(floats); }
   constexpr int64_t row_stride() const { return kernels::PadToLanes(row_floats); }
-  constexpr int64_t layer_floats() const {
-    return state_stride() + kernels::kTileTokens * row_stride();
-  }
-  // The bytes of one state of all layers, and of a page.
+  // The bytes of a page's two parts.
   constexpr int64_t state_bytes() const { return 4 * layers * state_stride(); }
-  constexpr int64_t page_bytes() const { return 4 * layers * layer_floats(); }
+  constexpr int64_t rows_bytes() const { return 4 * layers * kernels::kTileTokens * row_stride(); }
 
   // Whether a text whose last tile is `last` keeps the page of a tile, so that it can return there.
   // It keeps the last two pages, and the last two at every 16th and every 256th tile. A text that
@@ -44,10 +42,17 @@ struct StateLayout {
   }
   // No tile before this one is kept, but for the first of a short text.
   static constexpr int64_t FirstKept(int64_t last) { return last - 2 * kStrides[2]; }
+  // Whether that page keeps its rows, too. The text can then return to any position of the tile,
+  // and otherwise to its beginning alone.
+  static constexpr int64_t kMostRows = 2;
+  static constexpr bool KeepsRows(int64_t tile, int64_t last) { return tile > last - kMostRows; }
+
   // The most bytes that such a text takes, with the page into which its next step may write.
   constexpr int64_t BytesFor(int64_t tokens) const {
     if (layers == 0 || tokens <= 0) return 0;
-    return (std::min(kMostPages, tokens / kernels::kTileTokens + 1) + 1) * page_bytes();
+    const int64_t tiles = tokens / kernels::kTileTokens + 1;
+    return (std::min(kMostPages, tiles) + 1) * state_bytes() +
+           (std::min(kMostRows, tiles) + 1) * rows_bytes();
   }
 
   bool operator==(const StateLayout&) const = default;

@@ -10,7 +10,7 @@ from golden_variants_experts import DEEPSEEK, GRANITE_MOE, LLAMA4, MSCALED
 from golden_variants_experts import YARN as YARN_WHOLE
 from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
 from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
-from golden_variants_hybrids import LFM2, LFM2_MOE
+from golden_variants_hybrids import LFM2, LFM2_MOE, QWEN3_5_MOE_TEXT, QWEN3_5_TEXT, QWEN3_NEXT
 from golden_variants_kin import BASE, COHERE
 from golden_variants_late import ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2
 from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
@@ -51,7 +51,7 @@ def llama(name, qtype, overrides=None, **kwargs):
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
          "granitemoe_shared", "olmo3", "cohere2", "gpt_oss", "llama4", "glm4moe", "ernie4_5_moe",
          "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4",
-         "lfm2", "lfm2_moe"}
+         "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe"}
 
 
 def other(name, architecture, base, overrides, variant=None, **options):
@@ -129,6 +129,7 @@ def all_models():
     yield from late_models()
     yield from latent_models()
     yield from hybrid_models()
+    yield from delta_net_models()
 
 
 def gemma_models():
@@ -323,6 +324,32 @@ def hybrid_models():
                 keys=keys | {"attention.head_count_kv": [0, 2, 0], "expert_count": 6,
                              "expert_feed_forward_length": 32, "expert_gating_func": 2,
                              "expert_used_count": 2, "leading_dense_block_count": 1})
+
+
+def delta_net_models():
+    """Gated DeltaNets: their projections apart, value heads in turn, gains that include the 1."""
+    sizes = {"hidden_size": 64, "head_dim": 16, "linear_key_head_dim": 16,
+             "linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_value_head_dim": 32}
+    keys = {"attention.layer_norm_rms_epsilon": 1e-6, "rope.dimension_count": 4,
+            "ssm.conv_kernel": 4, "ssm.group_count": 2, "ssm.inner_size": 192, "ssm.state_size": 16,
+            "ssm.time_step_rank": 6}
+    widths = {"moe_intermediate_size": 32, "shared_expert_intermediate_size": 64}
+    experts = {"expert_count": 6, "expert_feed_forward_length": 32,
+               "expert_shared_feed_forward_length": 64, "expert_used_count": 2}
+    sections = {"rope.dimension_sections": [1, 1, 0, 0]}
+    yield other("qwen3_next", "qwen3next", QWEN3_NEXT,
+                sizes | widths | {"intermediate_size": 64, "num_hidden_layers": 4},
+                shifted_norms=True,
+                keys=keys | experts | {"full_attention_interval": 4})
+    every_second = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
+    interval = {"full_attention_interval": 2, "rope.freq_base": 1e7}
+    yield other("qwen3_5", "qwen35", QWEN3_5_TEXT,
+                sizes | {"intermediate_size": 64, "layer_types": every_second[:3],
+                         "num_hidden_layers": 3},
+                shifted_norms=True, keys=keys | sections | interval)
+    yield other("qwen3_5_moe", "qwen35moe", QWEN3_5_MOE_TEXT,
+                sizes | widths | {"layer_types": every_second[:2], "num_hidden_layers": 2},
+                shifted_norms=True, keys=keys | experts | sections | interval)
 
 
 def latent_models():

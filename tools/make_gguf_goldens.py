@@ -27,6 +27,7 @@ import tempfile
 from pathlib import Path
 
 import gguf
+import gguf_delta_nets
 import numpy as np
 import safetensors.numpy
 import safetensors.torch
@@ -163,10 +164,12 @@ def convert(model, name, weights):
         return paired(weights, kv_heads)
     if model.qkv and "query_key_value" in name:
         return ungrouped(weights, *model.qkv)
-    return weights
+    return gguf_delta_nets.reordered(name, weights, model.variant.config)
 
 
 def unconvert(model, name, weights):
+    if ".linear_attn." in name:
+        return gguf_delta_nets.restored(name, weights, model.variant.config)
     rows = np.arange(weights.shape[0])
     result = np.empty_like(weights)
     result[convert(model, name, rows)] = weights
@@ -176,7 +179,7 @@ def unconvert(model, name, weights):
 def stored(model, name, weights, rng):
     """The array and type in the file, and the numbers that they represent."""
     small = weights.ndim == 1 or name.endswith(("_norm.weight", "bias")) or "ffn_gate_inp" in name
-    small = small or "shortconv.conv" in name
+    small = small or "shortconv.conv" in name or "ssm_conv1d" in name
     qtype = Type.F32 if small else model.qtype
     if "attn_kv_b" in name:  # older files
         qtype = Type.F16
@@ -201,6 +204,8 @@ def transposed(weights):
 def stacked_pieces(name, weights, model):
     """Names and values of a tensor that holds several of GGUF's; {} if it is one there, too."""
     config = model.variant.config
+    if ".in_proj_qkvz." in name:
+        return gguf_delta_nets.apart(weights, config)
     if "kv_b_proj" in name and model.heads_apart:  # for each head: its keys, its values
         heads = weights.reshape(config["num_attention_heads"], -1, weights.shape[-1])
         keys, values = np.split(heads, [config["qk_nope_head_dim"]], axis=1)
@@ -231,6 +236,8 @@ def stacked_pieces(name, weights, model):
 def unstacked(name, kept, model):
     """The way back."""
     config = model.variant.config
+    if ".in_proj_qkvz." in name:
+        return gguf_delta_nets.together(kept, config)
     if "kv_b_proj" in name:
         heads = np.concatenate([transposed(kept[0]), kept[1]], axis=1)
         return heads.reshape(-1, heads.shape[-1])
@@ -262,6 +269,10 @@ def merged_norms(state, found):
         found[f"blk.{name.split('.')[2]}.{part}.weight"] = (np.stack(rows), Type.F32)
 
 
+def is_squeezed(name):
+    return "moe_statics" in name or "conv.conv" in name or ".linear_attn.conv1d" in name
+
+
 def tensors_of(model, hf, rng):
     """GGUF's tensors: name -> (array, type). Puts the numbers that they represent into `hf`."""
     endings = ("e_score_correction_bias", "expert_bias")
@@ -273,7 +284,15 @@ def tensors_of(model, hf, rng):
         if ".act_fn." in name:  # a key holds them
             continue
         weights = parameter.detach().numpy()
-        if model.shifted_norms and name.endswith("norm.weight"):
+        if ".linear_attn." in name and name.endswith((".A_log", ".dt_bias")):
+            block = f"blk.{name.split('.')[2]}."
+            numbers = gguf_delta_nets.reordered(name, weights, model.variant.config)
+            rates = name.endswith(".A_log")
+            found[block + ("ssm_a" if rates else "ssm_dt.bias")] = (
+                -np.exp(numbers) if rates else numbers, Type.F32)
+            continue
+        shifted = model.shifted_norms and not name.endswith("linear_attn.norm.weight")
+        if shifted and name.endswith("norm.weight"):
             found[gguf_name(name, model)] = (weights + np.float32(1), Type.F32)
             continue
         if pieces := stacked_pieces(name, weights, model):
@@ -287,7 +306,7 @@ def tensors_of(model, hf, rng):
             values = unstacked(name, kept, model)
         else:
             new_name = gguf_name(name, model)
-            flat = weights.squeeze() if "moe_statics" in name or "conv.conv" in name else weights
+            flat = weights.squeeze() if is_squeezed(name) else weights
             array, qtype, values = stored(model, new_name, convert(model, name, flat), rng)
             found[new_name] = (array, qtype)
             values = unconvert(model, name, values).reshape(weights.shape)

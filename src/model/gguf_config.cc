@@ -225,16 +225,20 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
   json config{{"model_type", family.model_type},
               {"vocab_size", shape.vocab_size},
               {"hidden_size", integer("embedding_length")},
-              {"num_hidden_layers", integer("block_count")},
+              {"num_hidden_layers", ReadLayers(metadata).decoding},
               {"num_attention_heads", shape.heads},
               {"num_key_value_heads", shape.kv_heads},
-              {"intermediate_size", integer("feed_forward_length")},
               {"max_position_embeddings", integer("context_length")},
               {"tie_word_embeddings", shape.tied_head},
               {"rope_theta", theta},
               {"rope_scaling", ReadRope(model, shape, theta)}};
   if (metadata.Has(metadata.ArchitectureKey("attention.key_length")))
     config["head_dim"] = shape.head_dim;
+  // Some files whose layers all have experts do not say how wide one MLP would be.
+  if (metadata.Has(metadata.ArchitectureKey("feed_forward_length")) ||
+      !metadata.Has(metadata.ArchitectureKey("expert_feed_forward_length"))) {
+    config["intermediate_size"] = integer("feed_forward_length");
+  }
   constexpr FunctionKey kEpsilons[] = {
       {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
       {"attention.layer_norm_epsilon", "layer_norm_eps"},

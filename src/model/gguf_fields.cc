@@ -33,6 +33,16 @@ int64_t OwnIntOr(const GgufMetadata& metadata, std::string_view key, int64_t fal
   return metadata.IntOr(metadata.ArchitectureKey(key), fallback, {0, kSizeRange.max});
 }
 
+GgufLayers ReadLayers(const GgufMetadata& metadata) {
+  const int64_t all = OwnInt(metadata, "block_count");
+  const int64_t predicting = OwnIntOr(metadata, "nextn_predict_layers", 0);
+  if (predicting >= all) {
+    metadata.Refuse(metadata.ArchitectureKey("nextn_predict_layers"),
+                    fmt::format("fewer than all {} layers", all), fmt::format("{}", predicting));
+  }
+  return {.decoding = all - predicting, .predicting = predicting};
+}
+
 int64_t SharedExperts(const GgufMetadata& metadata) {
   const int64_t width = OwnIntOr(metadata, "expert_shared_feed_forward_length", 0);
   return OwnIntOr(metadata, "expert_shared_count",

@@ -24,6 +24,16 @@ void RequireWholeRotation(const GgufMetadata& metadata, const GgufShape& shape);
 // Error(kFormat) for a list that has not one for each layer.
 void ReadWindowPattern(const GgufMetadata& metadata, nlohmann::json& config);
 
+// The layers of a file, which counts those that predict more tokens, too.
+struct GgufLayers {
+  int64_t decoding = 0;
+  int64_t predicting = 0;
+
+  bool Predicts(int64_t layer) const { return decoding <= layer && layer < decoding + predicting; }
+};
+// Throws Error(kFormat) if no other layers are left.
+GgufLayers ReadLayers(const GgufMetadata& metadata);
+
 // A size or count of the architecture, whose key must be there, or has a default.
 int64_t OwnInt(const GgufMetadata& metadata, std::string_view key);
 int64_t OwnIntOr(const GgufMetadata& metadata, std::string_view key, int64_t fallback);

@@ -54,6 +54,7 @@ class Translator {
   Translator(const GgufShape& shape, const GgufFamily& family) : shape_(shape), family_(family) {}
 
   std::vector<TensorInfo> Translate(const GgufFiles& model) {
+    layers_ = ReadLayers(model.metadata);
     for (const GgufName& list : family_.lists) AddList(model, list);
     for (const TensorInfo& tensor : model.tensors) Add(tensor);
     CheckNames();
@@ -94,6 +95,7 @@ class Translator {
 
   void Add(TensorInfo tensor) {
     const SplitName split = Split(tensor.name);
+    if (split.layer && layers_.Predicts(*split.layer)) return;
     const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
     const auto name = std::ranges::find(names, split.module, &GgufName::gguf);
     if (name == names.end()) {
@@ -176,6 +178,7 @@ class Translator {
 
   const GgufShape& shape_;
   const GgufFamily& family_;
+  GgufLayers layers_;
   std::map<std::pair<GgufRows, int64_t>, RowOrder> orders_;
   std::vector<TensorInfo> translated_;
 };

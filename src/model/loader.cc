@@ -482,7 +482,7 @@ GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
                                         .epsilon = spec_.norm_epsilon,
                                         .weight = Numbers(*tensors.norm),
                                         .bias = {}}};
-  for (float& rate : weights.rates) rate = std::exp(rate);
+  for (float& rate : weights.rates) rate = tensors.rates_negated ? -rate : std::exp(rate);
   if (tensors.taken_heads) {
     weights.rates = Taken(weights.rates, *tensors.taken_heads);
     weights.biases = Taken(weights.biases, *tensors.taken_heads);

@@ -261,14 +261,17 @@ void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
     return linears_.Find(numbered, hidden, /*bias=*/false);
   };
   LinearTensors& gates = layer.delta.gates;
-  if (delta.by_key_heads) {
-    const int64_t group = heads / shape.key_heads, values = group * shape.value_dim;
+  if (delta.inputs_by_key_heads) {
+    const int64_t values = shape.group() * shape.value_dim;
     layer.qkv = find({{names.mixer_in, shape.convolved() + shape.values()}});
     layer.qkv.blocks = {shape.key_dim, shape.key_dim, values, values};
-    gates = find({{names.delta_gates, 2 * heads}});
-    gates.blocks = {group, group};
   } else {
     layer.qkv = find({{names.mixer_in, shape.convolved()}, {names.delta_z, shape.values()}});
+  }
+  if (delta.gates_by_key_heads) {
+    gates = find({{names.delta_gates, 2 * heads}});
+    gates.blocks = {shape.group(), shape.group()};
+  } else {
     gates = find({{names.delta_update, heads}, {names.delta_decay, heads}});
   }
   layer.attention_out =
@@ -276,6 +279,7 @@ void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
   layer.taps = tensors_.Want(Numbered(names.convolution, index) + ".weight",
                              {shape.convolved(), 1, shape.taps});
   layer.delta.rates = tensors_.Want(Numbered(names.delta_rates, index), {heads});
+  layer.delta.rates_negated = delta.rates_negated;
   layer.delta.biases = tensors_.Want(Numbered(names.delta_biases, index), {heads});
   layer.delta.norm =
       tensors_.Want(Numbered(names.delta_norm, index) + ".weight", {shape.value_dim});

@@ -101,7 +101,8 @@ struct LatentTensors {
 // Mixer::kGatedDeltaNet, beside its projections and convolution.
 struct DeltaTensors {
   LinearTensors gates;                // [2 * value_heads, hidden]: of the update, then of the decay
-  const TensorInfo* rates = nullptr;  // [value_heads]: logarithms
+  const TensorInfo* rates = nullptr;  // [value_heads]: logarithms, unless negated
+  bool rates_negated = false;         // GatedDeltaNetSpec
   const TensorInfo* biases = nullptr;     // [value_heads]
   const TensorInfo* norm = nullptr;       // [value_dim]
   std::optional<IndexRange> taken_heads;  // of values, which a rank takes; none: all

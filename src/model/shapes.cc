@@ -41,21 +41,39 @@ constexpr ModelShape kShapes[] = {
          "max_position_embeddings": 4194304})"},
     {"qwen3-next-80b",
      "79.7 B weights, as Qwen3-Next 80B-A3B: 48 layers of 2048 with 512 experts, 10 for a token, "
-     "36 "
-     "of them gated DeltaNets of 32 heads, 12 with attention of 16 heads of 256",
+     "36 of them gated DeltaNets of 32 heads, 12 with attention of 16 heads of 256",
      R"({"model_type": "qwen3_next", "hidden_size": 2048, "intermediate_size": 5120,
          "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 512,
          "num_experts_per_tok": 10, "num_hidden_layers": 48, "num_attention_heads": 16,
          "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 151936, "rope_theta": 10000000,
          "max_position_embeddings": 4194304})"},
+    {"qwen3.5-35b",
+     "34.7 B weights, as Qwen3.5 35B-A3B: 40 layers of 2048 with 256 experts, 8 for a token, 30 of "
+     "them gated DeltaNets of 32 heads, 10 with attention of 16 heads of 256",
+     R"({"model_type": "qwen3_5_moe_text", "hidden_size": 2048, "moe_intermediate_size": 512,
+         "shared_expert_intermediate_size": 512, "num_experts": 256, "num_experts_per_tok": 8,
+         "linear_num_value_heads": 32, "num_hidden_layers": 40, "num_attention_heads": 16,
+         "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 248320, "rope_theta": 10000000,
+         "max_position_embeddings": 4194304})"},
     {"qwen3.5-27b",
      "26.9 B weights, as Qwen3.5 27B: 64 layers of 5120, 48 of them gated DeltaNets of 48 heads, "
-     "16 "
-     "with attention of 24 heads of 256",
+     "16 with attention of 24 heads of 256",
      R"({"model_type": "qwen3_5_text", "hidden_size": 5120, "intermediate_size": 17408,
          "linear_num_value_heads": 48, "num_hidden_layers": 64, "num_attention_heads": 24,
          "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 248320, "rope_theta": 10000000,
          "max_position_embeddings": 4194304})"},
+    {"lfm2-8b",
+     "8.3 B weights, as LFM2 8B-A1B: 24 layers of 2048 with 32 experts, 4 for a token, 18 of them "
+     "short convolutions, 6 with attention of 32 heads of 64",
+     R"({"model_type": "lfm2_moe", "hidden_size": 2048, "intermediate_size": 7168,
+         "moe_intermediate_size": 1792, "num_experts": 32, "num_experts_per_tok": 4,
+         "num_dense_layers": 2, "num_hidden_layers": 24, "num_attention_heads": 32,
+         "num_key_value_heads": 8, "conv_L_cache": 3, "vocab_size": 65536,
+         "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "conv",
+                         "full_attention", "conv", "conv", "conv", "full_attention", "conv",
+                         "conv", "conv", "full_attention", "conv", "conv", "conv",
+                         "full_attention", "conv", "conv", "full_attention", "conv", "conv"],
+         "rope_theta": 1000000, "max_position_embeddings": 4194304})"},
     {"mla",
      "0.2 B weights: 4 layers of 2048 with the latent attention of DeepSeek V2 Lite, 16 heads over "
      "576 numbers a token",

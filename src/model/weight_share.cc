@@ -210,6 +210,11 @@ class Cutter {
 
   // Key heads do not meet, nor do the value heads of each.
   void CutDeltaNets(ops::DeltaNetShape& shape, const std::vector<LayerTensors*>& layers) const {
+    if (shape.in_turn) {
+      Throw(ErrorKind::kUnsupported,
+            "value heads of this file take key heads in turn, so several processes cannot share "
+            "its weights: take the model's folder with *.safetensors");
+    }
     const int64_t group = shape.value_heads / shape.key_heads, width = group * shape.value_dim;
     Columns columns;
     for (const LayerTensors* layer : layers) Join(layer->attention_out, columns);

@@ -101,17 +101,18 @@ void PrepareKeys(const Exec& exec, const DeltaNetShape& shape, const DeltaNetScr
   }
 }
 
-// The gates of a piece's value heads [first, last).
+// The gates of a piece's value heads that belong to a key head.
 void PrepareGates(const DeltaNetShape& shape, const DeltaNetWeights& weights,
                   const DeltaNetScratch& scratch, const StatePiece& piece,
-                  MatrixView<const float> gates, int64_t first, int64_t last) {
+                  MatrixView<const float> gates, int64_t key_head) {
   const int64_t slot = std::ssize(piece.kept) - piece.rows;
   for (int64_t i = 0; i < piece.rows; ++i) {
     const int64_t row = piece.first_row + i;
     const float* const updates = gates.Row(row);
     const float* const steps = updates + shape.value_heads;
     float* const decays = KeptRow(shape, piece.kept[slot + i]).decays;
-    for (int64_t head = first; head < last; ++head) {
+    for (int64_t j = 0; j < shape.group(); ++j) {
+      const int64_t head = shape.ValueHeadOf(key_head, j);
       const float step = Softplus(steps[head] + weights.decay_biases[head]);
       scratch.betas.Row(row)[head] = 1 / (1 + std::exp(-updates[head]));
       decays[head] = std::exp(-weights.decay_rates[head] * step);
@@ -128,7 +129,7 @@ class DeltaHead {
         shape_(shape),
         scratch_(scratch),
         head_(head),
-        key_head_(head / (shape.value_heads / shape.key_heads)),
+        key_head_(shape.KeyHeadOf(head)),
         first_(head * shape.value_dim + first),
         columns_(last - first),
         state_(head * shape.head_state() + first),
@@ -306,21 +307,23 @@ void GatedDeltaNet(const Exec& exec, const DeltaNetShape& shape, const DeltaNetW
   const float root = std::sqrt(static_cast<float>(shape.key_dim));
   std::fill_n(scratch.gains.Row(0), shape.key_dim, 1 / static_cast<float>(shape.key_dim));
   std::fill_n(scratch.gains.Row(1), shape.key_dim, 1 / root);
-  const int64_t group = shape.value_heads / shape.key_heads, parts = PartsOfHead(exec, shape);
+  const int64_t parts = PartsOfHead(exec, shape);
   while (!pieces.empty()) {
     const auto round = pieces.first(PiecesOfRound(pieces));
     exec.Parallel(shape.key_heads, [&](int64_t head) {
       const int64_t q = head * shape.key_dim, k = shape.keys() + q;
-      const int64_t v = 2 * shape.keys() + head * group * shape.value_dim;
       for (const StatePiece& piece : round) {
         const auto convolve = [&](int64_t first, int64_t columns) {
           ConvolveInputs(exec, shape, weights, piece, in, scratch.mixed, first, first + columns);
         };
         convolve(q, shape.key_dim);
         convolve(k, shape.key_dim);
-        convolve(v, group * shape.value_dim);
+        for (int64_t i = 0; i < shape.group(); ++i) {
+          convolve(2 * shape.keys() + shape.ValueHeadOf(head, i) * shape.value_dim,
+                   shape.value_dim);
+        }
         PrepareKeys(exec, shape, scratch, piece, head);
-        PrepareGates(shape, weights, scratch, piece, gates, head * group, (head + 1) * group);
+        PrepareGates(shape, weights, scratch, piece, gates, head);
       }
     });
     exec.Parallel(shape.value_heads * parts, [&](int64_t task, int worker) {

@@ -2,7 +2,7 @@
 // of tiles (state_piece.h). Each value head has a state S [key_dim, value_dim], 0 before the text:
 //   S[t] = a[t] * S[t - 1] + k[t]^T u[t]
 //   u[t] = beta[t] * (v[t] - k[t] (a[t] * S[t - 1])),   out[t] = q[t] S[t]
-// Several value heads, one after another, share a key head's q and k.
+// Several value heads share a key head's q and k.
 //
 // Inside a tile that begins with S, with A(t, j) the product of the decays a behind j up to t:
 //   u[t] = beta[t] * (v[t] - A(t, begin) * k[t] S - sum over j < t of A(t, j) (k[t] . k[j]) u[j])
@@ -27,11 +27,22 @@ struct DeltaNetShape {
   int64_t key_dim = 0;      // of a head
   int64_t value_dim = 0;    // of a head
   int64_t taps = 0;         // of the convolution, at most kMaxConvolutionTaps
+  // Whether value heads take key heads in turn: head h has h % key_heads. Else those of a key head
+  // follow one another.
+  bool in_turn = false;
 
   int64_t keys() const { return key_heads * key_dim; }
   int64_t values() const { return value_heads * value_dim; }
   int64_t convolved() const { return 2 * keys() + values(); }  // q, k and v
   int64_t head_state() const { return key_dim * value_dim; }
+  int64_t group() const { return value_heads / key_heads; }
+  int64_t KeyHeadOf(int64_t value_head) const {
+    return in_turn ? value_head % key_heads : value_head / group();
+  }
+  // Value head i of a key head's.
+  int64_t ValueHeadOf(int64_t key_head, int64_t i) const {
+    return in_turn ? i * key_heads + key_head : key_head * group() + i;
+  }
   // The numbers of a state, and of a row.
   int64_t state_floats() const { return value_heads * head_state() + (taps - 1) * convolved(); }
   int64_t row_floats() const { return convolved() + keys() + values() + value_heads; }

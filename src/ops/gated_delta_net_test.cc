@@ -89,7 +89,8 @@ class Recurrence {
   std::vector<double> Step(int64_t row, int64_t head, const std::vector<double>& mixed) {
     const DeltaNetShape& shape = layer_.shape;
     const int64_t n = shape.key_dim, m = shape.value_dim;
-    const int64_t key_head = head / (shape.value_heads / shape.key_heads);
+    const int64_t group = shape.value_heads / shape.key_heads;
+    const int64_t key_head = shape.in_turn ? head % shape.key_heads : head / group;
     const std::vector<double> q = OfLengthOne(&mixed[key_head * n], n);
     const std::vector<double> k = OfLengthOne(&mixed[shape.keys() + key_head * n], n);
     const double* const v = &mixed[2 * shape.keys() + head * m];
@@ -117,6 +118,7 @@ class Recurrence {
 constexpr DeltaNetShape kShapes[] = {
     {.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8, .taps = 4},
     {.key_heads = 2, .value_heads = 6, .key_dim = 5, .value_dim = 33, .taps = 4},
+    {.key_heads = 2, .value_heads = 6, .key_dim = 5, .value_dim = 33, .taps = 4, .in_turn = true},
     {.key_heads = 3, .value_heads = 3, .key_dim = 70, .value_dim = 9, .taps = 2},
     {.key_heads = 1, .value_heads = 2, .key_dim = 128, .value_dim = 128, .taps = 1}};
 

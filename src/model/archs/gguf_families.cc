@@ -22,7 +22,7 @@ constexpr std::array kGgufFamilies = {
     &kFalconGguf,   &kMptGguf,      &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
     &kLlama4Gguf,   &kGlm4MoeGguf,  &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
     &kErnieMoeGguf, &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
-    &kLfm2MoeGguf,  &kApertusGguf};
+    &kLfm2MoeGguf,  &kApertusGguf,  &kQwen3NextGguf,    &kQwen35Gguf,     &kQwen35MoeGguf};
 
 }  // namespace
 

@@ -343,6 +343,53 @@ TEST(GgufLfm2, LayersWithoutKvHeadsAreConvolutions) {
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, file({2, 1, 0})), HasSubstr("found 2 and 1"));
 }
 
+TEST(GgufQwen, GatedDeltaNetsAreAsConvertersStoreThem) {
+  const auto file = [](const std::string& architecture, uint32_t inner, uint32_t predicting = 1) {
+    GgufBuilder made = Deep(architecture, 3, 8);
+    const auto own = [&](const char* key) { return architecture + "." + key; };
+    made.U32(own("ssm.conv_kernel"), 3).U32(own("ssm.state_size"), 5);
+    made.U32(own("ssm.group_count"), 2).U32(own("ssm.time_step_rank"), 4);
+    made.U32(own("ssm.inner_size"), inner).U32(own("full_attention_interval"), 2);
+    made.U32(own("expert_count"), 4).U32(own("expert_used_count"), 2);
+    made.U32(own("expert_feed_forward_length"), 6);
+    made.U32(own("expert_shared_feed_forward_length"), 7);
+    made.U32(own("nextn_predict_layers"), predicting);
+    made.List<int32_t>(own("rope.dimension_sections"), GgufType::kI32, {1, 1, 0, 0});
+    return made;
+  };
+  GgufBuilder right = file("qwen35", 12);
+  right.Tensor("blk.0.ssm_a", {4}, kF32, Rows(4, 1));
+  right.Tensor("blk.0.ssm_dt.bias", {4}, kF32, Rows(4, 1));
+  right.Tensor("blk.0.ssm_conv1d.weight", {32, 3}, kF32, Rows(32, 3));
+  AddMatrix(right, "blk.2.attn_q.weight", 16, 8);
+  AddMatrix(right, "blk.2.nextn.eh_proj.weight", 8, 16);
+  const Translated dense(right);
+  EXPECT_EQ(dense.config["num_hidden_layers"], 2) << "a layer that predicts one more token";
+  EXPECT_EQ(dense.config["linear_value_head_dim"], 3);
+  EXPECT_EQ(dense.config["linear_num_value_heads"], 4);
+  EXPECT_EQ(dense.config["linear_value_heads_in_turn"], true);
+  EXPECT_EQ(dense.config["linear_rates_negated"], true);
+  EXPECT_EQ(dense.config["norm_gain_offset"], 0);
+  EXPECT_FALSE(dense.config.contains("use_mrope"));
+  const WeightSource& weights = *dense.model.weights;
+  ASSERT_NE(weights.Find("model.layers.0.linear_attn.A_log"), nullptr);
+  ASSERT_NE(weights.Find("model.layers.0.linear_attn.dt_bias"), nullptr);
+  EXPECT_EQ(weights.Find("model.layers.0.linear_attn.conv1d.weight")->Describe(), "F32 [32, 1, 3]");
+  EXPECT_EQ(weights.Names().size(), 4) << "nothing of the layer that predicts";
+
+  const json experts = Translated(file("qwen35moe", 12)).config;
+  EXPECT_EQ(experts["model_type"], "qwen3_5_moe_text");
+  EXPECT_EQ(experts["shared_expert_intermediate_size"], 7);
+  EXPECT_FALSE(experts.contains("intermediate_size"));
+  const json next = Translated(file("qwen3next", 12)).config;
+  EXPECT_EQ(next["model_type"], "qwen3_next");
+  EXPECT_EQ(next["linear_inputs_apart"], true);
+  EXPECT_FALSE(next.contains("linear_value_heads_in_turn"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file("qwen35", 13)), HasSubstr("a multiple of 4 heads"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file("qwen35", 12, 3)),
+              HasSubstr("fewer than all 3 layers"));
+}
+
 TEST(GgufExaone4, SilenceIsNoWindow) {
   EXPECT_TRUE(Translated(Model("exaone4")).config.at("sliding_window").is_null());
 }

@@ -81,13 +81,10 @@ constexpr GgufName kGlm4MoeLayers[] = {
     {"ffn_down_shexp", "model.layers.{}.mlp.shared_experts.down_proj"},
 };
 
-// The file counts layers that predict more tokens, too.
 void CompleteGlm4Moe(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
   config["attention_bias"] = shape.qkv_bias;
   config["use_qk_norm"] = shape.qk_norm;
   config["partial_rotary_factor"] = RotatedPart(metadata, shape);
-  const int64_t predicting = OwnIntOr(metadata, "nextn_predict_layers", 0);
-  config["num_hidden_layers"] = OwnInt(metadata, "block_count") - predicting;
   ReadDeepSeekExperts(metadata, /*norm_unless_told=*/true, config);
 }
 

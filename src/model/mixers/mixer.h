@@ -47,9 +47,12 @@ struct ShortConvolutionSpec {
 // norm is of a value head's numbers (ops/gated_delta_net.h).
 struct GatedDeltaNetSpec {
   ops::DeltaNetShape shape;
-  // Whether two tensors project in, both by key heads: one has q, k, v and z, one has the two gates
-  // of value heads. Else one has q, k and v, and three have z and each gate.
-  bool by_key_heads = false;
+  // Whether one tensor has q, k, v and z by key heads. Else one has q, k and v, and another has z.
+  bool inputs_by_key_heads = false;
+  // Whether one tensor has the two gates of value heads, by key heads. Else each has its own.
+  bool gates_by_key_heads = false;
+  // Whether the checkpoint has the rates of decay times -1, and not their logarithms.
+  bool rates_negated = false;
 
   StateSize state() const {
     return {.floats = shape.state_floats(), .row_floats = shape.row_floats()};

@@ -1,6 +1,7 @@
 // AnswerForm: the marks by which a model's answer is read. The end of its prompt shows them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,14 +12,19 @@ namespace godwit::chat {
 
 struct AnswerForm {
   ThoughtMarks thought;  // no marks: all is the answer
+  // The words that belong to the mark before a thought; empty: none (Gemma 4: "thought\n").
+  std::string thought_title = {};
   // Whether the answer consists of messages whose headers name their receivers, as gpt-oss writes
   // (Harmony): <|channel|>analysis<|message|>...<|end|>.
   bool is_channels = false;
 };
 
-// The form of the answer to a chat's prompt, as the template wrote it. bracketed: the model's
-// special tokens are [THINK] and [/THINK] (Magistral).
-AnswerForm FormOf(std::string_view prompt, bool bracketed);
+// The form of the answer to a chat's prompt, as the template wrote it. is_token: whether a text is
+// one token of the model; null: it has no such tokens. A model whose vocabulary has [THINK]
+// (Magistral), <seed:think> (Seed-OSS), <|channel> (Gemma 4) or <|inner_prefix|> (Apertus) thinks
+// between such marks, and others between <think> and </think>.
+AnswerForm FormOf(std::string_view prompt,
+                  const std::function<bool(std::string_view text)>& is_token);
 
 // The special tokens by which an answer of this form is read.
 std::vector<std::string> MarksOf(const AnswerForm& form, bool with_tools);

@@ -28,6 +28,7 @@ std::string_view WordBehind(std::string_view header, std::string_view mark) {
 AnswerReader::AnswerReader(const CompletionRequest& request, const AnswerForm& form)
     : tools_(request.tools),
       marks_(form.thought),
+      title_(form.thought_title),
       is_channels_(form.is_channels),
       state_(is_channels_         ? State::kHeader
              : marks_.end.empty() ? State::kAnswer
@@ -98,9 +99,14 @@ void AnswerReader::FeedThought(char c, AnswerPieces& out) {
       state_ = State::kBehind;
     } else if (!thinks_ && held_ == marks_.begin) {
       held_.clear();  // the prompt has it already
-    } else if (marks_.end.starts_with(held_) || (!thinks_ && marks_.begin.starts_with(held_))) {
+    } else if (held_ == title_) {
+      held_.clear();
+      title_.clear();
+    } else if (marks_.end.starts_with(held_) || (!thinks_ && marks_.begin.starts_with(held_)) ||
+               title_.starts_with(held_)) {
       return;
     } else {
+      title_.clear();
       AddThought(std::string_view(held_).substr(0, 1), out);
       held_.erase(0, 1);
     }
@@ -145,12 +151,14 @@ void AnswerReader::FeedMessage(char c, AnswerPieces& out) {
   while (!held_.empty()) {
     const auto is = [&](std::string_view end) { return end == held_; };
     const auto may_be = [&](std::string_view end) { return end.starts_with(held_); };
-    if (std::ranges::any_of(kMessageEnds, is)) {
+    // A mark within a string of arguments is a part of it.
+    const bool in_text = message_ == Message::kCall && is_json_ && json_.in_text();
+    if (!in_text && std::ranges::any_of(kMessageEnds, is)) {
       EndMessage(out);
       if (held_ != kMessageEnds.back()) held_.clear();  // the next header begins with it
       return;
     }
-    if (std::ranges::any_of(kMessageEnds, may_be)) return;
+    if (!in_text && std::ranges::any_of(kMessageEnds, may_be)) return;
     AddText(std::string_view(held_).substr(0, 1), out);
     held_.erase(0, 1);
   }

@@ -45,6 +45,7 @@ class AnswerReader {
 
   const Tools& tools_;
   ThoughtMarks marks_;
+  std::string title_;  // words that still may belong to the mark before the thought
   bool is_channels_;
   State state_;
   std::string held_;

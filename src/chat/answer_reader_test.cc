@@ -52,7 +52,7 @@ void Expect(std::string_view text, const AnswerForm& form, std::string_view thou
 const ToolCall kF{"f", R"({"x":1})"};
 
 TEST(AnswerReader, Thoughts) {
-  const AnswerForm form = FormOf("<|im_start|>assistant\n", /*bracketed=*/false);
+  const AnswerForm form = FormOf("<|im_start|>assistant\n", /*is_token=*/{});
   Expect("<think>\nWell, a < b.\n\nSo.\n</think>\n\nYes.", form, "Well, a < b.\n\nSo.", "Yes.");
   Expect("\n<think></think>Yes.", form, "", "Yes.");
   Expect("<think>Wel", form, "Wel", "");
@@ -68,21 +68,22 @@ TEST(AnswerReader, Thoughts) {
 }
 
 TEST(AnswerReader, ThoughtsThatThePromptBegan) {
-  const AnswerForm form = FormOf("<|Assistant|><think>\n", /*bracketed=*/false);
+  const AnswerForm form = FormOf("<|Assistant|><think>\n", /*is_token=*/{});
   EXPECT_TRUE(form.thought.open);
   Expect("Well.\n</think>\n\nYes.", form, "Well.", "Yes.");
   Expect("<think>\nWell.</think>Yes.", form, "Well.", "Yes.");
-  EXPECT_FALSE(FormOf("<think>\n\n</think>\n\n", /*bracketed=*/false).thought.open);
+  EXPECT_FALSE(FormOf("<think>\n\n</think>\n\n", /*is_token=*/{}).thought.open);
 }
 
 TEST(AnswerReader, ThoughtsInBrackets) {
-  const AnswerForm form = FormOf("[/INST]", /*bracketed=*/true);
+  const AnswerForm form =
+      FormOf("[/INST]", [](std::string_view text) { return text == "[THINK]"; });
   EXPECT_THAT(MarksOf(form, /*with_tools=*/true), Contains("[THINK]"));
   Expect("[THINK]Well.[/THINK]Yes.", form, "Well.", "Yes.");
 }
 
 TEST(AnswerReader, Channels) {
-  const AnswerForm form = FormOf("<|end|><|start|>assistant", /*bracketed=*/false);
+  const AnswerForm form = FormOf("<|end|><|start|>assistant", /*is_token=*/{});
   ASSERT_TRUE(form.is_channels);
   EXPECT_THAT(MarksOf(form, /*with_tools=*/false), Contains("<|channel|>"));
   Expect(
@@ -107,9 +108,49 @@ TEST(AnswerReader, Channels) {
          {kF});
 }
 
+// The end mark of a message within a string of arguments is a part of it.
+TEST(AnswerReader, MarksOfChannelsWithinArguments) {
+  const AnswerForm form = FormOf("<|start|>assistant", /*is_token=*/{});
+  Expect(
+      "<|channel|>commentary to=functions.f <|constrain|>json<|message|>"
+      R"({"s": "a <|call|> \" <|end|>b"}<|call|>)",
+      form, "", "", {{"f", R"({"s":"a <|call|> \" <|end|>b"})"}});
+}
+
+AnswerForm FormWith(std::string_view token, std::string_view prompt = "") {
+  return FormOf(prompt, [&](std::string_view text) { return text == token; });
+}
+
+TEST(AnswerReader, ThoughtsBetweenOtherMarks) {
+  const std::string call = R"(<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)";
+  Expect("<seed:think>Well.</seed:think>\n" + call, FormWith("<seed:think>"), "Well.", "", {kF});
+  Expect("<|inner_prefix|>Well.<|inner_suffix|>Yes.", FormWith("<|inner_prefix|>"), "Well.",
+         "Yes.");
+  // Without these tokens the marks are text.
+  Expect("<seed:think>Well.</seed:think>", FormOf("", /*is_token=*/{}), "",
+         "<seed:think>Well.</seed:think>");
+}
+
+TEST(AnswerReader, ThoughtsWithATitle) {
+  const AnswerForm form = FormWith("<|channel>", "<|turn>model\n");
+  EXPECT_FALSE(form.thought.open);
+  Expect("<|channel>thought\nWell.\n<channel|>Yes.", form, "Well.", "Yes.");
+  Expect("<|channel>thought\nthought\n<channel|>Yes.", form, "thought", "Yes.");
+  Expect("<|channel>thought\n<channel|>Yes.", form, "", "Yes.");
+  Expect("<|channel>thou<channel|>Yes.", form, "thou", "Yes.");
+  Expect("<|channel>\nthought\n<channel|>Yes.", form, "thought", "Yes.");
+  Expect("<|channel>thoughts <channel|>Yes.", form, "thoughts ", "Yes.");
+  Expect("<|channel>thought", form, "thought", "");
+  Expect("thought\n", form, "", "thought\n");
+  const AnswerForm open = FormWith("<|channel>", "<|turn>model\n<|channel>thought\n");
+  EXPECT_TRUE(open.thought.open);
+  Expect("Well.<channel|>Yes.", open, "Well.", "Yes.");
+  EXPECT_FALSE(FormWith("<|channel>", "<|channel>thought\n<channel|>").thought.open);
+}
+
 TEST(AnswerReader, ThoughtsComeAsTheyAreThought) {
   const CompletionRequest request = Asked();
-  AnswerReader reader(request, FormOf("", /*bracketed=*/false));
+  AnswerReader reader(request, FormOf("", /*is_token=*/{}));
   using Kind = AnswerPiece::Kind;
   EXPECT_THAT(reader.Push("<think>\nWell"), ElementsAre(AnswerPiece{Kind::kThought, "Well"}));
   EXPECT_THAT(reader.Push("\n"), IsEmpty());

@@ -215,7 +215,7 @@ CompletionRequest WithTool() {
 Json WholeOf(const CompletionRequest& request, const GenerateResult& result) {
   const CompletionName name{.id = "7", .model = "m"};
   AnthropicEvents events(request, name);
-  events.Begin(FormOf("", /*bracketed=*/false));
+  events.Begin(FormOf("", /*is_token=*/{}));
   return events.Whole(result);
 }
 
@@ -248,7 +248,7 @@ TEST(AnthropicJsonTest, EventsTellTheSame) {
   const GenerateResult result{.text = kText, .tokens = {1, 2}, .prompt_tokens = 9};
   const CompletionName name{.id = "7", .model = "m"};
   AnthropicEvents stream(request, name);
-  stream.Begin(FormOf("", /*bracketed=*/false));
+  stream.Begin(FormOf("", /*is_token=*/{}));
   std::vector<Json> events;
   const auto add = [&](const Json& list) { events.insert(events.end(), list.begin(), list.end()); };
   add(stream.First());

@@ -106,6 +106,19 @@ bool JsonText::Feed(char c, std::string& text) {
   return true;
 }
 
+// Whether the text is a tool's name between the two parts.
+bool JsonCall::BeginsBetween(std::string_view before, std::string_view behind, AnswerPieces& out) {
+  if (text_.size() < before.size() + behind.size() || !text_.starts_with(before) ||
+      !text_.ends_with(behind)) {
+    return false;
+  }
+  const std::string_view name =
+      std::string_view(text_).substr(before.size(), text_.size() - before.size() - behind.size());
+  if (!tools_->Has(name)) return false;
+  Add(out, Kind::kCall, name);
+  return true;
+}
+
 // Whether the brace is reached with which the arguments begin.
 bool JsonCall::Begins(AnswerPieces& out) {
   constexpr std::array<std::string_view, 2> kNames = {R"({"name":")", R"({"tool_name":")"};
@@ -113,18 +126,10 @@ bool JsonCall::Begins(AnswerPieces& out) {
                                                           R"(","parameters":{)"};
   for (const std::string_view before : kNames) {
     for (const std::string_view behind : kArguments) {
-      if (text_.size() < before.size() + behind.size() || !text_.starts_with(before) ||
-          !text_.ends_with(behind)) {
-        continue;
-      }
-      const std::string_view name = std::string_view(text_).substr(
-          before.size(), text_.size() - before.size() - behind.size());
-      if (!tools_->Has(name)) continue;
-      Add(out, Kind::kCall, name);
-      return true;
+      if (BeginsBetween(before, behind, out)) return true;
     }
   }
-  return false;
+  return by_key_ && BeginsBetween(R"({")", R"(":{)", out);
 }
 
 Reading JsonCall::Feed(char c, AnswerPieces& out) {
@@ -215,6 +220,32 @@ const ParameterMarks kFunctionMarks = {.name_end = ">",
                                        .call_end = "</function>",
                                        .block_end = "</tool_call>",
                                        .own_lines = true};
+const ParameterMarks kSeedMarks = {.name_end = ">",
+                                   .key_begin = "<parameter=",
+                                   .key_end = ">",
+                                   .value_begin = "",
+                                   .value_end = "</parameter>",
+                                   .call_end = "</function>",
+                                   .block_end = "</seed:tool_call>",
+                                   .own_lines = false};
+const ParameterMarks kInvokeMarks = {.name_end = "\">",
+                                     .key_begin = "<parameter name=\"",
+                                     .key_end = "\"",
+                                     .value_begin = "",
+                                     .value_end = "</parameter>",
+                                     .call_end = "</invoke>",
+                                     .block_end = "</minimax:tool_call>",
+                                     .own_lines = false,
+                                     .has_attributes = true};
+const ParameterMarks kDsmlMarks = {.name_end = "\">",
+                                   .key_begin = "<｜DSML｜parameter name=\"",
+                                   .key_end = "\"",
+                                   .value_begin = "",
+                                   .value_end = "</｜DSML｜parameter>",
+                                   .call_end = "</｜DSML｜invoke>",
+                                   .block_end = "",
+                                   .own_lines = false,
+                                   .has_attributes = true};
 const ParameterMarks kArgKeyMarks = {.name_end = "",
                                      .key_begin = "<arg_key>",
                                      .key_end = "</arg_key>",
@@ -277,12 +308,17 @@ Reading ParameterCall::Feed(char c, AnswerPieces& out) {
       key_ += c;
       if (!key_.ends_with(marks_->key_end)) return Reading::kGoesOn;
       key_.resize(key_.size() - marks_->key_end.size());
-      if (marks_->value_begin.empty()) {
-        BeginValue(out);
+      if (marks_->has_attributes) {
+        attributes_.clear();
+        state_ = State::kAttributes;
+      } else if (marks_->value_begin.empty()) {
+        BeginValue(std::nullopt, out);
       } else {
         state_ = State::kBeforeValue;
       }
       return Reading::kGoesOn;
+    case State::kAttributes:
+      return FeedAttributes(c, out);
     case State::kBeforeValue:
       held_ += c;
       return FeedBeforeValue(out);
@@ -294,17 +330,46 @@ Reading ParameterCall::Feed(char c, AnswerPieces& out) {
 }
 
 Reading ParameterCall::FeedName(char c, AnswerPieces& out) {
-  const std::string_view end = marks_->name_end;
-  const bool ends = end.empty() ? c == '<' || IsBlank(c) : c == end.front();
-  if (!ends && IsNameByte(c)) {
+  if (held_.empty() && IsNameByte(c)) {
     name_ += c;
     return Reading::kGoesOn;
   }
-  if (!ends || !tools_->Has(name_)) return EndBefore(c);
+  const std::string_view end = marks_->name_end;
+  if (!tools_->Has(name_)) return EndBefore(c);
+  if (end.empty()) return EndName(c, out);
+  held_ += c;
+  if (!end.starts_with(held_)) return EndBefore(c);
+  if (held_ != end) return Reading::kGoesOn;
+  held_.clear();
   state_ = State::kBetween;
-  if (!end.empty() || c != '<') return Reading::kGoesOn;
+  return Reading::kGoesOn;
+}
+
+// Ends a name that has no mark behind it.
+Reading ParameterCall::EndName(char c, AnswerPieces& out) {
+  if (c != '<' && !IsBlank(c)) return EndBefore(c);
+  state_ = State::kBetween;
   held_ = c;
   return FeedBetween(out);
+}
+
+Reading ParameterCall::FeedAttributes(char c, AnswerPieces& out) {
+  if (c != '>') {
+    attributes_ += c;
+    return Reading::kGoesOn;
+  }
+  std::optional<bool> is_text;
+  if (attributes_.find("string=\"true\"") != attributes_.npos) is_text = true;
+  if (attributes_.find("string=\"false\"") != attributes_.npos) is_text = false;
+  BeginValue(is_text, out);
+  return Reading::kGoesOn;
+}
+
+bool ParameterCall::IsAside() const {
+  constexpr std::string_view kFence = "```json", kFenceEnd = "```", kNameEnd = "<tool_sep>";
+  if (by_json_) return kFenceEnd.starts_with(held_);
+  return !began_ &&
+         (kFence.starts_with(held_) || (marks_ == &kArgKeyMarks && kNameEnd.starts_with(held_)));
 }
 
 Reading ParameterCall::FeedBetween(AnswerPieces& out) {
@@ -312,7 +377,7 @@ Reading ParameterCall::FeedBetween(AnswerPieces& out) {
     held_.clear();
     return Reading::kGoesOn;
   }
-  if (held_ == "{" && !began_ && !marks_->call_end.empty()) {
+  if (held_ == "{" && !began_) {
     Begin(out);
     by_json_ = true;
     state_ = State::kJson;
@@ -322,7 +387,10 @@ Reading ParameterCall::FeedBetween(AnswerPieces& out) {
     Add(out, Kind::kArguments, added);
     return Reading::kGoesOn;
   }
-  return Go(Match(held_), out);
+  const Found found = Match(held_);
+  if ((found != Found::kNo && found != Found::kPartly) || !IsAside()) return Go(found, out);
+  if (held_ == (by_json_ ? "```" : "```json") || held_ == "<tool_sep>") held_.clear();
+  return Reading::kGoesOn;
 }
 
 // Moves to what was found between parameters or behind them.
@@ -358,18 +426,18 @@ Reading ParameterCall::FeedBeforeValue(AnswerPieces& out) {
     held_.clear();
   } else if (held_ == marks_->value_begin) {
     held_.clear();
-    BeginValue(out);
+    BeginValue(std::nullopt, out);
   } else if (!marks_->value_begin.starts_with(held_)) {
     return Reading::kEnded;
   }
   return Reading::kGoesOn;
 }
 
-void ParameterCall::BeginValue(AnswerPieces& out) {
+void ParameterCall::BeginValue(std::optional<bool> is_text, AnswerPieces& out) {
   state_ = State::kValue;
   value_.clear();
   value_begins_ = true;
-  is_text_ = tools_->IsText(name_, key_);
+  is_text_ = is_text.value_or(tools_->IsText(name_, key_));
   std::string key = "\"";
   for (const char c : key_) AddEscaped(c, key);
   Add(out, Kind::kArguments, key + (is_text_ ? "\":\"" : "\":"));

@@ -23,6 +23,8 @@ class JsonText {
   bool Feed(char c, std::string& text);
   // The number of open objects and lists.
   size_t depth() const { return open_.size(); }
+  // Whether the next byte belongs to a string.
+  bool in_text() const { return in_text_; }
 
  private:
   std::string open_;  // closing characters of the open objects and lists
@@ -54,15 +56,17 @@ class CallReader {
 
 // Reads {"name": ..., "arguments": {...}}, also with "parameters", within {"function": ...}, or
 // with arguments as a string of JSON. If the name comes first, arguments are passed on as they
-// arrive.
+// arrive. by_key: also {NAME: {...}} (Apertus).
 class JsonCall : public CallReader {
  public:
-  explicit JsonCall(const Tools& tools) : CallReader(tools) {}
+  explicit JsonCall(const Tools& tools, bool by_key = false) : CallReader(tools), by_key_(by_key) {}
   Reading Feed(char c, AnswerPieces& out);
 
  private:
+  bool BeginsBetween(std::string_view before, std::string_view behind, AnswerPieces& out);
   bool Begins(AnswerPieces& out);
 
+  bool by_key_;
   JsonText json_;
   std::string text_;
   bool in_arguments_ = false;
@@ -102,14 +106,24 @@ struct ParameterMarks {
   std::string_view call_end;
   std::string_view block_end;  // also ends the call, without belonging to it
   bool own_lines;              // a line break around a value does not belong to it
+  // Whether string="true" or string="false", which says if the value is text, may stand before the
+  // ">" behind key_end.
+  bool has_attributes = false;
 };
 // Marks of Qwen3-Coder: <function=NAME><parameter=KEY>VALUE</parameter></function>.
 extern const ParameterMarks kFunctionMarks;
-// Marks of GLM: NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>.
+// Marks of Seed-OSS, which are the same but for the lines.
+extern const ParameterMarks kSeedMarks;
+// Marks of GLM and Hunyuan 3: NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>.
 extern const ParameterMarks kArgKeyMarks;
+// Marks of MiniMax: <invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>.
+extern const ParameterMarks kInvokeMarks;
+// Marks of DeepSeek V3.2, which are the same with attributes and with DSML in them.
+extern const ParameterMarks kDsmlMarks;
 
-// Reads a call with parameter marks, from its name on. A value is a string where the tool's schema
-// says so, else JSON if it parses as JSON.
+// Reads a call with parameter marks, from its name on. A value is a string where an attribute or
+// the tool's schema says so, else JSON if it parses as JSON. Behind the name may stand one object
+// of JSON instead, also in a code fence (Hunyuan).
 class ParameterCall : public CallReader {
  public:
   ParameterCall(const Tools& tools, const ParameterMarks& marks)
@@ -118,24 +132,28 @@ class ParameterCall : public CallReader {
   void Finish(AnswerPieces& out);
 
  private:
-  enum class State { kName, kBetween, kJson, kKey, kBeforeValue, kValue };
+  enum class State { kName, kBetween, kJson, kKey, kAttributes, kBeforeValue, kValue };
   enum class Found { kNo, kPartly, kKey, kCallEnd, kBlockEnd };
 
   Reading FeedName(char c, AnswerPieces& out);
+  Reading EndName(char c, AnswerPieces& out);
   Reading FeedBetween(AnswerPieces& out);
+  Reading FeedAttributes(char c, AnswerPieces& out);
+  // Whether held_ is, or may become, one of the marks around JSON and behind names.
+  bool IsAside() const;
   Reading FeedBeforeValue(AnswerPieces& out);
   Reading FeedValue(AnswerPieces& out);
   Reading Go(Found found, AnswerPieces& out);
   Found Match(std::string_view text) const;
   Found MatchValueEnd(std::string_view text) const;
   void Begin(AnswerPieces& out);
-  void BeginValue(AnswerPieces& out);
+  void BeginValue(std::optional<bool> is_text, AnswerPieces& out);
   void AddToValue(char c, AnswerPieces& out);
   void EndValue(AnswerPieces& out);
 
   const ParameterMarks* marks_;
   State state_ = State::kName;
-  std::string name_, key_, value_;
+  std::string name_, key_, attributes_, value_;
   JsonText json_;
   bool by_json_ = false;  // all parameters are in one JSON object
   bool has_parameter_ = false;

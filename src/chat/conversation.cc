@@ -34,7 +34,8 @@ bool Conversation::Ask(std::string question, int64_t limit_tokens) {
 }
 
 AnswerForm Conversation::form() const {
-  return FormOf(text_, codec_.encode("[THINK]", kAny).size() == 1);
+  return FormOf(text_,
+                [this](std::string_view part) { return codec_.encode(part, kAny).size() == 1; });
 }
 
 int64_t Conversation::question_tokens() const {

@@ -113,7 +113,7 @@ TEST(ResponseRequestTest, RefusesByName) {
 Json WholeOf(const ResponseRequest& request, const GenerateResult& result,
              const CompletionName& name) {
   ResponseEvents events(request, name);
-  events.Begin(FormOf("", /*bracketed=*/false));
+  events.Begin(FormOf("", /*is_token=*/{}));
   return events.Whole(result);
 }
 
@@ -138,7 +138,7 @@ TEST(ResponseJsonTest, EventsTellTheSame) {
   const ResponseRequest request = Parse(R"("input": "x")");
   const CompletionName name{.id = "7", .model = "m"};
   ResponseEvents events(request, name);
-  events.Begin(FormOf("", /*bracketed=*/false));
+  events.Begin(FormOf("", /*is_token=*/{}));
   std::vector<Json> all;
   const auto add = [&](const Json& list) { all.insert(all.end(), list.begin(), list.end()); };
   add(events.First());
@@ -234,7 +234,7 @@ TEST(ResponseJsonTest, ItemsOfAnAnswer) {
   EXPECT_EQ(whole["usage"]["output_tokens_details"]["reasoning_tokens"], 2);
   EXPECT_EQ(whole["tools"][0]["name"], "f");
   ResponseEvents events(request, name);
-  events.Begin(FormOf("", /*bracketed=*/false));
+  events.Begin(FormOf("", /*is_token=*/{}));
   std::map<int64_t, std::string> deltas;
   std::map<int64_t, Json> done;
   const auto take = [&](const Json& list) {

@@ -14,6 +14,7 @@ using Kind = AnswerPiece::Kind;
 
 constexpr std::string_view kBlankBytes = " \t\r\n";
 constexpr std::string_view kFunction = "<function=", kCodeFence = "```json";
+constexpr std::string_view kDsmlItem = "<｜DSML｜invoke name=\"";
 
 bool AllBlank(std::string_view text) {
   return text.find_first_not_of(kBlankBytes) == std::string_view::npos;
@@ -24,16 +25,57 @@ bool AllBlank(std::string_view text) {
 // A beginning of calls.
 struct ToolCallReader::Opening {
   std::string_view mark;
-  std::string_view end;       // the mark behind the calls; empty: none is needed
-  bool is_whole = false;      // only at the beginning, and if nothing else follows
-  bool is_call = false;       // the mark belongs to the call itself
-  bool has_arg_keys = false;  // a name may follow, with its parameters in tags,
-  bool has_names = false;     // or in JSON
+  std::string_view end;            // the mark behind the calls; empty: none is needed
+  bool is_whole = false;           // only at the beginning, and if nothing else follows
+  bool is_call = false;            // the mark belongs to the call itself
+  bool has_arg_keys = false;       // a name may follow, with its parameters in tags,
+  bool has_names = false;          // or in JSON
+  std::string_view item = {};      // the mark before each call
+  std::string_view item_end = {};  // the mark behind each call, which may be missing
+  // One of these, or none, says how a call behind `item` is written.
+  const ParameterMarks* parameters = nullptr;
+  std::string_view separator = {};  // of HeadedCall
+  bool is_gemma = false;
+  bool by_key = false;  // the objects of JSON have names as keys
 };
 
 const ToolCallReader::Opening ToolCallReader::kOpenings[] = {
     {.mark = "<tool_call>", .end = "</tool_call>", .has_arg_keys = true},
     {.mark = kFunction, .end = "</tool_call>", .is_call = true},
+    {.mark = "<tool_calls>",
+     .end = "</tool_calls>",
+     .has_arg_keys = true,
+     .item = "<tool_call>",
+     .item_end = "</tool_call>"},
+    {.mark = "<seed:tool_call>",
+     .end = "</seed:tool_call>",
+     .item = kFunction,
+     .parameters = &kSeedMarks},
+    {.mark = "<minimax:tool_call>",
+     .end = "</minimax:tool_call>",
+     .item = "<invoke name=\"",
+     .parameters = &kInvokeMarks},
+    {.mark = "<｜DSML｜function_calls>",
+     .end = "</｜DSML｜function_calls>",
+     .item = kDsmlItem,
+     .parameters = &kDsmlMarks},
+    {.mark = "<｜DSML｜tool_calls>",
+     .end = "</｜DSML｜tool_calls>",
+     .item = kDsmlItem,
+     .parameters = &kDsmlMarks},
+    {.mark = "<|tool_calls_section_begin|>",
+     .end = "<|tool_calls_section_end|>",
+     .item = "<|tool_call_begin|>",
+     .item_end = "<|tool_call_end|>",
+     .separator = "<|tool_call_argument_begin|>"},
+    {.mark = "<｜tool▁calls▁begin｜>",
+     .end = "<｜tool▁calls▁end｜>",
+     .item = "<｜tool▁call▁begin｜>",
+     .item_end = "<｜tool▁call▁end｜>",
+     .separator = "<｜tool▁sep｜>"},
+    {.mark = "<|tool_call>", .end = "<tool_call|>", .item = "call:", .is_gemma = true},
+    {.mark = "<TOOLCALL>", .end = "</TOOLCALL>"},
+    {.mark = "<|tools_prefix|>", .end = "<|tools_suffix|>", .by_key = true},
     {.mark = "<|tool_call_start|>", .end = "<|tool_call_end|>"},
     {.mark = "<|tool_call|>", .end = "<|/tool_call|>"},
     {.mark = "[TOOL_CALLS]", .end = "", .has_names = true},
@@ -47,12 +89,16 @@ const ToolCallReader::Opening ToolCallReader::kOpenings[] = {
 
 const std::vector<std::string>& ToolCallReader::Marks() {
   static const std::vector<std::string> marks = [] {
-    std::vector<std::string> all = {"[ARGS]",     "[CALL_ID]",   "<arg_key>",
-                                    "</arg_key>", "<arg_value>", "</arg_value>"};
+    std::vector<std::string> all = {"[ARGS]",      "[CALL_ID]",    "<arg_key>",  "</arg_key>",
+                                    "<arg_value>", "</arg_value>", "<tool_sep>", "｜DSML｜"};
+    all.emplace_back(GemmaCall::kTextMark);
     for (const Opening& opening : kOpenings) {
       if (opening.is_whole || opening.is_call) continue;
-      all.emplace_back(opening.mark);
-      if (!opening.end.empty()) all.emplace_back(opening.end);
+      for (const std::string_view mark :
+           {opening.mark, opening.end, opening.item, opening.item_end, opening.separator}) {
+        const bool is_new = std::ranges::find(all, mark) == all.end();
+        if (!mark.empty() && is_new) all.emplace_back(mark);
+      }
     }
     return all;
   }();
@@ -109,7 +155,7 @@ void ToolCallReader::Settle(AnswerPieces& out) {
 void ToolCallReader::Open(const Opening& opening) {
   opening_ = &opening;
   state_ = State::kBegin;
-  in_list_ = false;
+  in_list_ = in_item_ = false;
   is_whole_ = opening.is_whole && !only_calls_;
 }
 
@@ -121,11 +167,31 @@ void ToolCallReader::BeginCall(Call call, std::string_view first, AnswerPieces& 
   for (const char c : first) FeedCall(c, out);
 }
 
+bool ToolCallReader::BeginItem(AnswerPieces& out) {
+  const std::string first = held_;
+  if (opening_->parameters != nullptr) {
+    BeginCall(ParameterCall(*tools_, *opening_->parameters), first, out);
+  } else if (!opening_->separator.empty()) {
+    BeginCall(HeadedCall(*tools_, opening_->separator), first, out);
+  } else if (opening_->is_gemma) {
+    BeginCall(GemmaCall(*tools_), first, out);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void ToolCallReader::FeedBegin(AnswerPieces& out) {
   const char c = held_.front();
   const auto pass = [&] { raw_ += std::exchange(held_, {}); };
   if (held_.size() == 1 && AllBlank(held_)) return pass();
-  if (held_ == "{") return BeginCall(JsonCall(*tools_), "{", out);
+  if (in_item_ && BeginItem(out)) return;
+  if (!in_item_ && !opening_->item.empty() && opening_->item.starts_with(held_)) {
+    in_item_ = held_ == opening_->item;
+    if (in_item_) pass();
+    return;
+  }
+  if (held_ == "{") return BeginCall(JsonCall(*tools_, opening_->by_key), "{", out);
   if (held_ == "[" && !in_list_) {
     in_list_ = true;
     return pass();
@@ -185,25 +251,32 @@ void ToolCallReader::FeedBehind(AnswerPieces& out) {
   const char c = held_.front();
   const auto pass = [&] { raw_ += std::exchange(held_, {}); };
   if (held_.size() == 1) {
-    if (kParting.find(c) != kParting.npos || (c == '`' && is_whole_)) return pass();
+    const bool may_be_fenced = is_whole_ || !opening_->item_end.empty();
+    if (kParting.find(c) != kParting.npos || (c == '`' && may_be_fenced)) return pass();
     if (c == ']' && in_list_) {
       in_list_ = false;
       return pass();
     }
+    in_item_ = false;
     if (c == '{' || (c == '[' && !in_list_ && opening_->mark != "[TOOL_CALLS]") ||
         (in_list_ && IsNameByte(c))) {
       state_ = State::kBegin;
       return FeedBegin(out);
     }
   }
-  const std::string_view end = opening_->end;
-  if (!end.empty() && end.starts_with(held_)) {
-    if (held_ != end) return;
+  if (held_ == opening_->end) {
     held_.clear();
     raw_.clear();
     return EndBlock(out);
   }
-  if (opening_->has_arg_keys && kFunction.starts_with(held_)) {
+  if (held_ == opening_->item_end) {
+    held_.clear();
+    raw_.clear();
+    return;
+  }
+  if (opening_->end.starts_with(held_) || opening_->item_end.starts_with(held_)) return;
+  if (opening_->item.starts_with(held_) ||
+      (opening_->has_arg_keys && kFunction.starts_with(held_))) {
     state_ = State::kBegin;
     return FeedBegin(out);
   }

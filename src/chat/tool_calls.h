@@ -4,8 +4,18 @@
 //
 //   <tool_call>{"name": ..., "arguments": {...}}</tool_call>   Hermes, Qwen, Granite 4
 //   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>   Qwen3-Coder
-//   <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>   GLM
+//   <seed:tool_call><function=f><parameter=x>1</parameter></function></seed:tool_call>   Seed-OSS
+//   <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>   GLM; Hunyuan 3 within
+//                                                                          <tool_calls>
+//   <minimax:tool_call><invoke name="f"><parameter name="x">1</parameter></invoke>...   MiniMax M2
+//   <｜DSML｜function_calls><｜DSML｜invoke name="f">...   DeepSeek V3.2, with string="false"
+//   <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{...}...   DeepSeek V3.1, R1
+//   <|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{...}
+//                                                                          Kimi K2
+//   <|tool_call>call:f{x:1}<tool_call|>   Gemma 4
 //   <|tool_call_start|>[f(x=1)]<|tool_call_end|>   LFM2
+//   <TOOLCALL>[{"name": ...}]</TOOLCALL>   Nemotron Nano v2; Hunyuan with <tool_calls>
+//   <|tools_prefix|>[{"f": {...}}]<|tools_suffix|>   Apertus
 //   <|tool_call|>[{"name": ...}]<|/tool_call|>   Granite 3, Phi 4
 //   [TOOL_CALLS][{"name": ...}], [TOOL_CALLS]f[ARGS]{...}   Mistral
 //   <|python_tag|>{"name": ..., "parameters": {...}}   Llama 3
@@ -23,6 +33,8 @@
 
 #include "chat/answer_pieces.h"
 #include "chat/call_readers.h"
+#include "chat/gemma_call.h"
+#include "chat/headed_call.h"
 #include "chat/tools.h"
 
 namespace godwit::chat {
@@ -57,6 +69,8 @@ class ToolCallReader {
   void Settle(AnswerPieces& out);
   void Open(const Opening& opening);
   void FeedBegin(AnswerPieces& out);
+  // Begins the call behind a mark that stands before each call. False: there is no such call.
+  bool BeginItem(AnswerPieces& out);
   void FeedCall(char c, AnswerPieces& out);
   void FeedBehind(AnswerPieces& out);
   template <typename Call>
@@ -76,8 +90,11 @@ class ToolCallReader {
   std::string blanks_;  // blanks before held_, which belong to a call if one follows
   std::string raw_;     // text of uncertain calls, from their mark on
   const Opening* opening_ = nullptr;
-  std::variant<std::monostate, JsonCall, NamedCall, PythonCall, ParameterCall> call_;
+  std::variant<std::monostate, JsonCall, NamedCall, PythonCall, ParameterCall, HeadedCall,
+               GemmaCall>
+      call_;
   bool in_list_ = false;
+  bool in_item_ = false;   // behind the mark of one call among several
   bool is_whole_ = false;  // these are calls only if nothing else follows
   AnswerPieces pending_;   // the calls that are held back until then
   bool called_ = false;

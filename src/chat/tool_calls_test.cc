@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,216 @@ TEST(ToolCalls, ValuesAreOfTheTypesOfTheSchema) {
   value("s", "é\u0001", R"("é\u0001")");
 }
 
+// The text of a call, which must stay text, with the name of a tool that was not offered.
+void ExpectTextIfUnknown(std::string text) {
+  const size_t name = text.find("@");
+  ASSERT_NE(name, text.npos);
+  text.replace(name, 1, "unknown");
+  Expect(text, text, {});
+}
+
+TEST(ToolCalls, SeedOss) {
+  Expect(R"(I look.
+<seed:tool_call>
+<function=f>
+<parameter=x>1</parameter>
+<parameter=s>a </seed:tool_call> </function>
+ b</parameter>
+</function>
+</seed:tool_call><seed:tool_call>
+<function=g>
+</function>
+</seed:tool_call>)",
+         "I look.\n", {{"f", R"({"x":1,"s":"a </seed:tool_call> </function>\n b"})"}, kG});
+  Expect("<seed:tool_call><function=f><parameter=s>\na\n</parameter></function></seed:tool_call>",
+         "", {{"f", R"({"s":"\na\n"})"}});
+  Expect("<seed:tool_call><function=f><parameter=s>a", "", {{"f", R"({"s":"a)"}});
+  ExpectTextIfUnknown("<seed:tool_call><function=@></function></seed:tool_call>");
+}
+
+TEST(ToolCalls, MiniMax) {
+  Expect(R"(I look.
+<minimax:tool_call>
+<invoke name="f">
+<parameter name="x">1</parameter>
+<parameter name="s">a </invoke> </parameter> <b></parameter>
+<parameter name="l">[1, "a"]</parameter>
+</invoke>
+<invoke name="g">
+</invoke>
+</minimax:tool_call> So.)",
+         "I look.\n So.", {{"f", R"({"x":1,"s":"a </invoke> </parameter> <b>","l":[1,"a"]})"}, kG});
+  Expect(R"(<minimax:tool_call><invoke name="f"><parameter name="x">1</parameter></invoke>)", "",
+         {kF});
+  Expect(R"(<minimax:tool_call><invoke name="f"><parameter name="s">a</para)", "",
+         {{"f", R"({"s":"a</para)"}});
+  ExpectTextIfUnknown(R"(<minimax:tool_call><invoke name="@"></invoke></minimax:tool_call>)");
+  for (const char* const text :
+       {"<minimax:tool_call>", "<minimax:tool_call>\n<invoke name=\"f", "<invoke name=\"f\">",
+        "<minimax:tool_call><invoke name=\"f\"x></invoke></minimax:tool_call>",
+        "<minimax:tool_call><invite name=\"f\"></invite></minimax:tool_call>"}) {
+    Expect(text, text, {});
+  }
+}
+
+TEST(ToolCalls, DeepSeekV32) {
+  for (const char* const block : {"function_calls", "tool_calls"}) {
+    const std::string calls = fmt::format(R"(I look.
+
+<｜DSML｜{0}>
+<｜DSML｜invoke name="f">
+<｜DSML｜parameter name="x" string="false">1</｜DSML｜parameter>
+<｜DSML｜parameter name="s" string="true">a </｜DSML｜invoke> </｜DSML｜{0}></｜DSML｜parameter>
+<｜DSML｜parameter name="any" string="true">12</｜DSML｜parameter>
+</｜DSML｜invoke>
+<｜DSML｜invoke name="g">
+</｜DSML｜invoke>
+</｜DSML｜{0}>)",
+                                          block);
+    Expect(calls, "I look.\n\n",
+           {{"f",
+             fmt::format(R"({{"x":1,"s":"a </｜DSML｜invoke> </｜DSML｜{}>","any":"12"}})", block)},
+            kG});
+    ExpectTextIfUnknown(fmt::format(
+        "<｜DSML｜{0}>\n<｜DSML｜invoke name=\"@\">\n</｜DSML｜invoke>\n</｜DSML｜{0}>", block));
+  }
+}
+
+TEST(ToolCalls, DeepSeekV31) {
+  Expect(
+      "I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"x\": "
+      "1}<｜tool▁call▁end｜>"
+      "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "I look.", {kF, kG});
+  Expect(
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"s\": \"a <｜tool▁call▁end｜> "
+      "}\"}"
+      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "", {{"f", R"({"s":"a <｜tool▁call▁end｜> }"})"}});
+  // DeepSeek V3 and R1.
+  Expect(
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"x\": 1}\n```"
+      "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```"
+      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "", {kF, kG});
+  Expect("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"s\": \"a", "",
+         {{"f", R"({"s":"a)"}});
+  ExpectTextIfUnknown(
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>@<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+      "<｜tool▁calls▁end｜>");
+  ExpectTextIfUnknown(
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>@\n```json\n{}\n```"
+      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>");
+  for (const char* const text :
+       {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>x{}",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```js\n{}"}) {
+    Expect(text, text, {});
+  }
+}
+
+TEST(ToolCalls, Kimi) {
+  const std::string begin = "<|tool_calls_section_begin|>", end = "<|tool_calls_section_end|>";
+  Expect("I look." + begin +
+             R"(<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1})"
+             R"(<|tool_call_end|> <|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{})"
+             "<|tool_call_end|>" +
+             end + " So.",
+         "I look. So.", {kF, kG});
+  Expect(
+      begin + R"(<|tool_call_begin|>f<|tool_call_argument_begin|>{"s": "<|tool_call_end|>"})" + end,
+      "", {{"f", R"({"s":"<|tool_call_end|>"})"}});
+  ExpectTextIfUnknown(begin +
+                      "<|tool_call_begin|>functions.@:0<|tool_call_argument_begin|>{}"
+                      "<|tool_call_end|>" +
+                      end);
+  ExpectTextIfUnknown(begin + "<|tool_call_begin|>functions.f@:<|tool_call_argument_begin|>{}" +
+                      end);
+  for (const std::string& text : {begin, begin + end, begin + "<|tool_call_begin|>functions.f:0"}) {
+    Expect(text, text, {});
+  }
+}
+
+TEST(ToolCalls, Gemma) {
+  Expect(R"x(I look.<|tool_call>call:f{any:{b:[true,-2.5,None],c:{}},s:<|"|>a "b" \
+},<tool_call|> <|"|>c<|"|>,x:1}<tool_call|><|tool_call>call:g{}<tool_call|>)x",
+         "I look.",
+         {{"f", R"({"any":{"b":[true,-2.5,null],"c":{}},)"
+                R"("s":"a \"b\" \\\n},<tool_call|> <|\"|>c","x":1})"},
+          kG});
+  Expect(
+      R"(<|tool_call>call:f{"s": "é\n\"}", <|"|>x<|"|> : 1 , l:[ ] , o : Ulm on <b>}<tool_call|>)",
+      "", {{"f", R"({"s":"é\n\"}","x":1,"l":[],"o":"Ulm on <b>"})"}});
+  Expect(R"(<|tool_call>call:f{s:<|"|>a)", "", {{"f", R"({"s":"a)"}});
+  Expect(R"(<|tool_call>call:f{s:<|"|>a<|"|>)", "", {{"f", R"({"s":"a")"}});
+  Expect(R"(<|tool_call>call:f{s:<|"|>a<|"|>}So.)", "So.", {{"f", R"({"s":"a"})"}});
+  Expect(R"(<|tool_call>call:f{s:<|"|>a<|"|><|"|>}<tool_call|>)", "",
+         {{"f", R"({"s":"a<|\"|>"})"}});
+  ExpectTextIfUnknown("<|tool_call>call:@{}<tool_call|>");
+  for (const char* const text :
+       {"<|tool_call>", "<|tool_call>call:f", "<|tool_call>call f{}", "<|tool_call>ring:f{}"}) {
+    Expect(text, text, {});
+  }
+}
+
+// A malformed call ends where it breaks. What was read of it stays, as in a call that is cut off.
+TEST(ToolCalls, GemmaCallsThatBreakOff) {
+  for (const char* const broken : {"{}", "}", "]", ",", ":", "[", "2"}) {
+    const std::string begin = R"(<|tool_call>call:f{s:<|"|>a<|"|>,)";
+    const bool is_passed = broken[0] == '2' || broken[0] == ',';
+    Expect(begin + broken, is_passed ? "" : broken, {{"f", R"({"s":"a",)"}});
+  }
+  Expect("<|tool_call>call:f{x:}", "}", {{"f", R"({"x":)"}});
+  Expect("<|tool_call>call:f{x}", "}", {{"f", R"({"x")"}});
+  Expect("<|tool_call>call:f{l:[1:", ":", {{"f", R"({"l":[1)"}});
+  Expect("<|tool_call>call:f{l:[1}", "}", {{"f", R"({"l":[1)"}});
+  Expect(R"(<|tool_call>call:f{s:<|"|>a<|"|>:)", ":", {{"f", R"({"s":"a")"}});
+}
+
+TEST(ToolCalls, Lists) {
+  const std::string list = R"([{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": )";
+  Expect("I look. <TOOLCALL>" + list + "{}}]</TOOLCALL>", "I look. ", {kF, kG});
+  Expect("<TOOLCALL>" + list + R"("{}"}]</TOOLCALL>)", "", {kF, kG});
+  Expect("<tool_calls>" + list + "{}}]</tool_calls>", "", {kF, kG});
+  Expect(R"(<|tools_prefix|>[{"f": {"x": 1}}, {"g": {}}]<|tools_suffix|>)", "", {kF, kG});
+  Expect(R"(<|tools_prefix|>[{"f": {"s": "]<|tools_suffix|>"}}]<|tools_suffix|>So.)", "So.",
+         {{"f", R"({"s":"]<|tools_suffix|>"})"}});
+  Expect(R"(<|tools_prefix|>[{"f": {"s": "a)", "", {{"f", R"({"s":"a)"}});
+  ExpectTextIfUnknown(R"(<|tools_prefix|>[{"@": {}}]<|tools_suffix|>)");
+  ExpectTextIfUnknown(R"(<TOOLCALL>[{"name": "@", "arguments": {}}]</TOOLCALL>)");
+  // Names as keys are calls only within these marks.
+  Expect(R"([{"f": {"x": 1}}])", R"([{"f": {"x": 1}}])", {});
+}
+
+TEST(ToolCalls, Hunyuan) {
+  Expect(R"(I look.
+<tool_calls>
+<tool_call>f
+```json
+{"x": 1}
+```
+</tool_call>
+<tool_call>g
+```json
+{}
+```
+</tool_call>
+</tool_calls>)",
+         "I look.\n", {kF, kG});
+  Expect(R"(<tool_calls>
+<tool_call>f<tool_sep>
+<arg_key>x</arg_key>
+<arg_value>1</arg_value>
+</tool_call>
+<tool_call>g<tool_sep>
+</tool_call>
+</tool_calls>)",
+         "", {kF, kG});
+  ExpectTextIfUnknown("<tool_calls>\n<tool_call>@\n```json\n{}\n```\n</tool_call>\n</tool_calls>");
+  Expect("<tool_call>f\n```json\n{\"s\": \"</tool_call>```\"}\n```\n</tool_call>", "",
+         {{"f", R"({"s":"</tool_call>```"})"}});
+}
+
 TEST(ToolCalls, NamesAndKeysInTags) {
   Expect(R"(<tool_call>f
 <arg_key>x</arg_key>
@@ -265,6 +476,44 @@ TEST(ToolCalls, CertainTextIsNotHeldBack) {
   EXPECT_EQ(push("Hello"), "Hello");
   EXPECT_EQ(push(" a <to"), " a ");
   EXPECT_EQ(push("wn> b"), "<town> b");
+}
+
+TEST(ToolCalls, MarksThatAreSpecialTokensAreSpelledOut) {
+  EXPECT_THAT(ToolCallReader::Marks(), testing::IsSupersetOf({"<tool_call>",
+                                                              "</tool_call>",
+                                                              "<arg_key>",
+                                                              "</arg_value>",
+                                                              "[TOOL_CALLS]",
+                                                              "[ARGS]",
+                                                              "<|tool_call>",
+                                                              "<tool_call|>",
+                                                              "<|\"|>",
+                                                              "<|tool_call_begin|>",
+                                                              "<|tool_call_end|>",
+                                                              "<|tool_call_argument_begin|>",
+                                                              "<|tool_calls_section_begin|>",
+                                                              "<|tool_calls_section_end|>",
+                                                              "<minimax:tool_call>",
+                                                              "</minimax:tool_call>",
+                                                              "<｜tool▁calls▁begin｜>",
+                                                              "<｜tool▁call▁begin｜>",
+                                                              "<｜tool▁sep｜>",
+                                                              "<｜tool▁call▁end｜>",
+                                                              "<｜tool▁calls▁end｜>",
+                                                              "｜DSML｜",
+                                                              "<|tool_call_start|>",
+                                                              "<|tool_call_end|>",
+                                                              "<seed:tool_call>",
+                                                              "</seed:tool_call>",
+                                                              "<TOOLCALL>",
+                                                              "<|tools_prefix|>",
+                                                              "<|tools_suffix|>",
+                                                              "<tool_calls>",
+                                                              "<tool_sep>"}));
+  // Two openings may share a mark. It is named once.
+  std::vector<std::string> marks = ToolCallReader::Marks();
+  std::ranges::sort(marks);
+  EXPECT_EQ(std::ranges::adjacent_find(marks), marks.end());
 }
 
 TEST(ToolCalls, WithoutToolsAllIsText) {

@@ -20,7 +20,7 @@ Parts Split(std::string_view text, int64_t thought_tokens, size_t bytes, bool op
     if (parts.order.empty() || parts.order.back() != what) parts.order.push_back(what);
   };
   AnswerSplitter answer(
-      chat::FormOf(open ? "a:<think>\n" : "a:", /*bracketed=*/false),
+      chat::FormOf(open ? "a:<think>\n" : "a:", /*is_token=*/{}),
       {.on_text = [&](std::string_view) { note("text"); },
        .on_thought = [&](std::string_view) { note("thought"); },
        .on_thought_end = [&](int64_t tokens) { note(fmt::format("end {}", tokens)); }});

@@ -165,7 +165,8 @@ chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunO
     return session.Tokenize(part, /*add_special=*/false);
   };
   chat::Prompt prompt{.tokens = tokenize(text)};
-  prompt.form = chat::FormOf(text, tokenize("[THINK]").size() == 1);
+  prompt.form =
+      chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
   const int64_t most = std::min(chat::kQuestionTokens, std::ssize(prompt.tokens));
   prompt.query_tokens = chat::TokensFrom(texts.prompt, text, tokenize).value_or(most);
   return prompt;

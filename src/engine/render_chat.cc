@@ -75,6 +75,26 @@ void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& inpu
   }
 }
 
+// Renders the input. A template that fails on arguments that are objects gets them as text, and so
+// does `input`.
+std::string RenderWithArguments(const ChatTemplate& chat_template, ChatInput& input) {
+  try {
+    return chat_template.Render(input);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kFormat) throw;
+    ChatInput spelled = input;
+    if (!SpellArguments(spelled.messages)) throw;
+    std::string text;
+    try {
+      text = chat_template.Render(spelled);
+    } catch (const Error&) {
+      throw error;  // the reason is another one
+    }
+    input = std::move(spelled);
+    return text;
+  }
+}
+
 }  // namespace
 
 std::string RenderChat(const ChatTemplate& chat_template, std::span<const Message> messages,
@@ -93,7 +113,7 @@ std::string RenderChat(const ChatTemplate& chat_template, std::span<const Messag
     if (!message.fields.empty()) fields.update(ParseOrderedJson(message.fields, "a message"));
     input.messages.push_back(std::move(fields));
   }
-  std::string text = chat_template.Render(input);
+  std::string text = RenderWithArguments(chat_template, input);
   RefuseLostMessages(chat_template, input, messages, text);
   return text;
 }

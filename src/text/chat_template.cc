@@ -89,6 +89,24 @@ std::string ChatTemplate::Render(const ChatInput& input) const {
   }
 }
 
+bool SpellArguments(ordered_json& messages) {
+  bool found = false;
+  for (ordered_json& message : messages) {
+    const auto calls = message.find("tool_calls");
+    if (calls == message.end() || !calls->is_array()) continue;
+    for (ordered_json& call : *calls) {
+      if (!call.is_object() || !call.contains("function")) continue;
+      ordered_json& function = call["function"];
+      if (!function.is_object() || !function.contains("arguments")) continue;
+      ordered_json& arguments = function["arguments"];
+      if (!arguments.is_object()) continue;
+      arguments = DumpJson(arguments);
+      found = true;
+    }
+  }
+  return found;
+}
+
 ordered_json ParseTemplateVariables(std::string_view text) {
   ordered_json variables;
   try {

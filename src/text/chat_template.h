@@ -62,6 +62,10 @@ class ChatTemplate {
   std::unique_ptr<TextWorker> worker_;
 };
 
+// Turns the arguments of tool calls, which are objects, into text of JSON, as some templates expect
+// them (DeepSeek V3.1, Apertus). False: there are none.
+bool SpellArguments(nlohmann::ordered_json& messages);
+
 // ChatInput::extra out of the text of a JSON object. Throws Error(kInput) for anything else, and
 // for the names that the other fields of ChatInput have.
 nlohmann::ordered_json ParseTemplateVariables(std::string_view text);

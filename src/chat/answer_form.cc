@@ -19,6 +19,7 @@ constexpr ThoughtSpelling kSpellings[] = {
     {.begin = "<seed:think>", .end = "</seed:think>"},
     {.begin = "<|channel>", .end = "<channel|>", .title = "thought\n"},
     {.begin = "<|inner_prefix|>", .end = "<|inner_suffix|>"},
+    {.begin = "<|START_THINKING|>", .end = "<|END_THINKING|>"},
 };
 constexpr ThoughtSpelling kUsualSpelling = {.begin = "<think>", .end = "</think>"};
 

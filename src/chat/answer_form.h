@@ -21,8 +21,9 @@ struct AnswerForm {
 
 // The form of the answer to a chat's prompt, as the template wrote it. is_token: whether a text is
 // one token of the model; null: it has no such tokens. A model whose vocabulary has [THINK]
-// (Magistral), <seed:think> (Seed-OSS), <|channel> (Gemma 4) or <|inner_prefix|> (Apertus) thinks
-// between such marks, and others between <think> and </think>.
+// (Magistral), <seed:think> (Seed-OSS), <|channel> (Gemma 4), <|inner_prefix|> (Apertus) or
+// <|START_THINKING|> (Command R7B) thinks between such marks, and others between <think> and
+// </think>.
 AnswerForm FormOf(std::string_view prompt,
                   const std::function<bool(std::string_view text)>& is_token);
 

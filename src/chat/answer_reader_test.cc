@@ -126,6 +126,8 @@ TEST(AnswerReader, ThoughtsBetweenOtherMarks) {
   Expect("<seed:think>Well.</seed:think>\n" + call, FormWith("<seed:think>"), "Well.", "", {kF});
   Expect("<|inner_prefix|>Well.<|inner_suffix|>Yes.", FormWith("<|inner_prefix|>"), "Well.",
          "Yes.");
+  Expect("<|START_THINKING|>Well.<|END_THINKING|>Yes.", FormWith("<|START_THINKING|>"), "Well.",
+         "Yes.");
   // Without these tokens the marks are text.
   Expect("<seed:think>Well.</seed:think>", FormOf("", /*is_token=*/{}), "",
          "<seed:think>Well.</seed:think>");

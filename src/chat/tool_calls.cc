@@ -75,6 +75,7 @@ const ToolCallReader::Opening ToolCallReader::kOpenings[] = {
      .separator = "<｜tool▁sep｜>"},
     {.mark = "<|tool_call>", .end = "<tool_call|>", .item = "call:", .is_gemma = true},
     {.mark = "<TOOLCALL>", .end = "</TOOLCALL>"},
+    {.mark = "<|START_ACTION|>", .end = "<|END_ACTION|>"},
     {.mark = "<|tools_prefix|>", .end = "<|tools_suffix|>", .by_key = true},
     {.mark = "<|tool_call_start|>", .end = "<|tool_call_end|>"},
     {.mark = "<|tool_call|>", .end = "<|/tool_call|>"},

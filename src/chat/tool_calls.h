@@ -15,6 +15,7 @@
 //   <|tool_call>call:f{x:1}<tool_call|>   Gemma 4
 //   <|tool_call_start|>[f(x=1)]<|tool_call_end|>   LFM2
 //   <TOOLCALL>[{"name": ...}]</TOOLCALL>   Nemotron Nano v2; Hunyuan with <tool_calls>
+//   <|START_ACTION|>[{"tool_name": "f", ...}]<|END_ACTION|>   Command R7B and A
 //   <|tools_prefix|>[{"f": {...}}]<|tools_suffix|>   Apertus
 //   <|tool_call|>[{"name": ...}]<|/tool_call|>   Granite 3, Phi 4
 //   [TOOL_CALLS][{"name": ...}], [TOOL_CALLS]f[ARGS]{...}   Mistral

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -360,6 +361,11 @@ TEST(ToolCalls, Lists) {
   Expect(R"(<|tools_prefix|>[{"f": {"s": "a)", "", {{"f", R"({"s":"a)"}});
   ExpectTextIfUnknown(R"(<|tools_prefix|>[{"@": {}}]<|tools_suffix|>)");
   ExpectTextIfUnknown(R"(<TOOLCALL>[{"name": "@", "arguments": {}}]</TOOLCALL>)");
+  Expect(
+      R"(<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}},
+{"tool_call_id": "1", "tool_name": "g", "parameters": {}}
+]<|END_ACTION|>)",
+      "", {kF, kG});
   // Names as keys are calls only within these marks.
   Expect(R"([{"f": {"x": 1}}])", R"([{"f": {"x": 1}}])", {});
 }
@@ -479,39 +485,19 @@ TEST(ToolCalls, CertainTextIsNotHeldBack) {
 }
 
 TEST(ToolCalls, MarksThatAreSpecialTokensAreSpelledOut) {
-  EXPECT_THAT(ToolCallReader::Marks(), testing::IsSupersetOf({"<tool_call>",
-                                                              "</tool_call>",
-                                                              "<arg_key>",
-                                                              "</arg_value>",
-                                                              "[TOOL_CALLS]",
-                                                              "[ARGS]",
-                                                              "<|tool_call>",
-                                                              "<tool_call|>",
-                                                              "<|\"|>",
-                                                              "<|tool_call_begin|>",
-                                                              "<|tool_call_end|>",
-                                                              "<|tool_call_argument_begin|>",
-                                                              "<|tool_calls_section_begin|>",
-                                                              "<|tool_calls_section_end|>",
-                                                              "<minimax:tool_call>",
-                                                              "</minimax:tool_call>",
-                                                              "<｜tool▁calls▁begin｜>",
-                                                              "<｜tool▁call▁begin｜>",
-                                                              "<｜tool▁sep｜>",
-                                                              "<｜tool▁call▁end｜>",
-                                                              "<｜tool▁calls▁end｜>",
-                                                              "｜DSML｜",
-                                                              "<|tool_call_start|>",
-                                                              "<|tool_call_end|>",
-                                                              "<seed:tool_call>",
-                                                              "</seed:tool_call>",
-                                                              "<TOOLCALL>",
-                                                              "<|tools_prefix|>",
-                                                              "<|tools_suffix|>",
-                                                              "<tool_calls>",
-                                                              "<tool_sep>"}));
-  // Two openings may share a mark. It is named once.
   std::vector<std::string> marks = ToolCallReader::Marks();
+  for (const char* const text :
+       {"<tool_call> </tool_call> <arg_key> </arg_value> [TOOL_CALLS] [ARGS] <tool_calls> "
+        "<tool_sep>",
+        "<|tool_call> <tool_call|> <|\"|> <|tool_call_start|> <|tool_call_end|> ｜DSML｜",
+        "<|tool_calls_section_begin|> <|tool_call_begin|> <|tool_call_argument_begin|>",
+        "<|tool_calls_section_end|> <minimax:tool_call> </minimax:tool_call> <seed:tool_call>",
+        "<｜tool▁calls▁begin｜> <｜tool▁call▁begin｜> <｜tool▁sep｜> <｜tool▁call▁end｜>",
+        "<｜tool▁calls▁end｜> <TOOLCALL> <|tools_prefix|> <|tools_suffix|> <|START_ACTION|>"}) {
+    std::istringstream expected(text);
+    for (std::string mark; expected >> mark;) EXPECT_THAT(marks, testing::Contains(mark));
+  }
+  // Two ways of calls may share a mark, which is named once.
   std::ranges::sort(marks);
   EXPECT_EQ(std::ranges::adjacent_find(marks), marks.end());
 }

@@ -177,6 +177,21 @@ TEST(ChatTemplate, IsMadeFromAFolder) {
   EXPECT_FALSE(LoadChatTemplate(ReadChatTemplate(TempFolder().path()), {}));
 }
 
+TEST(SpellArguments, MakesTextOfObjectsAndLeavesTheRest) {
+  auto messages = ordered_json::parse(R"([
+      {"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": "none"},
+      {"role": "assistant", "tool_calls": [1, {"function": "f"}, {"function": {"name": "f"}},
+        {"function": {"name": "f", "arguments": "x"}}]}])");
+  const ordered_json before = messages;
+  EXPECT_FALSE(SpellArguments(messages));
+  EXPECT_EQ(messages, before);
+  messages[2]["tool_calls"].push_back(
+      {{"function", {{"name", "f"}, {"arguments", {{"b", 1}, {"a", "é"}}}}}});
+  EXPECT_TRUE(SpellArguments(messages));
+  EXPECT_EQ(messages[2]["tool_calls"][4]["function"]["arguments"], R"({"b":1,"a":"é"})");
+  EXPECT_FALSE(SpellArguments(messages));
+}
+
 TEST(TemplateVariables, AreAJsonObjectOfFreeNames) {
   EXPECT_EQ(ParseTemplateVariables(R"({"enable_thinking": false})"),
             ordered_json({{"enable_thinking", false}}));

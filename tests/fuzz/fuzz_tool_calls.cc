@@ -48,9 +48,10 @@ void Try(std::string_view text, const chat::AnswerForm& form) {
 void FuzzToolCalls(std::span<const uint8_t> input) {
   const std::string_view text = AsText(input);
   Try(text, {});
-  Try(text, chat::FormOf("", /*bracketed=*/false));
-  Try(text, chat::FormOf("<think>", /*bracketed=*/false));
-  Try(text, chat::FormOf("<|start|>assistant", /*bracketed=*/false));
+  Try(text, chat::FormOf("", /*is_token=*/{}));
+  Try(text, chat::FormOf("<think>", /*is_token=*/{}));
+  Try(text, chat::FormOf("<|start|>assistant", /*is_token=*/{}));
+  Try(text, chat::FormOf("", [](std::string_view token) { return token == "<|channel>"; }));
 }
 
 }  // namespace godwit::fuzz

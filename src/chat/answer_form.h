@@ -20,10 +20,9 @@ struct AnswerForm {
 };
 
 // The form of the answer to a chat's prompt, as the template wrote it. is_token: whether a text is
-// one token of the model; null: it has no such tokens. A model whose vocabulary has [THINK]
-// (Magistral), <seed:think> (Seed-OSS), <|channel> (Gemma 4), <|inner_prefix|> (Apertus) or
-// <|START_THINKING|> (Command R7B) thinks between such marks, and others between <think> and
-// </think>.
+// one token of the model; null: it has no such tokens. The usual marks of thoughts
+// are <think> and </think>. A vocabulary may have others: [THINK] (Magistral), <seed:think>
+// (Seed-OSS), <|channel> (Gemma 4), <|inner_prefix|> (Apertus), <|START_THINKING|> (Command R7B).
 AnswerForm FormOf(std::string_view prompt,
                   const std::function<bool(std::string_view text)>& is_token);
 

@@ -336,7 +336,7 @@ TEST(ToolCalls, Gemma) {
   }
 }
 
-// A malformed call ends where it breaks. What was read of it stays, as in a call that is cut off.
+// A malformed call ends where it breaks, and its arguments so far stay, as in one that is cut off.
 TEST(ToolCalls, GemmaCallsThatBreakOff) {
   for (const char* const broken : {"{}", "}", "]", ",", ":", "[", "2"}) {
     const std::string begin = R"(<|tool_call>call:f{s:<|"|>a<|"|>,)";
@@ -444,6 +444,38 @@ TEST(ToolCalls, ArgumentsComeAsTheyAreWritten) {
               ElementsAre(AnswerPiece{Kind::kArguments, "\"}"}, AnswerPiece{Kind::kCall, "f"},
                           AnswerPiece{Kind::kArguments, R"({"s":"a)"}));
   EXPECT_THAT(push("b"), ElementsAre(AnswerPiece{Kind::kArguments, "b"}));
+}
+
+TEST(ToolCalls, ArgumentsOfAllFormatsComeAsTheyAreWritten) {
+  using Kind = AnswerPiece::Kind;
+  const struct {
+    const char *begin, *text;
+  } formats[] = {
+      {R"(<|tool_call>call:f{s:<|"|>so)", R"({"s":"so)"},
+      {R"(<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>)"
+       R"({"s": "so)",
+       R"({"s":"so)"},
+      {R"(<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"s": "so)", R"({"s":"so)"},
+      {R"(<minimax:tool_call><invoke name="f"><parameter name="s">so)", R"({"s":"so)"},
+      {R"(<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="s" string="true">so)",
+       R"({"s":"so)"},
+      {R"(<seed:tool_call><function=f><parameter=s>so)", R"({"s":"so)"},
+      {R"(<TOOLCALL>[{"name": "f", "arguments": {"s": "so)", R"({"s":"so)"},
+      {R"(<|tools_prefix|>[{"f": {"s": "so)", R"({"s":"so)"},
+      {"<tool_calls>\n<tool_call>f\n```json\n{\"s\": \"so", R"({"s":"so)"},
+  };
+  const Tools tools = Offered();
+  for (const auto& [begin, text] : formats) {
+    ToolCallReader reader(tools, /*only_calls=*/false);
+    AnswerPieces pieces;
+    reader.Push(begin, pieces);
+    EXPECT_THAT(pieces,
+                ElementsAre(AnswerPiece{Kind::kCall, "f"}, AnswerPiece{Kind::kArguments, text}))
+        << begin;
+    pieces.clear();
+    reader.Push(" far", pieces);
+    EXPECT_THAT(pieces, ElementsAre(AnswerPiece{Kind::kArguments, " far"})) << begin;
+  }
 }
 
 // Calls that are cut off are reported as far as they came.

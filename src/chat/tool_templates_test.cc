@@ -181,6 +181,29 @@ TEST_P(FamilyTemplates, CallsAreReadAsTheyAreWritten) {
   }
 }
 
+// A call that the request asks for is JSON in any family, and follows the thought.
+TEST_P(FamilyTemplates, ForcedCallsAreReadBehindTheThought) {
+  const Family& family = GetParam();
+  auto asked = ParseOrderedJson(kRequest, "the request");
+  asked["tool_choice"] = "required";
+  const CompletionRequest forced = ParseCompletionRequest(asked);
+  ASSERT_FALSE(forced.generate.json_schema.empty());
+  std::string before;
+  if (family.thought_begin != nullptr) {
+    if (!form_.thought.open) before = family.thought_begin;
+    before += std::string("Let me see.\n") + family.thought_end;
+  }
+  if (form_.is_channels) before += "<|channel|>final<|message|>";
+  AnswerReader reader(forced, form_);
+  AnswerPieces pieces = reader.Push(before + R"([{"name":"weather","arguments":{"place":"U)");
+  EXPECT_EQ(Join(pieces).thought, before.empty() ? "" : "Let me see.");
+  EXPECT_THAT(Join(pieces).calls, ElementsAre(ToolCall{"weather", R"({"place":"U)"}));
+  std::ranges::move(reader.Push(R"(lm"}}])"), std::back_inserter(pieces));
+  std::ranges::move(reader.Finish(), std::back_inserter(pieces));
+  EXPECT_THAT(Join(pieces).calls, ElementsAre(ToolCall{"weather", R"({"place":"Ulm"})"}));
+  EXPECT_EQ(Join(pieces).text, "");
+}
+
 TEST_P(FamilyTemplates, CallsOfUnknownToolsAreText) {
   std::string call = Said();
   const size_t name = call.find("weather");

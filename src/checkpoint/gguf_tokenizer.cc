@@ -30,9 +30,11 @@ constexpr Kind kKinds[] = {{"llama", VocabularyKind::kSentencePieceBpe},
                            {"gpt2", VocabularyKind::kByteLevelBpe},
                            {"t5", VocabularyKind::kUnigram}};
 
-// Ends of turns in the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, and Falcon 3.
-constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
-                                             "<|endoftext|>"};
+// Ends of turns in the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, Falcon 3, and
+// Gemma 4. A result of a tool follows where Gemma 4 has called one, so its mark ends a turn, too.
+constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>",      "<|im_end|>",    "<|end|>",
+                                             "<end_of_turn>",   "<|endoftext|>", "<turn|>",
+                                             "<|tool_response>"};
 // Ends of an answer and of a call in gpt-oss. Either consists of messages, which end with <|end|>.
 constexpr std::string_view kEndsOfChannels[] = {"<|return|>", "<|call|>", "<|endoftext|>"};
 

@@ -194,6 +194,18 @@ TEST(GgufTokenizer, KnowsWhatEndsATextOfChannels) {
   EXPECT_THAT(GgufTokenizerConfig(Read(file).metadata, 6).eos_ids, ElementsAre(1, 4, 5));
 }
 
+// Gemma 4 waits for the result of a tool behind its call.
+TEST(GgufTokenizer, KnowsWhatEndsATurnOfGemma4) {
+  Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
+  for (const char* const text :
+       {"<unk>", "<eos>", "<|turn>", "<turn|>", "<|tool_response>", "<tool_response|>"}) {
+    vocabulary.tokens.push_back({text, TokenKind::kControl});
+  }
+  GgufBuilder file = Written(vocabulary);
+  file.U32("tokenizer.ggml.eos_token_id", 1);
+  EXPECT_THAT(GgufTokenizerConfig(Read(file).metadata, 6).eos_ids, ElementsAre(1, 3, 4));
+}
+
 TEST(GgufTokenizer, FindsChatTemplates) {
   const TempFolder folder;
   const std::string file = folder.Write("my.jinja", "mine");

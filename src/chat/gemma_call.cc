@@ -1,6 +1,7 @@
 #include "chat/gemma_call.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"

@@ -32,6 +32,7 @@ def all_variants():
         llama.mixtral_variants,
         llama.glm_variants,
         kin.phi3_variants,
+        llama.phimoe_variants,
         kin.qwen3_moe_variants,
         kin.smollm3_variants,
         kin.granite_variants,

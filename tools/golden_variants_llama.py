@@ -441,6 +441,57 @@ MIXTRAL = {
 }
 
 
+PHIMOE = merged(
+    MIXTRAL,
+    {
+        "architectures": ["PhiMoEForCausalLM"],
+        "attention_bias": True,
+        "input_jitter_noise": 0.01,
+        "lm_head_bias": True,
+        "model_type": "phimoe",
+        "rope_theta": 10000.0,
+        "router_jitter_noise": 0.2,
+    },
+)
+# Factors and multipliers of cosines of 8 / 2 rotary pairs.
+PHIMOE_LONGROPE = {
+    "long_factor": [1.1, 2.5, 7.0, 30.0],
+    "long_mscale": 1.243,
+    "original_max_position_embeddings": 128,
+    "short_factor": [1.0, 1.2, 1.9, 2.5],
+    "short_mscale": 1.243,
+    "type": "longrope",
+}
+
+
+def phimoe_variants():
+    yield Variant(
+        "phimoe",
+        "near_scores",
+        merged(PHIMOE, {"max_position_embeddings": 256}),
+        n_tokens=70,
+        contrasts=[{"router_jitter_noise": 0.01}],
+    )
+    yield Variant(
+        "phimoe",
+        "longrope",
+        merged(
+            PHIMOE,
+            {
+                "attention_bias": False,
+                "lm_head_bias": False,
+                "max_position_embeddings": 256,
+                "num_local_experts": 3,
+                "rope_scaling": PHIMOE_LONGROPE,
+                "router_jitter_noise": 0.5,
+            },
+        ),
+        n_tokens=40,
+        context=100,
+        contrasts=[{"rope_scaling": None}],
+    )
+
+
 def mixtral(name, overrides, **kwargs):
     return Variant("mixtral", name, merged(MIXTRAL, overrides), **kwargs)
 

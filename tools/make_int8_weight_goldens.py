@@ -55,7 +55,7 @@ MIN_CHOICE = 1e-3  # between the scores of the last expert that is chosen and th
 MIN_EFFECT = 1e-3  # of the largest logit, of 2 percent in one layer; golden_test.cc accepts 5e-5
 
 # Linear layers that stay as they are: of keys and values, and gates.
-FLOAT_LAYERS = ("kv_b_proj", "in_proj_ba", "in_proj_a", "in_proj_b", "shared_expert_gate")
+FLOAT_LAYERS = ("kv_b_proj", "mlp.router", "in_proj_ba", "in_proj_a", "in_proj_b", "shared_expert_gate")
 
 # A product written out, which linear_layers() would not see.
 FalconLinear.forward = torch.nn.Linear.forward

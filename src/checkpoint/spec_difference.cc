@@ -109,6 +109,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   c.Kind("a bias of the router", a.router_bias, b.router_bias);
   c.Kind("shares among the chosen experts", a.shares_among_chosen, b.shares_among_chosen);
   c.Kind("the number by which experts are chosen", a.choice.score, b.choice.score);
+  c.Kind("shares among near scores", a.choice.near_scores > 0, b.choice.near_scores > 0);
   c.Kind("shares of inputs", a.choice.scales_input, b.choice.scales_input);
   c.Number("groups of experts", a.choice.groups, b.choice.groups);
   c.Number("the scale of shares", a.choice.share_scale, b.choice.share_scale);
@@ -193,6 +194,7 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
     CompareKinds(KindOf(a, i), KindOf(b, i), c);
   }
   c.Kind("an output head of its own", !a.tied_head, !b.tied_head);
+  c.Kind("a bias of the output head", a.head_bias, b.head_bias);
   c.Number("the scale of logits", a.logit_scale, b.logit_scale);
   c.Number("the cap of logits", a.logit_cap, b.logit_cap);
   return c.Take();

@@ -39,6 +39,12 @@ void ReadLongRope(const HfConfig& fields, int64_t rotary_dim, int64_t max_contex
       "attention_factor",
       scaling.factor <= 1 ? 1 : std::sqrt(1 + std::log(scaling.factor) / std::log(original)),
       {1e-3, 1e3});
+  if (fields.Has("short_mscale") || fields.Has("long_mscale")) {  // PhiMoE
+    scaling.attention_factor = fields.Float("short_mscale", {1e-3, 1e3});
+    if (fields.Float("long_mscale", {1e-3, 1e3}) != scaling.attention_factor) {
+      fields.Refuse("long_mscale", "the same as short_mscale", ErrorKind::kUnsupported);
+    }
+  }
   const auto factors = [&](std::string_view key) {
     std::vector<double> list = fields.Floats(key, {1e-3, 1e6});
     if (std::ssize(list) == rotary_dim / 2) return list;

@@ -353,7 +353,7 @@ void Resolver::Embedding(ModelTensors& tensors) {
   if (spec_.tied_head) {
     tensors.head.parts = {embedding};
   } else {
-    tensors.head = linears_.Find({{names.head, spec_.vocab_size}}, width, false);
+    tensors.head = linears_.Find({{names.head, spec_.vocab_size}}, width, spec_.head_bias);
     if (embedding != nullptr && embedding->blocks != nullptr) {
       tensors.embedding_blocks.parts = {embedding};
     } else {

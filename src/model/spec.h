@@ -239,6 +239,7 @@ struct DecoderSpec : LayerKind {
   std::vector<int8_t> layer_kind;  // [layers], 0: the usual, 1: other_kinds[0], ...; empty: all 0
 
   bool tied_head = false;  // the output head is the embedding
+  bool head_bias = false;  // of an output head of its own
   float logit_scale = 1;
   std::optional<float> logit_cap;  // a logit l becomes cap * tanh(l / cap)
 

@@ -75,6 +75,25 @@ void MakeParts(std::span<float> scores) {
   for (float& score : scores) score /= sum;
 }
 
+// ExpertChoice::near_scores. routes: best first.
+void ShareAmongNear(const ExpertChoice& choice, std::span<const float> scores,
+                    std::span<Route> routes) {
+  for (size_t rank = 0; rank < routes.size(); ++rank) {
+    const float best = scores[routes[rank].expert];
+    float sum = 0;
+    for (int32_t expert = 0; expert < std::ssize(scores); ++expert) {
+      const float score = scores[expert], largest = std::max(std::abs(score), best);
+      if ((best - score) / largest > choice.near_scores) continue;
+      if (std::ranges::find(routes.first(rank), expert, &Route::expert) !=
+          routes.begin() + static_cast<ptrdiff_t>(rank)) {
+        continue;
+      }
+      sum += std::exp(score - best);
+    }
+    routes[rank].share = choice.share_scale / sum;
+  }
+}
+
 // scores: of all experts; values: memory for as many.
 void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::span<float> scores,
                    std::span<float> values, std::span<Route> routes) {
@@ -89,12 +108,14 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
   for (size_t i = 0; i < bias.size(); ++i) values[i] += bias[i];
   if (choice.groups > 1) LeaveOutGroups(choice, values);
   ChooseHighest(values, routes.size(), [&](size_t i) -> int32_t& { return routes[i].expert; });
+  if (choice.near_scores > 0) ShareAmongNear(choice, scores, routes);
   const float highest = scores[routes.front().expert];
   std::ranges::sort(routes, {}, &Route::expert);
   if (choice.scales_input) {
     for (Route& route : routes) route.share = sigmoid(scores[route.expert]);
     return;
   }
+  if (choice.near_scores > 0) return;
   const bool logits = choice.score == ExpertScore::kLogit;
   const auto part = [&](float score) { return logits ? std::exp(score - highest) : score; };
   float sum = logits ? 0 : choice.share_epsilon;

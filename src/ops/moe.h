@@ -48,6 +48,10 @@ struct ExpertChoice {
   int64_t best_of_group = 1;  // or 2
   float share_scale = 1;      // a factor on all shares
   float share_epsilon = 0;    // added to the sum of numbers of which shares are parts
+  // SparseMixer-v2 (arXiv 2409.12136) without its noise: experts are chosen one after another, and
+  // each has its part of the softmax over those left. Out of this are scores that lie below its own
+  // by more than this part of the larger magnitude of both. 0: shares are as above.
+  float near_scores = 0;
 
   bool operator==(const ExpertChoice&) const = default;
 };

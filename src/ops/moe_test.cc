@@ -13,6 +13,7 @@ struct Shape {
   bool shares_among_chosen = true;
   bool gpt_oss = false;  // its unit, and biases
   bool scales_input = false;
+  float near_scores = 0;
 };
 
 // Weights as stored, and packed.
@@ -56,14 +57,28 @@ struct TestMoe {
          std::span(scores).first(shape.shares_among_chosen ? chosen : scores.size())) {
       sum += std::exp(-score);
     }
+    std::vector<double> shares;
+    for (size_t rank = 0; rank < chosen; ++rank) {
+      const double best = -scores[rank].first;
+      double of_near = 0;  // those behind it, near its own score
+      for (size_t i = rank; i < scores.size(); ++i) {
+        const double score = -scores[i].first;
+        const double part = (best - score) / std::max(std::abs(score), best);
+        if (part <= shape.near_scores) of_near += std::exp(score - best);
+      }
+      shares.push_back(shape.scales_input      ? 1
+                       : shape.near_scores > 0 ? 1 / of_near
+                                               : std::exp(best) / sum);
+    }
     scores.resize(chosen);
     std::vector<double> out(x.size());
-    for (const auto& [score, index] : scores) {
+    for (size_t rank = 0; rank < chosen; ++rank) {
+      const auto& [score, index] = scores[rank];
+      const double share = shares[rank];
       const auto expert = static_cast<size_t>(index);
       std::vector<double> read(x.begin(), x.end());
       const double factor = shape.scales_input ? 1 / (1 + std::exp(score)) : 1;
       for (double& value : read) value *= factor;
-      const double share = shape.scales_input ? 1 : std::exp(-score) / sum;
       std::vector<double> inner;
       for (int64_t i = 0; i < shape.intermediate; ++i) {
         const Expert& packed = weights.experts[expert];
@@ -96,23 +111,27 @@ class MoeTest : public OpsTest {
  protected:
   GappedMatrix Run(const TestMoe& moe, MatrixView<const float> x, ThreadPool& pool) {
     GappedMatrix out(x.rows, x.cols);
-    MixtureOfExperts(On(pool), x, moe.weights,
-                     {.per_token = moe.shape.per_token,
-                      .shares_among_chosen = moe.shape.shares_among_chosen,
-                      .choice = {.scales_input = moe.shape.scales_input},
-                      .clamped = moe.shape.gpt_oss ? std::optional(TestMoe::kUnit) : std::nullopt},
-                     out.view());
+    MixtureOfExperts(
+        On(pool), x, moe.weights,
+        {.per_token = moe.shape.per_token,
+         .shares_among_chosen = moe.shape.shares_among_chosen,
+         .choice = {.scales_input = moe.shape.scales_input, .near_scores = moe.shape.near_scores},
+         .clamped = moe.shape.gpt_oss ? std::optional(TestMoe::kUnit) : std::nullopt},
+        out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out;
   }
 };
 
 TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
-  for (const Shape& shape : {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20},
-                             Shape{5, 5, 12, 7}, Shape{8, 3, 33, 20, /*shares_among_chosen=*/false},
-                             Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true},
-                             Shape{8, 2, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/false,
-                                   /*scales_input=*/true}}) {
+  for (const Shape& shape :
+       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7},
+        Shape{8, 3, 33, 20, /*shares_among_chosen=*/false},
+        Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true},
+        Shape{8, 2, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/false,
+              /*scales_input=*/true},
+        Shape{
+            .experts = 8, .per_token = 2, .hidden = 33, .intermediate = 20, .near_scores = 0.4f}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

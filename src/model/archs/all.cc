@@ -44,6 +44,7 @@ constexpr std::array kArchitectures = {
     Architecture{"glm4", "GLM-4-0414 9B and 32B", DescribeGlm4},
     Architecture{"glm4_moe", "GLM-4.5, 4.6 and 4.7, also Air (experts)", DescribeGlm4Moe},
     Architecture{"phi3", "Phi-3, Phi-3.5, Phi-4 (LongRoPE)", DescribePhi3},
+    Architecture{"phimoe", "Phi-3.5 MoE (experts, LongRoPE)", DescribePhiMoe},
     Architecture{"smollm3", "SmolLM3 (layers without positions)", DescribeSmolLm3},
     Architecture{"lfm2", "LFM2 (short convolutions in most layers)", DescribeLfm2},
     Architecture{"lfm2_moe", "LFM2 8B-A1B (short convolutions, experts)", DescribeLfm2Moe},

@@ -95,6 +95,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"mistral", "mistral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e4, false},
     {"mistral3", "mistral3", 320, 64, 2, 4, 2, 32, 224, 131072, 32, 1e9, false},
     {"mixtral", "mixtral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
+    {"phimoe", "phimoe", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
     {"qwen2-yarn", "qwen2", 512, 56, 4, 7, 1, 8, 304, 2048, 8, 1e6, false},
     {"qwen2-windows", "qwen2", 512, 56, 4, 7, 1, 8, 304, 512, 8, 1e6, true},
     {"qwen3", "qwen3", 512, 56, 4, 7, 1, 32, 304, 512, 32, 1e6, true},

@@ -54,6 +54,7 @@ DecoderSpec DescribeOlmo2(const HfConfig& config);
 DecoderSpec DescribeOlmo3(const HfConfig& config);
 DecoderSpec DescribeOpt(const HfConfig& config);
 DecoderSpec DescribePhi3(const HfConfig& config);
+DecoderSpec DescribePhiMoe(const HfConfig& config);
 DecoderSpec DescribeQwen2(const HfConfig& config);
 DecoderSpec DescribeQwen3(const HfConfig& config);
 DecoderSpec DescribeQwen3Moe(const HfConfig& config);

@@ -68,5 +68,30 @@ TEST(MixtralTest, LoadsAndListsWhatItsExpertsLack) {
                     HasSubstr("unexpected tensor \"" + moe + "experts.3.w1.weight\"")));
 }
 
+TEST(PhiMoeTest, ReadsItsMixingAndItsBiases) {
+  const auto phi = [](const std::string& fields) {
+    return SmallSpec(R"("model_type":"phimoe")" + fields);
+  };
+  const DecoderSpec silent = phi("");
+  EXPECT_EQ(silent.mlp.experts, 16);
+  EXPECT_EQ(silent.mlp.choice.near_scores, 0.02f);
+  EXPECT_EQ(silent.norm, ops::NormKind::kLayer);
+  EXPECT_TRUE(silent.norm_bias);
+  EXPECT_FALSE(silent.head_bias || silent.qkv_bias || silent.attention_out_bias);
+  const DecoderSpec spec =
+      phi(R"(,"lm_head_bias":true,"attention_bias":true,"router_jitter_noise":0.1)");
+  EXPECT_TRUE(spec.head_bias && spec.qkv_bias && spec.attention_out_bias);
+  EXPECT_EQ(spec.mlp.choice.near_scores, 0.2f);
+  const auto refusal = [&](ErrorKind kind, const std::string& fields) {
+    return ErrorOf(kind, [&] { phi(fields); });
+  };
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, R"(,"num_experts_per_tok":3)"),
+              HasSubstr("num_experts_per_tok: expected 2"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported,
+                      R"(,"rope_scaling":{"type":"longrope","short_mscale":1.1,"long_mscale":1.2,
+                          "original_max_position_embeddings":8})"),
+              HasSubstr("long_mscale: expected the same as short_mscale"));
+}
+
 }  // namespace
 }  // namespace godwit::mixtral_test

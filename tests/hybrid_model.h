@@ -11,11 +11,12 @@
 
 namespace godwit {
 
-// Layers: attention, a decaying sum, a short convolution, a gated DeltaNet, attention.
+// Layers: attention, a decaying sum, a short convolution, a gated DeltaNet, Mamba2 with attention
+// beside it, an MLP alone, attention.
 inline DecoderSpec HybridSpec() {
   DecoderSpec spec = DescribeModel(HfConfig::Parse(
       R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 32,
-          "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1,
+          "num_hidden_layers": 7, "num_attention_heads": 3, "num_key_value_heads": 1,
           "head_dim": 8, "vocab_size": 128, "max_position_embeddings": 65536})",
       "the hybrid model of tests"));
   spec.names.mixer_in = "model.layers.{}.mixer.in_proj";
@@ -24,20 +25,37 @@ inline DecoderSpec HybridSpec() {
   spec.names.delta_z = "model.layers.{}.mixer.z_proj";
   spec.names.delta_update = "model.layers.{}.mixer.b_proj";
   spec.names.delta_decay = "model.layers.{}.mixer.a_proj";
-  spec.names.delta_norm = "model.layers.{}.mixer.norm";
-  spec.names.delta_rates = "model.layers.{}.mixer.A_log";
-  spec.names.delta_biases = "model.layers.{}.mixer.dt_bias";
-  ChangeLayers(spec, {false, true, false, false, false}, [](LayerKind& kind) {
-    kind.mixer = Mixer::kDecayingSum;
-    kind.sum = {.width = 20, .decay = 0.97f};
-  });
-  ChangeLayers(spec, {false, false, true, false, false}, [](LayerKind& kind) {
-    kind.mixer = Mixer::kShortConvolution;
-    kind.convolution = {.width = 24, .taps = 4, .bias = true};
-  });
-  ChangeLayers(spec, {false, false, false, true, false}, [](LayerKind& kind) {
-    kind.mixer = Mixer::kGatedDeltaNet;
-    kind.delta.shape = {.key_heads = 3, .value_heads = 6, .key_dim = 3, .value_dim = 2, .taps = 3};
+  spec.names.mixer_norm = "model.layers.{}.mixer.norm";
+  spec.names.decay_rates = "model.layers.{}.mixer.A_log";
+  spec.names.decay_biases = "model.layers.{}.mixer.dt_bias";
+  spec.names.skips = "model.layers.{}.mixer.D";
+  ChangeLayers(spec, [](int64_t layer, LayerKind& kind) {
+    switch (layer) {
+      case 1:
+        kind.mixer = Mixer::kDecayingSum;
+        kind.sum = {.width = 20, .decay = 0.97f};
+        break;
+      case 2:
+        kind.mixer = Mixer::kShortConvolution;
+        kind.convolution = {.width = 24, .taps = 4, .bias = true};
+        break;
+      case 3:
+        kind.mixer = Mixer::kGatedDeltaNet;
+        kind.delta.shape = {
+            .key_heads = 3, .value_heads = 6, .key_dim = 3, .value_dim = 2, .taps = 3};
+        break;
+      case 4:
+        kind.mixer = Mixer::kMamba2;
+        kind.attention_beside = true;
+        kind.mamba.shape = {
+            .key_heads = 3, .value_heads = 6, .key_dim = 5, .value_dim = 3, .taps = 4};
+        break;
+      case 5:
+        kind.mixer = Mixer::kNone;
+        break;
+      default:
+        break;
+    }
   });
   return spec;
 }

@@ -13,6 +13,7 @@ import golden_variants_hybrids as hybrids
 import golden_variants_kin as kin
 import golden_variants_late as late
 import golden_variants_llama as llama
+import golden_variants_mamba as mamba
 
 
 def all_variants():
@@ -63,5 +64,6 @@ def all_variants():
         gemma.gemma2_variants,
         gemma.gemma3_variants,
         hybrids.hybrid_variants,
+        mamba.mamba_variants,
     ):
         yield from source()

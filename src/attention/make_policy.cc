@@ -153,10 +153,10 @@ std::string ExplainStates(const AttentionGeometry& geometry) {
   const StateLayout& states = geometry.states;
   if (states.layers == 0) return "";
   return fmt::format(
-      "Of the model's {} layers {} are recurrent: they remember the whole text in states of {}, "
-      "whatever its length and whatever this policy says to the other {}.",
-      geometry.layers + states.layers, states.layers, FormatBytes(states.state_bytes()),
-      geometry.layers);
+      "{} layers of the model are recurrent: they remember the whole text in states of {}, "
+      "whatever "
+      "its length and whatever this policy says to the {} layers with attention.",
+      states.layers, FormatBytes(states.state_bytes()), geometry.layers);
 }
 
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,

@@ -47,8 +47,30 @@ void CheckText(std::string_view text, std::string_view what, JsonOptions options
   }
 }
 
+// Writes Infinity outside of strings as an object.
+std::string WithoutInfinity(std::string_view text) {
+  constexpr std::string_view kInfinity = "Infinity";
+  std::string changed;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!in_string && text.substr(i).starts_with(kInfinity)) {
+      changed += R"({"__float__":"Infinity"})";
+      i += kInfinity.size() - 1;
+      continue;
+    }
+    changed += text[i];
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) changed += text[++i];
+  }
+  return changed;
+}
+
 template <typename Json>
-Json Parse(std::string_view text, std::string_view what, const JsonOptions& options) {
+Json Parse(std::string_view text, std::string_view what, JsonOptions options) {
+  if (options.pythons_infinity && text.find("Infinity") != text.npos) {
+    options.pythons_infinity = false;
+    return Parse<Json>(WithoutInfinity(text), what, options);
+  }
   CheckText(text, what, options);
   JsonBuilder<Json> builder(what, options);
   Json::sax_parse(text, &builder);

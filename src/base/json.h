@@ -31,6 +31,9 @@ struct JsonOptions {
   size_t max_values = 1'000'000;
   // Whether messages may quote what stands at the place that is wrong.
   bool quote_input = true;
+  // Whether to read Python's Infinity, which is no JSON, as {"__float__": "Infinity"}: so
+  // transformers writes it today, and it fits every reader.
+  bool pythons_infinity = false;
   const CancelToken* cancel = nullptr;
   JsonWork* work = nullptr;  // has what was done, whether the text was JSON or not
 };

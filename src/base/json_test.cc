@@ -101,6 +101,16 @@ TEST(ParseJson, RefusesDuplicateKeysWhereAsked) {
   EXPECT_THAT(ErrorOf(R"({"a": 1,})", strict), HasSubstr("line 1, column 9"));
 }
 
+TEST(ParseJson, ReadsPythonsInfinityWhereAsked) {
+  const JsonOptions python{.pythons_infinity = true};
+  const char* const text = R"({"a": [0.0, Infinity], "Infinity \" Infinity": "Infinity"})";
+  EXPECT_EQ(ParseJson(text, "test", python).dump(),
+            R"({"Infinity \" Infinity":"Infinity","a":[0.0,{"__float__":"Infinity"}]})");
+  EXPECT_THAT(ErrorOf(R"([Infinity])"), HasSubstr("line 1, column 2"));
+  EXPECT_NE(ErrorOf(R"([-Infinity])", python), "no error");
+  EXPECT_NE(ErrorOf(R"([InfinityInfinity])", python), "no error");
+}
+
 TEST(ParseJson, LastOfEqualKeysCounts) {
   EXPECT_EQ(ParseJson(R"({"b": 1, "a": 2, "b": 3})", "test").dump(), R"({"a":2,"b":3})");
 }

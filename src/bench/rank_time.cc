@@ -192,7 +192,8 @@ double LayerWeightsMet(const WeightShare& share) {
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const MlpSpec& mlp = KindOf(spec, layer).mlp;
     if (mlp.experts == 0) continue;
-    const int64_t met = mlp.experts_per_token * 3 * mlp.intermediate * spec.hidden_size;
+    const int64_t met =
+        mlp.experts_per_token * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size;
     const auto held = static_cast<double>(share.tensors.layers[layer].experts.size());
     weights -= static_cast<double>(met) * (1 - held / static_cast<double>(mlp.experts));
   }

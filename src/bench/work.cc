@@ -36,6 +36,11 @@ int64_t LayerWeights(const DecoderSpec& spec) {
           (shape.convolved() + 2 * shape.values() + 2 * shape.value_heads) * spec.hidden_size +
           shape.convolved() * shape.taps;
     }
+    if (kind.mixer == Mixer::kMamba2) {
+      const ops::MatrixStateShape& shape = kind.mamba.shape;
+      weights += (kind.mamba.projected() + shape.values()) * spec.hidden_size +
+                 shape.convolved() * shape.taps;
+    }
     const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +

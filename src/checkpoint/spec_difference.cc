@@ -102,6 +102,8 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   c.Kind("the activation", a.activation, b.activation);
   c.Kind("xIELU in the MLP", a.xielu, b.xielu);
   c.Kind("biases in the MLP", a.bias, b.bias);
+  c.Number("the scale of gates in the MLP", a.gate_scale, b.gate_scale);
+  c.Number("the scale of the MLP", a.out_scale, b.out_scale);
   c.Kind("a limit in the MLP", a.clamped.has_value(), b.clamped.has_value());
   c.Number("experts", a.experts, b.experts);
   c.Number("experts of a token", a.experts_per_token, b.experts_per_token);
@@ -185,6 +187,11 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("gates of attention", a.gated_attention, b.gated_attention);
   const auto states = [](const LayerKind& kind) { return kind.delta.shape.state_floats(); };
   CompareLayers("states of gated DeltaNet", a, b, states, c);
+  const auto mamba = [](const LayerKind& kind) { return kind.mamba.shape.state_floats(); };
+  CompareLayers("states of Mamba2", a, b, mamba, c);
+  const auto beside = [](const LayerKind& kind) { return int64_t{kind.attention_beside}; };
+  CompareLayers("layers with attention beside Mamba2", a, b, beside, c);
+  c.Number("the scale of attention", a.attention_scale, b.attention_scale);
   const auto gated = [](const LayerKind& kind) { return int64_t{kind.shared_gated}; };
   CompareLayers("layers whose shared expert has a gate", a, b, gated, c);
   CompareKinds(a, b, c);

@@ -144,10 +144,13 @@ std::string DescribeSpec(const DecoderSpec& spec) {
       "{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
       console::Plural(spec.layers, "layer"), spec.hidden_size, console::Plural(spec.heads, "head"),
       spec.head_dim, console::Plural(spec.kv_heads, "KV head"), spec.vocab_size);
-  int64_t windowed = 0, window = 0, plain = 0;
+  int64_t windowed = 0, window = 0, plain = 0, recurrent = 0, beside = 0, alone = 0;
   bool queries_grow = false;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
+    if (IsRecurrent(kind)) ++recurrent;
+    if (kind.attention_beside) ++beside;
+    if (kind.mixer == Mixer::kNone) ++alone;
     if (kind.window != 0) {
       ++windowed;
       window = kind.window;
@@ -167,9 +170,9 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (plain > 0) line += fmt::format(", no positions in {}", console::Plural(plain, "layer"));
   if (queries_grow) line += ", queries scaled by their position";
   if (spec.latent) line += ", latent attention";
-  if (const int64_t recurrent = spec.layers - AttentionLayers(spec); recurrent > 0) {
-    line += fmt::format(", {} of the layers recurrent", recurrent);
-  }
+  if (recurrent > 0) line += fmt::format(", {} of the layers recurrent", recurrent);
+  if (beside > 0) line += fmt::format(", {} of them with attention beside", beside);
+  if (alone > 0) line += fmt::format(", {} of the layers without a mixer", alone);
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";
   if (spec.attention_sink == AttentionSink::kLearned) line += ", learned attention sinks";

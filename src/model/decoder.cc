@@ -18,7 +18,8 @@ namespace godwit {
 
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks)
     : spec_(std::move(spec)),
-      places_(PlacesOfLayers(spec_)),
+      attention_places_(PlacesOfLayers(spec_, HasAttention)),
+      state_places_(PlacesOfLayers(spec_, IsRecurrent)),
       weights_(std::move(weights)),
       ranks_(std::move(ranks)) {}
 
@@ -40,7 +41,8 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
     const LatentWeights& latent = layer.latent;
     for (const Weight* weight :
          {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
-          &layer.attention_out, &layer.up, &layer.down, &layer.shared_share, &layer.moe.router}) {
+          &layer.mamba.in, &layer.mamba.out, &layer.attention_out, &layer.up, &layer.down,
+          &layer.shared_share, &layer.moe.router}) {
       bytes += weight->bytes();
     }
     for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
@@ -68,16 +70,15 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
-    MixerBlock(exec, i, step, x, attention);
-    if (spec_.topology == Topology::kSequential || post_norm) {
-      ops::Add(exec, attention, x);
-      if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
-      MlpBlock(exec, i, x, mlp);
-    } else {
-      MlpBlock(exec, i, x, mlp);
-      ops::Add(exec, attention, x);
-    }
-    ops::Add(exec, mlp, x);
+    const LayerKind& kind = KindOf(spec_, i);
+    const bool mixes = kind.mixer != Mixer::kNone, has_mlp = HasMlp(kind);
+    const bool in_turn = spec_.topology == Topology::kSequential || post_norm;
+    if (mixes) MixerBlock(exec, i, step, x, attention);
+    if (!in_turn && has_mlp) MlpBlock(exec, i, x, mlp);
+    if (mixes) ops::Add(exec, attention, x);
+    if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
+    if (in_turn && has_mlp) MlpBlock(exec, i, x, mlp);
+    if (has_mlp) ops::Add(exec, mlp, x);
     if (post_norm) ops::Norm(exec, x, layer.mlp_norm, x);
   }
   step.End();
@@ -155,6 +156,8 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
   const DecoderLayer& layer = weights_.layers[index];
   Workspace::Scope scope(exec.workspace);
   switch (kind.mixer) {
+    case Mixer::kNone:
+      return;
     case Mixer::kAttention:
       if (spec_.latent) {
         LatentAttentionBlock(exec, index, step, x, out);
@@ -164,16 +167,27 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
       break;
     case Mixer::kShortConvolution:
       MixByShortConvolution(exec, kind.convolution, layer.convolution, layer.qkv,
-                            layer.attention_out, step.States(places_[index]),
+                            layer.attention_out, step.States(state_places_[index]),
                             BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
       break;
     case Mixer::kGatedDeltaNet:
       MixByGatedDeltaNet(exec, kind.delta, layer.delta, layer.convolution.taps, layer.qkv,
-                         layer.attention_out, step.States(places_[index]),
+                         layer.attention_out, step.States(state_places_[index]),
                          MixerInput(exec, layer.attention_norm, x), out);
       break;
+    case Mixer::kMamba2:
+      MixByMamba2(exec, kind.mamba, layer.mamba, layer.convolution,
+                  step.States(state_places_[index]),
+                  BlockInput(exec, layer.attention_norm, x, layer.mamba.in), out);
+      if (kind.attention_beside) {
+        const auto attended = exec.workspace.Matrix<float>(out.rows, out.cols);
+        AttentionBlock(exec, index, step, x, attended);
+        ops::Add(exec, attended, out);
+      }
+      break;
     case Mixer::kDecayingSum:
-      MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out, step.States(places_[index]),
+      MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out,
+                       step.States(state_places_[index]),
                        BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
       break;
   }
@@ -203,7 +217,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
-  step.Attend(places_[index],
+  step.Attend(attention_places_[index],
               {.q = q,
                .k = k,
                .v = v,
@@ -215,6 +229,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
     ops::MultiplyBySigmoids(exec, qkv.Cols(q_cols + 2 * kv_cols, qkv.cols), attended);
   }
   ops::Linear(exec, attended, layer.attention_out, out);
+  if (spec_.attention_scale != 1) ops::Scale(exec, spec_.attention_scale, out);
 }
 
 // queries [rows, heads * cached_dim]. A key has the latent vector c, and W makes a head's plain key
@@ -260,7 +275,7 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   ops::Linear(exec, normed, w.kv_down, down);
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
   ops::CopyRows(exec, down.Cols(shape.kv_rank, cached), k.Cols(0, shape.rotary_dim));
-  step.Attend(places_[index], {.q = queries, .k = k, .v = {}}, attended);
+  step.Attend(attention_places_[index], {.q = queries, .k = k, .v = {}}, attended);
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),
                 w.values[head], values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
@@ -288,6 +303,7 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   const auto up = exec.workspace.Matrix<float>(normed.rows, layer.up.outputs);
   auto inner = ops::NewLinearRows(exec, layer.down, normed.rows);
   ops::Linear(exec, normed, layer.up, up);
+  if (mlp.gate_scale != 1) ops::Scale(exec, mlp.gate_scale, up.Cols(0, up.cols / 2));
   if (mlp.gated) {
     ops::ActivateGated(exec, mlp.activation, up, {&inner, 1});
   } else if (mlp.xielu) {
@@ -296,6 +312,7 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
     ops::Activate(exec, mlp.activation, up, inner);
   }
   ops::Linear(exec, inner, layer.down, out);
+  if (mlp.out_scale != 1) ops::Scale(exec, mlp.out_scale, out);
 }
 
 void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
@@ -305,6 +322,7 @@ void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLaye
                         {.per_token = mlp.experts_per_token,
                          .shares_among_chosen = mlp.shares_among_chosen,
                          .choice = mlp.choice,
+                         .gated = mlp.gated,
                          .activation = mlp.activation,
                          .clamped = mlp.clamped},
                         out);

@@ -7,6 +7,7 @@
 #include "dist/communicator.h"
 #include "model/language_model.h"
 #include "model/mixers/gated_delta_net.h"
+#include "model/mixers/mamba2.h"
 #include "model/mixers/short_convolution.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
@@ -40,9 +41,10 @@ struct DecoderLayer {
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
   // [hidden, heads * head_dim], latent: [hidden, heads * value_dim], another mixer: [hidden, width]
   Weight attention_out;
-  // Mixer::kShortConvolution, or of Mixer::kGatedDeltaNet that of its inputs
+  // Mixer::kShortConvolution, or of Mixer::kGatedDeltaNet and kMamba2 that of their inputs
   ShortConvolutionWeights convolution;
   GatedDeltaNetWeights delta;           // Mixer::kGatedDeltaNet
+  Mamba2Weights mamba;                  // Mixer::kMamba2, with its projections
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,
@@ -149,7 +151,7 @@ class Decoder : public LanguageModel {
   IndexRange Tokens() const;
 
   DecoderSpec spec_;
-  std::vector<int64_t> places_;  // PlacesOfLayers
+  std::vector<int64_t> attention_places_, state_places_;  // PlacesOfLayers
   DecoderWeights weights_;
   std::shared_ptr<Communicator> ranks_;
 };

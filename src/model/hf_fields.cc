@@ -75,7 +75,7 @@ constexpr Named<ops::Activation> kActivations[] = {
     {"silu", ops::Activation::kSilu},          {"swish", ops::Activation::kSilu},
     {"gelu", ops::Activation::kGeluErf},       {"gelu_new", ops::Activation::kGeluTanh},
     {"gelu_fast", ops::Activation::kGeluTanh}, {"gelu_pytorch_tanh", ops::Activation::kGeluTanh},
-    {"relu", ops::Activation::kRelu}};
+    {"relu", ops::Activation::kRelu},          {"relu2", ops::Activation::kSquaredRelu}};
 
 template <typename Value, size_t N>
 Value ReadNamed(const HfConfig& config, std::string_view key, std::string_view fallback,
@@ -308,7 +308,7 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
   };
   spec.vocab_size = int_or("vocab_size", keys.default_vocab, kVocabRange);
   spec.hidden_size = config.Int(keys.hidden_size, kWidthRange);
-  spec.layers = config.Int(keys.layers, kLayerRange);
+  if (!keys.layers.empty()) spec.layers = config.Int(keys.layers, kLayerRange);
   spec.heads = int_or(keys.heads, keys.default_heads, kHeadRange);
   spec.kv_heads = spec.heads;
   if (!keys.kv_heads.empty()) {

@@ -46,7 +46,8 @@ struct CommonKeys {
 // (absent: one per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act,
 // max_position_embeddings (absent: 2048), and tie_word_embeddings (absent: not tied). Also reads
 // the sinks of a pre-training with sinks: attention_sink ("none", "softmax1") and sink_token_id. A
-// family without intermediate_size or hidden_act sets spec.mlp.intermediate or .activation itself.
+// family without intermediate_size, hidden_act or num_hidden_layers sets spec.mlp.intermediate,
+// .activation or spec.layers itself.
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys = {});
 
 // The fields of rope_scaling, or of the newer rope_parameters, if there is either.

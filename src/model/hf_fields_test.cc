@@ -234,11 +234,12 @@ TEST(ReadActivationTest, KnowsTheNamesOfTransformers) {
     EXPECT_EQ(activation(name), ops::Activation::kGeluTanh);
   }
   EXPECT_EQ(activation("relu"), ops::Activation::kRelu);
+  EXPECT_EQ(activation("relu2"), ops::Activation::kSquaredRelu);
   EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"mish")", ErrorKind::kUnsupported),
               HasSubstr("hidden_act: expected silu, swish, gelu, gelu_new, gelu_fast, "
-                        "gelu_pytorch_tanh or relu, found \"mish\""));
+                        "gelu_pytorch_tanh, relu or relu2, found \"mish\""));
   EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"gelu_neu")", ErrorKind::kUnsupported),
-              HasSubstr("relu (did you mean gelu_new?), found"));
+              HasSubstr("relu2 (did you mean gelu_new?), found"));
 }
 
 TEST(ReadCommonFieldsTest, KnowsTheSinksOfAPretrainingWithSinks) {

@@ -95,7 +95,7 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
        {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
-        &layer.mlp.up, &layer.mlp.down}) {
+        &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down}) {
     VisitLinear(*linear, storage, visit);
   }
   for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {

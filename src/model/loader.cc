@@ -126,6 +126,7 @@ class Packer {
   std::vector<float> Numbers(const TensorInfo& tensor);
   ShortConvolutionWeights Convolution(const LayerTensors& tensors);
   GatedDeltaNetWeights Delta(const DeltaTensors& tensors);
+  void MambaNumbers(const Mamba2Tensors& tensors, Mamba2Weights& weights);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   ops::Xielu Xielu(const LayerTensors& tensors);
@@ -490,6 +491,26 @@ GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
   return weights;
 }
 
+// All but the projections.
+void Packer::MambaNumbers(const Mamba2Tensors& tensors, Mamba2Weights& weights) {
+  if (tensors.rates == nullptr) return;
+  weights.rates = Numbers(*tensors.rates);
+  for (float& rate : weights.rates) rate = std::exp(rate);
+  weights.biases = Numbers(*tensors.biases);
+  weights.skips = Numbers(*tensors.skips);
+  weights.norm = {
+      .kind = ops::NormKind::kRms, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
+  if (tensors.norm != nullptr) weights.norm.weight = Numbers(*tensors.norm);
+  if (!tensors.taken_heads) return;
+  const IndexRange& heads = *tensors.taken_heads;
+  const auto width = static_cast<int64_t>(weights.norm.weight.size() / weights.skips.size());
+  for (std::vector<float>* numbers : {&weights.rates, &weights.biases, &weights.skips}) {
+    *numbers = Taken(*numbers, heads);
+  }
+  weights.norm.weight =
+      Taken(weights.norm.weight, IndexRange{heads.begin * width, heads.end * width});
+}
+
 std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
   switch (spec_.attention_sink) {
     case AttentionSink::kNone:
@@ -575,12 +596,15 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.attention_norm = Norm(tensors.attention_norm);
   layer.qkv = Linear(tensors.qkv);
   layer.delta = Delta(tensors.delta);
+  layer.mamba.in = Linear(tensors.mamba.in);
   layer.latent = Latent(tensors.latent);
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
   if (spec_.qk_norm == QkNorm::kHeadsThenGains) MoveGains(layer);
   layer.sink_logits = SinkLogits(tensors);
   layer.attention_out = Linear(tensors.attention_out);
+  layer.mamba.out = Linear(tensors.mamba.out);
+  MambaNumbers(tensors.mamba, layer.mamba);
   layer.convolution = Convolution(tensors);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
   layer.mlp_norm = Norm(tensors.mlp_norm);

@@ -40,6 +40,9 @@ class Resolver {
   void Attention(int64_t index, LayerTensors& layer);
   void ShortConvolution(int64_t index, LayerTensors& layer);
   void GatedDeltaNet(int64_t index, LayerTensors& layer);
+  void Mamba2(int64_t index, LayerTensors& layer);
+  void Mixing(int64_t index, LayerTensors& layer);
+  void MlpOrExperts(int64_t index, LayerTensors& layer);
   void Projections(int64_t index, int64_t inner, int64_t outer, bool bias, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
@@ -278,11 +281,56 @@ void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
       linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), /*bias=*/false);
   layer.taps = tensors_.Want(Numbered(names.convolution, index) + ".weight",
                              {shape.convolved(), 1, shape.taps});
-  layer.delta.rates = tensors_.Want(Numbered(names.delta_rates, index), {heads});
+  layer.delta.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
   layer.delta.rates_negated = delta.rates_negated;
-  layer.delta.biases = tensors_.Want(Numbered(names.delta_biases, index), {heads});
+  layer.delta.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
   layer.delta.norm =
-      tensors_.Want(Numbered(names.delta_norm, index) + ".weight", {shape.value_dim});
+      tensors_.Want(Numbered(names.mixer_norm, index) + ".weight", {shape.value_dim});
+}
+
+void Resolver::Mamba2(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const Mamba2Spec& mamba = KindOf(spec_, index).mamba;
+  const ops::MatrixStateShape& shape = mamba.shape;
+  const int64_t hidden = spec_.hidden_size, heads = shape.value_heads;
+  Mamba2Tensors& tensors = layer.mamba;
+  tensors.in =
+      linears_.Find({{Numbered(names.mixer_in, index), mamba.projected()}}, hidden, mamba.in_bias);
+  tensors.out =
+      linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), mamba.out_bias);
+  const std::string convolution = Numbered(names.convolution, index);
+  layer.taps = tensors_.Want(convolution + ".weight", {shape.convolved(), 1, shape.taps});
+  if (mamba.convolution_bias) {
+    layer.convolution_bias = tensors_.Want(convolution + ".bias", {shape.convolved()});
+  }
+  tensors.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
+  tensors.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
+  tensors.skips = tensors_.Want(Numbered(names.skips, index), {heads});
+  if (mamba.norm != Mamba2Norm::kNone) {
+    tensors.norm = tensors_.Want(Numbered(names.mixer_norm, index) + ".weight", {shape.values()});
+  }
+}
+
+void Resolver::Mixing(int64_t index, LayerTensors& layer) {
+  const LayerKind& kind = KindOf(spec_, index);
+  if (HasAttention(kind)) Attention(index, layer);
+  switch (kind.mixer) {
+    case Mixer::kNone:
+    case Mixer::kAttention:
+      break;
+    case Mixer::kShortConvolution:
+      ShortConvolution(index, layer);
+      break;
+    case Mixer::kGatedDeltaNet:
+      GatedDeltaNet(index, layer);
+      break;
+    case Mixer::kMamba2:
+      Mamba2(index, layer);
+      break;
+    case Mixer::kDecayingSum:
+      Projections(index, kind.sum.width, kind.sum.width, /*bias=*/false, layer);
+      break;
+  }
 }
 
 LayerTensors Resolver::Layer(int64_t index) {
@@ -292,40 +340,37 @@ LayerTensors Resolver::Layer(int64_t index) {
     return Norm(Numbered(pattern, index), hidden, spec_.norm_bias);
   };
   const LayerKind& kind = KindOf(spec_, index);
+  const bool mixes = kind.mixer != Mixer::kNone, has_mlp = HasMlp(kind);
+  const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   LayerTensors layer;
   if (spec_.input_norms) {
-    layer.attention_norm = norm(names.attention_norm);
-    if (spec_.topology != Topology::kParallelSharedNorm) layer.mlp_norm = norm(names.mlp_norm);
+    if (mixes) layer.attention_norm = norm(names.attention_norm);
+    if (has_mlp && !shared) layer.mlp_norm = norm(names.mlp_norm);
   }
   if (spec_.output_norms) {
-    layer.attention_out_norm = norm(names.attention_out_norm);
-    layer.mlp_out_norm = norm(names.mlp_out_norm);
+    if (mixes) layer.attention_out_norm = norm(names.attention_out_norm);
+    if (has_mlp) layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
-  switch (kind.mixer) {
-    case Mixer::kAttention:
-      Attention(index, layer);
-      break;
-    case Mixer::kShortConvolution:
-      ShortConvolution(index, layer);
-      break;
-    case Mixer::kGatedDeltaNet:
-      GatedDeltaNet(index, layer);
-      break;
-    case Mixer::kDecayingSum:
-      Projections(index, kind.sum.width, kind.sum.width, /*bias=*/false, layer);
-      break;
-  }
+  Mixing(index, layer);
+  if (has_mlp) MlpOrExperts(index, layer);
+  return layer;
+}
+
+void Resolver::MlpOrExperts(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  const LayerKind& kind = KindOf(spec_, index);
   const MlpSpec& mlp = kind.mlp;
   const MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};
   if (mlp.experts == 0) {
     layer.mlp = Mlp(mlp, spec_.mlp.experts > 0 ? dense : own, index);
-    if (!mlp.xielu) return layer;
+    if (!mlp.xielu) return;
     for (const char* number : {"alpha_p", "alpha_n", "beta", "eps"}) {
       layer.xielu.push_back(tensors_.Want(
           fmt::format("{}.{}", Numbered(names.xielu, index), number), {1}, Content::kScale));
     }
-    return layer;
+    return;
   }
   layer.router =
       linears_.Find({{Numbered(names.router, index), mlp.experts}}, hidden, mlp.router_bias);
@@ -341,7 +386,6 @@ LayerTensors Resolver::Layer(int64_t index) {
           linears_.Find({{Numbered(names.shared_share, index), 1}}, hidden, /*bias=*/false);
     }
   }
-  return layer;
 }
 
 void Resolver::Embedding(ModelTensors& tensors) {
@@ -512,14 +556,14 @@ std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
                                            &tensors.project_out};
   for (const LayerTensors& layer : tensors.layers) {
     const LatentTensors& latent = layer.latent;
-    for (const LinearTensors* linear :
-         {&layer.qkv, &layer.delta.gates, &latent.query_down, &latent.query, &latent.kv_down}) {
+    for (const LinearTensors* linear : {&layer.qkv, &layer.delta.gates, &layer.mamba.in,
+                                        &latent.query_down, &latent.query, &latent.kv_down}) {
       all.push_back(linear);
     }
     for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
     for (const LinearTensors& values : latent.values) all.push_back(&values);
-    for (const LinearTensors* linear : {&layer.attention_out, &layer.mlp.up, &layer.mlp.down,
-                                        &layer.shared_share, &layer.router}) {
+    for (const LinearTensors* linear : {&layer.attention_out, &layer.mamba.out, &layer.mlp.up,
+                                        &layer.mlp.down, &layer.shared_share, &layer.router}) {
       all.push_back(linear);
     }
     for (const MlpTensors& expert : layer.experts) {

@@ -108,6 +108,16 @@ struct DeltaTensors {
   std::optional<IndexRange> taken_heads;  // of values, which a rank takes; none: all
 };
 
+// Mixer::kMamba2, beside its convolution.
+struct Mamba2Tensors {
+  LinearTensors in, out;
+  const TensorInfo* rates = nullptr;      // [value_heads]: logarithms
+  const TensorInfo* biases = nullptr;     // [value_heads]
+  const TensorInfo* skips = nullptr;      // [value_heads]
+  const TensorInfo* norm = nullptr;       // [values], or null: Mamba2Norm::kNone
+  std::optional<IndexRange> taken_heads;  // of values, which a rank takes; none: all
+};
+
 struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
   // qkv: empty with `latent`; of another mixer: its projections in and out
@@ -116,7 +126,8 @@ struct LayerTensors {
   const TensorInfo* sinks = nullptr;      // AttentionSink::kLearned
   std::optional<IndexRange> taken_heads;  // of queries, which a rank takes; none: all
   DeltaTensors delta;
-  // Mixer::kShortConvolution, Mixer::kGatedDeltaNet: [width, 1, taps], and its bias or null
+  Mamba2Tensors mamba;
+  // Mixer::kShortConvolution, kGatedDeltaNet, kMamba2: [width, 1, taps], and its bias or null
   const TensorInfo* taps = nullptr;
   const TensorInfo* convolution_bias = nullptr;
   std::vector<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all

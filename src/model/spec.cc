@@ -26,12 +26,15 @@ int64_t IndexIn(std::vector<T>& list, const T& one) {
 
 StateSize StateSizeOf(const LayerKind& kind) {
   switch (kind.mixer) {
+    case Mixer::kNone:
     case Mixer::kAttention:
       return {};
     case Mixer::kShortConvolution:
       return kind.convolution.state();
     case Mixer::kGatedDeltaNet:
       return kind.delta.state();
+    case Mixer::kMamba2:
+      return kind.mamba.state();
     case Mixer::kDecayingSum:
       return kind.sum.state();
   }
@@ -42,7 +45,7 @@ StateLayout StatesOf(const DecoderSpec& spec) {
   StateLayout states;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
-    if (HasAttention(kind)) continue;
+    if (!IsRecurrent(kind)) continue;
     const StateSize size = StateSizeOf(kind);
     ++states.layers;
     states.floats = std::max(states.floats, size.floats);
@@ -82,11 +85,12 @@ void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
   });
 }
 
-std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec) {
+std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const LayerKind& kind)) {
   std::vector<int64_t> places;
-  int64_t attention = 0, recurrent = 0;
+  int64_t count = 0;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    places.push_back(HasAttention(KindOf(spec, layer)) ? attention++ : recurrent++);
+    places.push_back(count);
+    if (so(KindOf(spec, layer))) ++count;
   }
   return places;
 }

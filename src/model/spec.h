@@ -90,8 +90,10 @@ struct MlpSpec {
   // Whether a unit without a gate has ops::Xielu in the place of the activation, with numbers of
   // its own in every layer.
   bool xielu = false;
+  float gate_scale = 1;  // a factor on the gate, before the activation
+  float out_scale = 1;   // a factor on the result
 
-  // The number of experts: MLPs, all gated, of which a token goes through some (ops/moe.h). 0: one
+  // The number of experts: MLPs of which a token goes through some (ops/moe.h). 0: one
   // MLP.
   int64_t experts = 0;
   int64_t experts_per_token = 0;
@@ -112,9 +114,12 @@ struct LayerKind {
   DecayingSumSpec sum;               // Mixer::kDecayingSum
   ShortConvolutionSpec convolution;  // Mixer::kShortConvolution
   GatedDeltaNetSpec delta;           // Mixer::kGatedDeltaNet
-  RotarySpec rotary;                 // see AttentionGeometry::rotaries
-  int64_t window = 0;                // see AttentionGeometry::windows
-  MlpSpec mlp;
+  Mamba2Spec mamba;                  // Mixer::kMamba2
+  // Whether attention reads the same input as Mixer::kMamba2. Both results are added.
+  bool attention_beside = false;
+  RotarySpec rotary;          // see AttentionGeometry::rotaries
+  int64_t window = 0;         // see AttentionGeometry::windows
+  MlpSpec mlp;                // width 0: none
   MlpSpec shared_mlp;         // beside experts: of every token; width 0: none
   bool shared_gated = false;  // the shared MLP's result times the sigmoid of a number of the token
 
@@ -150,10 +155,11 @@ struct ModuleNames {
   std::string attention_out;
   std::string attention_out_norm;
   std::string mixer_in, mixer_out;  // of layers without attention
-  std::string convolution;          // Mixer::kShortConvolution, Mixer::kGatedDeltaNet
+  std::string convolution;          // Mixer::kShortConvolution, kGatedDeltaNet, kMamba2
   // Modules of Mixer::kGatedDeltaNet. Gates: of all, or of the update and of the decay.
-  std::string delta_z, delta_gates, delta_update, delta_decay, delta_norm;
-  std::string delta_rates, delta_biases;  // tensors, without an ending
+  std::string delta_z, delta_gates, delta_update, delta_decay;
+  std::string mixer_norm;                        // Mixer::kGatedDeltaNet, kMamba2
+  std::string decay_rates, decay_biases, skips;  // likewise: tensors, without an ending
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
@@ -215,6 +221,7 @@ struct DecoderSpec : LayerKind {
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;
+  float attention_scale = 1;  // a factor on attention's results
   // Whether attention's results are multiplied by sigmoids, one for each number. Rows of q that
   // make them come behind those of each head.
   bool gated_attention = false;
@@ -267,10 +274,17 @@ void ChangeLayers(DecoderSpec& spec,
 void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
                   const std::function<void(LayerKind& kind)>& change);
 
-// Whether the layer has attention, and with it keys and values. All others are recurrent.
-inline bool HasAttention(const LayerKind& kind) { return kind.mixer == Mixer::kAttention; }
-// The place of each layer [layers] among those with attention, or among recurrent ones.
-std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec);
+// Whether the layer has attention, and with it keys and values.
+inline bool HasAttention(const LayerKind& kind) {
+  return kind.mixer == Mixer::kAttention || kind.attention_beside;
+}
+// Whether the layer remembers a state.
+inline bool IsRecurrent(const LayerKind& kind) {
+  return kind.mixer != Mixer::kAttention && kind.mixer != Mixer::kNone;
+}
+inline bool HasMlp(const LayerKind& kind) { return kind.mlp.intermediate > 0; }
+// For each layer [layers] the number of earlier ones whose kinds are so: its place among them.
+std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const LayerKind& kind));
 int64_t AttentionLayers(const DecoderSpec& spec);
 
 // A number of each layer's kind [layers].

@@ -62,7 +62,8 @@ TEST(GeometryTest, OnlyLayersWithAttentionCount) {
     }
     if (layer == 4) kind.window = 7;
   });
-  EXPECT_EQ(PlacesOfLayers(spec), (std::vector<int64_t>{0, 0, 1, 1, 2}));
+  EXPECT_EQ(PlacesOfLayers(spec, HasAttention), (std::vector<int64_t>{0, 0, 1, 2, 2}));
+  EXPECT_EQ(PlacesOfLayers(spec, IsRecurrent), (std::vector<int64_t>{0, 1, 1, 1, 2}));
   EXPECT_EQ(AttentionLayers(spec), 3);
   const AttentionGeometry geometry = Geometry(spec);
   EXPECT_EQ(geometry.layers, 3);

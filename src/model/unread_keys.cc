@@ -31,6 +31,10 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"scale_embedding", "[false]", "factor on the embeddings"},
     {"residual_multiplier", "[1]", "factor on the residual branches"},
     {"scale_depth", "[]", "factor on the residual branches"},
+    {"key_multiplier", "[1]", "factor on the keys"},
+    {"attention_in_multiplier", "[1]", "factor on the input of attention"},
+    {"attention_out_multiplier", "[1]", "factor on the results of attention"},
+    {"mlp_multipliers", "[1]", "factors in the MLP"},
     {"attention_multiplier", "[]", "separate scale of the attention scores"},
     {"softmax_scale", "[]", "separate scale of the attention scores"},
     {"query_pre_attn_scalar", "[]", "separate scale of the attention scores"},
@@ -104,6 +108,7 @@ constexpr FunctionKey kForeignKeys[] = {
     // Instead of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next
     {"state_size", "[]", "state-space layers"},
     {"mamba_d_state", "[]", "state-space layers"},
+    {"moe_latent_size", "[]", "experts of a narrower input"},
     {"ssm_state_size", "[]", "state-space layers"},
     {"attention_hidden_size", "[]", "recurrent layers"},
     {"lru_width", "[]", "recurrent layers"},

@@ -187,7 +187,8 @@ class Cutter {
   // Channels of a recurrent layer do not meet inside it.
   void CutMixers() {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
-      if (kind.mixer == Mixer::kAttention) return;
+      if (!IsRecurrent(kind)) return;
+      if (kind.mixer == Mixer::kMamba2) return CutMambas(kind.mamba, layers);
       if (kind.mixer == Mixer::kGatedDeltaNet) return CutDeltaNets(kind.delta.shape, layers);
       const bool convolution = kind.mixer == Mixer::kShortConvolution;
       int64_t& width = convolution ? kind.convolution.width : kind.sum.width;
@@ -238,8 +239,47 @@ class Cutter {
     shape.value_heads = value_heads.count();
   }
 
+  // Groups do not meet. Where there is one, heads do not meet, and all ranks have its B and C.
+  void CutMambas(Mamba2Spec& mamba, const std::vector<LayerTensors*>& layers) const {
+    ops::MatrixStateShape& shape = mamba.shape;
+    const bool whole = shape.key_heads == 1;
+    if (whole && mamba.norm != Mamba2Norm::kNone) {
+      Throw(ErrorKind::kUnsupported,
+            "ranks cannot share the weights of the {} model, which normalises the results of all "
+            "heads of a recurrent layer together: let one rank have them",
+            whole_.family);
+    }
+    const int64_t count = whole ? shape.value_heads : shape.key_heads;
+    const int64_t group = whole ? 1 : shape.group(), width = group * shape.value_dim;
+    Columns columns;
+    for (const LayerTensors* layer : layers) Join(layer->mamba.out, columns);
+    const int64_t unit = std::lcm(columns.unit, width) / width;  // between two cuts
+    if (count / unit < parts_) {
+      Refuse(count, whole ? "heads in recurrent layers" : "groups in recurrent layers",
+             Stored(columns));
+    }
+    const IndexRange taken = Cut(count, unit, part_, parts_);
+    const IndexRange heads = Times(taken, group), values = Times(taken, width);
+    const IndexRange keys = whole ? IndexRange{0, shape.key_dim} : Times(taken, shape.key_dim);
+    for (LayerTensors* layer : layers) {
+      layer->taken_channels = {values, Shifted(keys, shape.values()),
+                               Shifted(keys, shape.values() + shape.keys())};
+      std::vector<IndexRange>& outputs = layer->mamba.in.taken_outputs;
+      outputs = {values};
+      for (const IndexRange& channels : layer->taken_channels) {
+        outputs.push_back(Shifted(channels, shape.values()));
+      }
+      outputs.push_back(Shifted(heads, shape.values() + shape.convolved()));
+      layer->mamba.taken_heads = heads;
+      TakeColumns(values, layer->mamba.out);
+    }
+    if (!whole) shape.key_heads = taken.count();
+    shape.value_heads = heads.count();
+  }
+
   void CutMlps() {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
+      if (!HasMlp(kind)) return;
       if (kind.mlp.experts > 0) {
         CutExperts(kind.mlp.experts, layers);
         if (kind.shared_mlp.intermediate > 0) CutMlp(layers, kind.shared_mlp);

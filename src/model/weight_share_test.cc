@@ -115,7 +115,10 @@ TEST(WeightShare, RecurrentLayersAreCutByChannels) {
   const ops::DeltaNetShape& delta = KindOf(shares[0]->spec(), 3).delta.shape;
   EXPECT_EQ(delta.key_heads, 1);
   EXPECT_EQ(delta.value_heads, 2);
-  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, delta.state_floats());
+  const ops::MatrixStateShape& mamba = KindOf(shares[0]->spec(), 4).mamba.shape;
+  EXPECT_EQ(mamba.key_heads, 1);
+  EXPECT_EQ(mamba.value_heads, 2);
+  EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, mamba.state_floats());
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 64; ++i) tokens.push_back(i);
   const auto logits = LogitsOnRanks(shares, tokens);
@@ -124,6 +127,33 @@ TEST(WeightShare, RecurrentLayersAreCutByChannels) {
     EXPECT_EQ(of_rank, logits[0]);
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(of_rank[i], expected[i], 1e-4);
   }
+}
+
+// Heads of one group are cut where no norm joins them.
+TEST(WeightShare, HeadsOfAGroupAreCutUnlessANormJoinsThem) {
+  const auto with = [](const std::string& fields) {
+    return SmallSpecOf("falcon_h1",
+                       R"("mamba_d_ssm":36,"mamba_n_heads":6,"mamba_d_state":5)" + fields);
+  };
+  const DecoderSpec spec = with("");
+  LocalWorld world(4);
+  const auto shares = Shares(world, 4, spec, DType::kF32, DType::kF32);
+  EXPECT_EQ(shares[0]->spec().mamba.shape.value_heads, 1);
+  EXPECT_EQ(shares[1]->spec().mamba.shape.value_heads, 2);
+  EXPECT_EQ(shares[1]->spec().mamba.shape.key_heads, 1);
+  const auto logits = LogitsOnRanks(shares, {1, 10, 3, 5});
+  ThreadPool pool(1);
+  const auto alone = LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {});
+  const auto expected = LogitsOf(*alone, {1, 10, 3, 5});
+  for (const auto& of_rank : logits) {
+    EXPECT_EQ(of_rank, logits[0]);
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(of_rank[i], expected[i], 1e-5);
+  }
+  const DecoderSpec normed = with(R"(,"mamba_rms_norm":true)");
+  const auto source = SyntheticWeights(normed, DType::kF32);
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { TakeShare(normed, ResolveTensors(normed, *source), 0, 2); }),
+              HasSubstr("normalises the results of all heads of a recurrent layer together"));
 }
 
 TEST(WeightShare, RefusesMoreRanksThanThereAreThings) {

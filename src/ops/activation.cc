@@ -9,29 +9,37 @@
 namespace godwit::ops {
 namespace {
 
-using Elementwise = void (*)(const float*, int64_t, float*) noexcept;
-
-Elementwise Select(const kernels::KernelTable& kernels, Activation activation) {
+void Apply(const kernels::KernelTable& kernels, Activation activation, const float* x, int64_t n,
+           float* out) {
   switch (activation) {
     case Activation::kSilu:
-      return kernels.silu;
+      return kernels.silu(x, n, out);
     case Activation::kGeluErf:
-      return kernels.gelu_erf;
+      return kernels.gelu_erf(x, n, out);
     case Activation::kGeluTanh:
-      return kernels.gelu_tanh;
+      return kernels.gelu_tanh(x, n, out);
     case Activation::kRelu:
-      return kernels.relu;
+      return kernels.relu(x, n, out);
+    case Activation::kSquaredRelu:
+      kernels.relu(x, n, out);
+      return kernels.multiply(out, out, n, out);
   }
-  return nullptr;
 }
 
 }  // namespace
 
 void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out) {
-  assert(x.cols == out.cols && x.rows == out.rows);
-  const Elementwise apply = Select(exec.kernels, activation);
+  assert(x.rows == out.rows);
+  Activate(exec, activation, x, {&out, 1});
+}
+
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
+              std::span<LinearRows> outs) {
+  assert(x.cols == outs.front().cols);
   const ProfilePart measured(exec.profile, StepPart::kActivation);
-  FillRows(exec, {&out, 1}, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
+  FillRows(exec, outs, [&](int64_t row, float* to) {
+    Apply(exec.kernels, activation, x.Row(row), x.cols, to);
+  });
 }
 
 void Activate(const Exec& exec, const Xielu& unit, MatrixView<const float> x, LinearRows& out) {
@@ -52,12 +60,23 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
                    std::span<LinearRows> outs) {
   const int64_t n = outs.front().cols;
   assert(gate_up.cols == 2 * n);
-  const Elementwise apply = Select(exec.kernels, activation);
   const ProfilePart measured(exec.profile, StepPart::kActivation);
   FillRows(exec, outs, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
-    apply(gate, n, to);
+    Apply(exec.kernels, activation, gate, n, to);
     exec.kernels.multiply(to, gate + n, n, to);
+  });
+}
+
+void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
+                   MatrixView<float> out) {
+  assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
+  const ProfilePart measured(exec.profile, StepPart::kActivation);
+  exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
+    const float* gate = gate_up.Row(row);
+    float* to = out.Row(row);
+    Apply(exec.kernels, activation, gate, out.cols, to);
+    exec.kernels.multiply(to, gate + out.cols, out.cols, to);
   });
 }
 

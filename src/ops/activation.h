@@ -9,15 +9,28 @@
 
 namespace godwit::ops {
 
-enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu };
+enum class Activation {
+  kSilu,
+  kGeluErf,
+  kGeluTanh,
+  kRelu,
+  kSquaredRelu,  // max(x, 0)^2
+};
 
 // out = activation(x), in the form that the linear layer after it reads.
 void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out);
+// The same; several `outs` have the rows one after the other.
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
+              std::span<LinearRows> outs);
 
 // The gated unit: outs = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up,
 // likewise. Several `outs` have the rows one after the other.
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
                    std::span<LinearRows> outs);
+
+// The same in floats: out [rows, n], which may be the gates.
+void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
+                   MatrixView<float> out);
 
 // The gated unit of gpt-oss: out = (up + 1) * gate * sigmoid(alpha * gate), with gate brought to
 // limit at most and up into [-limit, limit] first.

@@ -8,7 +8,8 @@ namespace godwit::ops::activation_test {
 namespace {
 
 constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluErf,
-                                       Activation::kGeluTanh, Activation::kRelu};
+                                       Activation::kGeluTanh, Activation::kRelu,
+                                       Activation::kSquaredRelu};
 
 double Oracle(Activation activation, double x) {
   switch (activation) {
@@ -21,6 +22,8 @@ double Oracle(Activation activation, double x) {
              (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kRelu:
       return std::max(x, 0.0);
+    case Activation::kSquaredRelu:
+      return std::max(x, 0.0) * std::max(x, 0.0);
   }
   return kNan;
 }
@@ -62,6 +65,23 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
         }
       }
       EXPECT_TRUE(out.GapsIntact());
+    }
+  }
+}
+
+TEST_P(ActivationTest, ResultsInFloatsMayReplaceTheGates) {
+  for (const Activation activation : kActivations) {
+    for (const int64_t n : {1, 16, 100}) {
+      GappedMatrix gate_up(7, 2 * n, 2, -4, 4);
+      GappedMatrix out(7, n);
+      LinearRows rows = out.AsLinearRows();
+      ActivateGated(On(three_), activation, gate_up.view(), {&rows, 1});
+      const auto gates = gate_up.view().Cols(0, n);
+      ActivateGated(On(three_), activation, gate_up.view(), gates);
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t j = 0; j < n; ++j) ASSERT_EQ(gates.Row(i)[j], out.At(i, j));
+      }
+      EXPECT_TRUE(gate_up.GapsIntact());
     }
   }
 }

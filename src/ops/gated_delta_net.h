@@ -16,39 +16,14 @@
 #include <span>
 
 #include "ops/exec.h"
+#include "ops/matrix_state.h"
 #include "ops/state_piece.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
 
-struct DeltaNetShape {
-  int64_t key_heads = 0;
-  int64_t value_heads = 0;  // a multiple of key_heads
-  int64_t key_dim = 0;      // of a head
-  int64_t value_dim = 0;    // of a head
-  int64_t taps = 0;         // of the convolution, at most kMaxConvolutionTaps
-  // Whether value heads take key heads in turn: head h has h % key_heads. Else those of a key head
-  // follow one another.
-  bool in_turn = false;
-
-  int64_t keys() const { return key_heads * key_dim; }
-  int64_t values() const { return value_heads * value_dim; }
-  int64_t convolved() const { return 2 * keys() + values(); }  // q, k and v
-  int64_t head_state() const { return key_dim * value_dim; }
-  int64_t group() const { return value_heads / key_heads; }
-  int64_t KeyHeadOf(int64_t value_head) const {
-    return in_turn ? value_head % key_heads : value_head / group();
-  }
-  // Value head i of a key head's.
-  int64_t ValueHeadOf(int64_t key_head, int64_t i) const {
-    return in_turn ? i * key_heads + key_head : key_head * group() + i;
-  }
-  // The numbers of a state, and of a row.
-  int64_t state_floats() const { return value_heads * head_state() + (taps - 1) * convolved(); }
-  int64_t row_floats() const { return convolved() + keys() + values() + value_heads; }
-
-  bool operator==(const DeltaNetShape&) const = default;
-};
+// The heads of keys, which queries share, and of values.
+using DeltaNetShape = MatrixStateShape;
 
 struct DeltaNetWeights {
   MatrixView<const float> taps;         // [taps, convolved], the oldest position's first

@@ -194,7 +194,9 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
     for (int64_t i = 0; i < x.cols; ++i) to[i] = reading.factor * from[i];
   });
   Linear(exec, ups, StepPart::kExpertProducts);
-  if (options.clamped) {
+  if (!options.gated) {
+    Activate(exec, options.activation, up, inner);
+  } else if (options.clamped) {
     ActivateGated(exec, *options.clamped, up, inner);
   } else {
     ActivateGated(exec, options.activation, up, inner);

@@ -11,9 +11,10 @@
 
 namespace godwit::ops {
 
-// A gated unit: down(activation(gate(x)) * up(x)), with whatever biases its weights have.
+// A gated unit, down(activation(gate(x)) * up(x)), or down(activation(up(x))), with whatever biases
+// its weights have.
 struct Expert {
-  Weight up;    // [2 * intermediate, hidden]: gate, then up
+  Weight up;    // gated: [2 * intermediate, hidden], gate, then up; else [intermediate, hidden]
   Weight down;  // [hidden, intermediate]
 };
 
@@ -60,8 +61,9 @@ struct MoeOptions {
   int64_t per_token;  // 1 or more, at most the experts in chosen groups
   bool shares_among_chosen = true;
   ExpertChoice choice = {};
+  bool gated = true;
   Activation activation = Activation::kSilu;
-  std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation
+  std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation, if gated
 };
 
 // Computes out = the sum of share * expert(x) over the experts that score highest for the token (of

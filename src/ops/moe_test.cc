@@ -14,6 +14,7 @@ struct Shape {
   bool gpt_oss = false;  // its unit, and biases
   bool scales_input = false;
   float near_scores = 0;
+  bool gated = true;  // else relu^2
 };
 
 // Weights as stored, and packed.
@@ -22,7 +23,7 @@ struct TestMoe {
       : shape(shape), router(DType::kF32, shape.experts, shape.hidden, 1) {
     for (int64_t i = 0; i < shape.experts; ++i) {
       const auto seed = static_cast<uint32_t>(2 * i + 10);
-      up.emplace_back(dtype, 2 * shape.intermediate, shape.hidden, seed);
+      up.emplace_back(dtype, (shape.gated ? 2 : 1) * shape.intermediate, shape.hidden, seed);
       down.emplace_back(dtype, shape.hidden, shape.intermediate, seed + 1);
       weights.experts.push_back({.up = up.back().Pack(pool), .down = down.back().Pack(pool)});
       if (!shape.gpt_oss) continue;
@@ -83,6 +84,10 @@ struct TestMoe {
       for (int64_t i = 0; i < shape.intermediate; ++i) {
         const Expert& packed = weights.experts[expert];
         const double gate = dot(up[expert], packed.up, i, read);
+        if (!shape.gated) {
+          inner.push_back(std::max(gate, 0.0) * std::max(gate, 0.0));
+          continue;
+        }
         const double of_up = dot(up[expert], packed.up, i + shape.intermediate, read);
         inner.push_back(shape.gpt_oss ? Clamped(gate, of_up)
                                       : gate / (1 + std::exp(-gate)) * of_up);
@@ -116,6 +121,8 @@ class MoeTest : public OpsTest {
         {.per_token = moe.shape.per_token,
          .shares_among_chosen = moe.shape.shares_among_chosen,
          .choice = {.scales_input = moe.shape.scales_input, .near_scores = moe.shape.near_scores},
+         .gated = moe.shape.gated,
+         .activation = moe.shape.gated ? Activation::kSilu : Activation::kSquaredRelu,
          .clamped = moe.shape.gpt_oss ? std::optional(TestMoe::kUnit) : std::nullopt},
         out.view());
     EXPECT_TRUE(out.GapsIntact());
@@ -130,8 +137,8 @@ TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
         Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true},
         Shape{8, 2, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/false,
               /*scales_input=*/true},
-        Shape{
-            .experts = 8, .per_token = 2, .hidden = 33, .intermediate = 20, .near_scores = 0.4f}}) {
+        Shape{.experts = 8, .per_token = 2, .hidden = 33, .intermediate = 20, .near_scores = 0.4f},
+        Shape{.experts = 6, .per_token = 2, .hidden = 33, .intermediate = 20, .gated = false}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

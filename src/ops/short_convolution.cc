@@ -14,17 +14,14 @@ namespace {
 // The columns [first, last) of a piece.
 void ConvolvePiece(const ConvolutionWeights& weights, const StatePiece& piece,
                    MatrixView<const float> in, MatrixView<float> out, int64_t first, int64_t last) {
-  const int64_t width = out.cols, count = weights.taps.rows, before = count - 1;
+  const int64_t width = out.cols, count = weights.taps.rows;
   const int64_t slot = std::ssize(piece.kept) - piece.rows;  // of the piece's first row
   std::array<const float*, kMaxConvolutionTaps> rows;
   for (int64_t i = 0; i < piece.rows; ++i) {
     const float* const row = in.Row(piece.first_row + i);
     float* const kept = piece.kept[slot + i];
     for (int64_t c = first; c < last; ++c) kept[c] = row[c] * row[2 * width + c];
-    for (int64_t j = 0; j < count; ++j) {
-      const int64_t at = slot + i - before + j;  // in the tile, or before it
-      rows[j] = at >= 0 ? piece.kept[at] : piece.begin + (at + before) * width;
-    }
+    FindInputs(piece, i, count, piece.begin, width, rows.data());
     kernels::ShortConvolution({.taps = weights.taps.data,
                                .width = weights.taps.stride,
                                .bias = weights.bias.empty() ? nullptr : weights.bias.data(),
@@ -35,11 +32,7 @@ void ConvolvePiece(const ConvolutionWeights& weights, const StatePiece& piece,
                                .last = last,
                                .out = out.Row(piece.first_row + i)});
   }
-  if (piece.end == nullptr) return;
-  for (int64_t j = 0; j < before; ++j) {
-    const float* const kept = piece.kept[kernels::kTileTokens - before + j];
-    std::copy(kept + first, kept + last, piece.end + j * width + first);
-  }
+  if (piece.end != nullptr) KeepLastInputs(piece, count, width, first, last, piece.end);
 }
 
 }  // namespace

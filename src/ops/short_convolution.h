@@ -9,13 +9,11 @@
 #include <span>
 
 #include "ops/exec.h"
+#include "ops/kept_inputs.h"
 #include "ops/state_piece.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
-
-// The most taps: a state is made from the rows of one tile.
-inline constexpr int64_t kMaxConvolutionTaps = 65;
 
 struct ConvolutionWeights {
   MatrixView<const float> taps;  // [count, width], the oldest position's first

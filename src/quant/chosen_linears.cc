@@ -21,11 +21,13 @@ bool IsNumber(const std::string& text) {
 ChosenLinears ChooseLinears(const ModelTensors& tensors, const std::string& which) {
   ChosenLinears chosen;
   const bool number = IsNumber(which);
+  std::string first;  // the name of the first layer
   for (size_t i = 0; i < tensors.layers.size(); ++i) {
     std::set<std::string, std::less<>> names;
     bool any = false;
     ForEachLinear(tensors.layers[i], [&](const LinearTensors& linear) {
       names.insert(ModuleName(linear));
+      if (first.empty()) first = ModuleName(linear);
       const bool wanted = number ? which == std::to_string(i)
                                  : std::ranges::any_of(PartsOf(linear), [&](const auto& part) {
                                      return MatchesName(which, ModuleName(part));
@@ -43,7 +45,7 @@ ChosenLinears ChooseLinears(const ModelTensors& tensors, const std::string& whic
         ErrorKind::kInput,
         "no linear layer is called {}: expected the number of a decoder layer, 0 to {}, or a name "
         "such as {}",
-        Quote(which), tensors.layers.size() - 1, ModuleName(tensors.layers.front().attention_out));
+        Quote(which), tensors.layers.size() - 1, first);
   }
   return chosen;
 }

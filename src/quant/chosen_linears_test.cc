@@ -52,7 +52,7 @@ TEST(ChosenLinears, NothingIsRefusedWithWhatThereIs) {
   const TestModel model;
   for (const char* which : {"2", "99999999999999999999", "", "-1", "down_proj", "lm_head"}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ChooseLinears(model.tensors, which); }),
-                HasSubstr("0 to 1, or a name such as model.layers.0.self_attn.o_proj"))
+                HasSubstr("0 to 1, or a name such as model.layers.0.self_attn.q_proj"))
         << which;
   }
 }

@@ -13,10 +13,10 @@ void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
-       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
+        &layer.mamba.in, &layer.mamba.out}) {
     if (!linear->parts.empty()) visit(*linear);
   }
-  visit(layer.attention_out);
   if (!layer.mlp.up.parts.empty()) {
     visit(layer.mlp.up);
     visit(layer.mlp.down);

@@ -30,11 +30,13 @@ class Finder {
         if (spec_.latent) {
           found_.left_out.push_back(
               {ModuleName(layer.attention_out), "values are computed from a latent vector"});
-        } else if (!HasAttention(kind)) {
-          found_.left_out.push_back(
-              {ModuleName(layer.attention_out), "its input is no mean of values"});
-        } else {
+        } else if (HasAttention(kind)) {
           ValueGroup(layer);
+        }
+        if (IsRecurrent(kind)) {
+          const bool own = !layer.mamba.out.parts.empty();
+          found_.left_out.push_back({ModuleName(own ? layer.mamba.out : layer.attention_out),
+                                     "its input is no mean of values"});
         }
         if (!layer.mlp.up.parts.empty()) {
           MlpGroup(layer.experts.empty() ? kind.mlp : kind.shared_mlp, layer.mlp);
@@ -80,7 +82,9 @@ void Finder::NormGroups(const LayerTensors& layer) {
   if (!layer.mlp.up.parts.empty()) mlp.push_back(&layer.mlp.up);
   for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
 
-  std::vector<const LinearTensors*> attention = {&layer.qkv};
+  std::vector<const LinearTensors*> attention;
+  if (!layer.qkv.parts.empty()) attention.push_back(&layer.qkv);
+  if (!layer.mamba.in.parts.empty()) attention.push_back(&layer.mamba.in);
   if (!layer.delta.gates.parts.empty()) attention.push_back(&layer.delta.gates);
   if (spec_.latent) {
     const LatentTensors& latent = layer.latent;
@@ -91,8 +95,8 @@ void Finder::NormGroups(const LayerTensors& layer) {
     if (narrow) NormGroup(latent.query_norm, {&latent.query});
   }
   if (shared) attention.insert(attention.end(), mlp.begin(), mlp.end());
-  NormGroup(layer.attention_norm, attention);
-  if (!shared) NormGroup(layer.mlp_norm, mlp);
+  if (!attention.empty()) NormGroup(layer.attention_norm, attention);
+  if (!shared && !mlp.empty()) NormGroup(layer.mlp_norm, mlp);
 }
 
 void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears) {

@@ -175,7 +175,8 @@ std::vector<std::string> Int8Modules(const QuantPlan& plan) {
 
 void WriteConfig(const WriteInput& input, const fs::path& to) {
   const fs::path from = input.from / "config.json";
-  auto config = ParseOrderedJson(ReadTextFile(from, kMaxConfigBytes), from.native());
+  auto config = ParseOrderedJson(ReadTextFile(from, kMaxConfigBytes), from.native(),
+                                 {.pythons_infinity = true});
   config["quantization_config"] =
       QuantizationBlock(input.scheme, input.plan.ignore, Int8Modules(input.plan));
   const fs::path path = to / "config.json";

@@ -46,7 +46,8 @@ void ConfigDocument::Bad(std::string_view key, std::string_view expected, const 
 ConfigDocument ReadConfigDocument(const std::filesystem::path& folder, const char* name) {
   ConfigDocument document{(folder / name).string()};
   if (!IsListed(folder / name)) return document;
-  document.root = ParseJson(ReadTextFile(folder / name, kMaxConfigBytes), document.name);
+  document.root = ParseJson(ReadTextFile(folder / name, kMaxConfigBytes), document.name,
+                            {.pythons_infinity = true});
   if (!document.root.is_object()) {
     Throw(ErrorKind::kFormat, "{}: expected a JSON object", document.name);
   }

@@ -43,7 +43,12 @@ std::optional<int64_t> AsInt(const json& value, IntRange range) {
   return number;
 }
 
+// Infinity is an object, as transformers writes it.
 std::optional<double> AsFloat(const json& value, FloatRange range) {
+  if (value.is_object() && value.size() == 1 && value.value("__float__", json()) == "Infinity" &&
+      std::isinf(range.max)) {
+    return range.max;
+  }
   if (!value.is_number()) return std::nullopt;
   const auto number = value.get<double>();
   if (!(number >= range.min && number <= range.max)) return std::nullopt;  // refuses NaN as well
@@ -61,8 +66,8 @@ std::string Describe(FloatRange range) {
 }
 
 HfConfig HfConfig::Parse(std::string_view text, const std::string& file_name) {
-  auto value =
-      std::make_shared<const json>(ParseJson(text, file_name, {.reject_duplicate_keys = true}));
+  auto value = std::make_shared<const json>(
+      ParseJson(text, file_name, {.reject_duplicate_keys = true, .pythons_infinity = true}));
   if (!value->is_object()) {
     Throw(ErrorKind::kFormat, "{}: expected an object, found {}", file_name, Found(*value));
   }

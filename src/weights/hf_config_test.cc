@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 
 #include "weights/test_files.h"
@@ -152,12 +153,24 @@ TEST(HfConfigTest, ComparesValuesAndListsOfThem) {
 
 TEST(HfConfigTest, RefusesBrokenJson) {
   for (const char* text : {"", "{", "[]", "7", "null", R"({"a":1,"a":2})", R"({"a":NaN})",
-                           R"({"a":Infinity})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{} x"}) {
+                           R"({"a":-Infinity})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{} x"}) {
     ErrorOf(ErrorKind::kFormat, [&] { Config(text); });
   }
   ErrorOf(ErrorKind::kFormat, [] { Config(std::string("{}\0{}", 5)); });
   ErrorOf(ErrorKind::kFormat, [] { Config(std::string(10'000, '[') + std::string(10'000, ']')); });
   ErrorOf(ErrorKind::kFormat, [] { Config(std::string(10'000'000, '[')); });
+}
+
+TEST(HfConfigTest, InfinityIsANumberWhereTheRangeHasIt) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const char* text : {R"({"a":[0,Infinity]})", R"({"a":[0,{"__float__":"Infinity"}]})"}) {
+    const HfConfig config = Config(text);
+    EXPECT_THAT(config.Floats("a", {0, kInfinite}), ElementsAre(0, kInfinite));
+    ErrorOf(ErrorKind::kFormat, [&] { config.Floats("a", {0, 1e9}); });
+  }
+  ErrorOf(ErrorKind::kFormat, [] {
+    Config(R"({"a":[{"__float__":"NaN"}]})").Floats("a", {0, kInfinite});
+  });
 }
 
 TEST(HfConfigTest, AnObjectOutlivesItsParent) {

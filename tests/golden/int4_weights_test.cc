@@ -69,7 +69,8 @@ TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
   quantize(tensors.project_in);
   quantize(tensors.project_out);
   for (const LayerTensors& layer : tensors.layers) {
-    for (const auto* linear : {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
+    for (const auto* linear : {&layer.qkv, &layer.attention_out, &layer.mamba.in, &layer.mamba.out,
+                               &layer.mlp.up, &layer.mlp.down}) {
       quantize(*linear);
     }
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -115,9 +116,18 @@ class TensorParallelTest : public testing::TestWithParam<Golden> {
   }
 };
 
+// Whether a norm joins the heads of a recurrent layer.
+bool JoinsHeads(const DecoderSpec& spec) {
+  const auto joins = OfEachLayer(spec, [](const LayerKind& kind) {
+    return int64_t{kind.mixer == Mixer::kMamba2 && kind.mamba.norm != Mamba2Norm::kNone &&
+                   kind.mamba.shape.key_heads == 1};
+  });
+  return std::ranges::count(joins, 1) > 0;
+}
+
 TEST_P(TensorParallelTest, FULL_TwoRanksComputeAsOne) {
   const DecoderSpec spec = OfFolder(GoldenRoot() / GetParam().path, {}).spec;
-  if (spec.qk_norm == QkNorm::kAllHeads) GTEST_SKIP() << "is refused below";
+  if (spec.qk_norm == QkNorm::kAllHeads || JoinsHeads(spec)) GTEST_SKIP() << "is refused below";
   ExpectAsAlone({2});
 }
 
@@ -154,6 +164,7 @@ std::vector<Golden> Cuts() {
                            "llama4_text/chunks",
                            "phi3/window",
                            "starcoder2/window",
+                           "falcon_h1/factors",
                            "int8/llama/channel_token",
                            "int8/llama/asymmetric_static",
                            "int8/mixtral/experts",
@@ -228,6 +239,12 @@ TEST(TensorParallel, RefusesWhatCannotBeCut) {
       refusal(2, of_folder("olmo2/gqa")),
       "ranks cannot share the weights of the olmo2 model, which normalises the queries of all "
       "heads together: let one rank have them");
+  EXPECT_EQ(refusal(2, of_folder("bamba/listed")),
+            "ranks cannot share the weights of the bamba model, which normalises the results of "
+            "all heads of a recurrent layer together: let one rank have them");
+  EXPECT_EQ(refusal(4, of_folder("nemotron_h/experts")),
+            "4 ranks cannot share the weights: the nemotron_h model has 2 groups in recurrent "
+            "layers: let fewer ranks share them");
 }
 
 }  // namespace

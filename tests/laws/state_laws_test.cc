@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(StateLaws, LayersWithoutAttentionHaveNoKeys) {
   const auto text = NewText();
   Read(*text, NewWords(100, 1), 50);
-  EXPECT_EQ(text->geometry().layers, 2);
-  EXPECT_EQ(text->cache().layout().layers, 2);
+  EXPECT_EQ(text->geometry().layers, 3);
+  EXPECT_EQ(text->cache().layout().layers, 3);
   EXPECT_EQ(text->states().Positions(), std::vector<int64_t>{64});
   EXPECT_EQ(text->Stats().bytes, text->cache().pool().budget().used());
 }
@@ -463,8 +463,8 @@ TEST(States, AreExplained) {
   AttentionGeometry geometry = Geometry(HybridSpec());
   EXPECT_EQ(
       ExplainStates(geometry),
-      "Of the model's 5 layers 3 are recurrent: they remember the whole text in states of 1.1 "
-      "KiB, whatever its length and whatever this policy says to the other 2.");
+      "4 layers of the model are recurrent: they remember the whole text in states of 3.8 KiB, "
+      "whatever its length and whatever this policy says to the 3 layers with attention.");
   geometry.states = {};
   EXPECT_EQ(ExplainStates(geometry), "");
 }

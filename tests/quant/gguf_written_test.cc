@@ -96,7 +96,11 @@ bool HasNoForm(const Golden& golden) {
                                                   "qwen3_5",
                                                   "qwen3_5_text",
                                                   "qwen3_5_moe",
-                                                  "qwen3_5_moe_text"};
+                                                  "qwen3_5_moe_text",
+                                                  "bamba",
+                                                  "granitemoehybrid",
+                                                  "falcon_h1",
+                                                  "nemotron_h"};
   static const std::set<std::string> kOthers = {
       "llama/softmax1",                // attention sinks
       "llama/rope_llama3",             // other factors than the published ones

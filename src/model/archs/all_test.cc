@@ -124,6 +124,10 @@ constexpr ModelNumbers kOwnModels[] = {
     {"granite", "granite", 320, 64, 2, 4, 2, 16, 256, 2048, 16, 1e4, true},
     {"granitemoe", "granitemoe", 320, 64, 2, 4, 2, 16, 48, 2048, 16, 1e4, true},
     {"granitemoeshared", "granitemoeshared", 320, 64, 2, 4, 2, 16, 48, 4096, 16, 1e4, true},
+    {"granitemoehybrid", "granitemoehybrid", 320, 64, 4, 4, 2, 16, 48, 131072, 0, 1e4, true},
+    {"bamba", "bamba", 320, 64, 4, 4, 2, 16, 256, 262144, 8, 1e4, false},
+    {"falcon_h1", "falcon_h1", 320, 64, 2, 4, 2, 32, 256, 131072, 32, 1e11, false},
+    {"nemotron_h", "nemotron_h", 320, 64, 7, 4, 2, 32, 48, 262144, 0, 1e4, false},
     {"olmo", "olmo", 320, 64, 2, 4, 4, 16, 256, 2048, 16, 1e4, false},
     {"olmo2", "olmo2", 320, 64, 2, 4, 4, 16, 256, 4096, 16, 5e5, false},
     {"olmo3", "olmo3", 320, 64, 4, 4, 4, 16, 256, 65536, 16, 5e5, false},
@@ -323,6 +327,7 @@ const Spelling kGpt2 = {{"hidden_size", "n_embd"},
                         {"max_position_embeddings", "n_positions"}};
 const Spelling kHeadsOfOneSize = {{"head_dim", ""}};
 const Spelling kExpertsOnly = {{"intermediate_size", ""}};
+const Spelling kListedLayers = {{"num_hidden_layers", ""}, {"intermediate_size", ""}};
 const Spelling kLatent = {{"num_key_value_heads", ""}, {"head_dim", ""}};
 const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFalcon},
                                                                  {"gpt2", kGpt2},
@@ -332,6 +337,7 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"mistral4", kLatent},
                                                                  {"qwen3_5_moe", kExpertsOnly},
                                                                  {"qwen3_5_moe_text", kExpertsOnly},
+                                                                 {"nemotron_h", kListedLayers},
                                                                  {"cohere", kHeadsOfOneSize},
                                                                  {"cohere2", kHeadsOfOneSize},
                                                                  {"stablelm", kHeadsOfOneSize},
@@ -345,7 +351,7 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
          type == "ministral3" || type == "gpt_oss" || type == "kimi_k2" || type == "mistral4" ||
-         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" ||
+         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" || type == "nemotron_h" ||
          type.starts_with("qwen3_next") || type.starts_with("qwen3_5");
 }
 
@@ -371,6 +377,8 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
     if (HasItsOwnHeadDim(GetParam().model_type)) fields["head_dim"] = "4";
     const std::string_view type = GetParam().model_type;
     fields["model_type"] = fmt::format("\"{}\"", type == "mistral3" ? "mistral" : type);
+    fields["mamba_n_heads"] = "4";  // of families that have any; the default does not fit
+    if (type == "nemotron_h") fields["hybrid_override_pattern"] = R"("M*-")";
     // Falcon states its number of KV heads in the new architecture only.
     if (GetParam().model_type == "falcon" || GetParam().model_type.starts_with("RefinedWeb")) {
       fields["new_decoder_architecture"] = fields["parallel_attn"] = "true";
@@ -456,7 +464,7 @@ TEST(ArchitecturesTest, ASilentConfigHasTheActivationOfItsFamily) {
     const std::string_view type = architecture.model_type;
     // Families with other spellings have tests of their own.
     if (kSpellings.contains(type) || !architecture.text_config.empty()) continue;
-    const auto spec = SmallSpec(fmt::format(R"("model_type":"{}")", type));
+    const auto spec = SmallSpec(fmt::format(R"("model_type":"{}","mamba_n_heads":4)", type));
     EXPECT_EQ(spec.mlp.activation, type == "gpt_neox" ? ops::Activation::kGeluErf
                                    : type.starts_with("gemma") || type == "starcoder2"
                                        ? ops::Activation::kGeluTanh

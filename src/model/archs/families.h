@@ -10,6 +10,7 @@
 namespace godwit {
 
 DecoderSpec DescribeApertus(const HfConfig& config);
+DecoderSpec DescribeBamba(const HfConfig& config);
 DecoderSpec DescribeBloom(const HfConfig& config);
 DecoderSpec DescribeCohere(const HfConfig& config);
 DecoderSpec DescribeCohere2(const HfConfig& config);
@@ -19,6 +20,7 @@ DecoderSpec DescribeErnie45(const HfConfig& config);
 DecoderSpec DescribeErnie45Moe(const HfConfig& config);
 DecoderSpec DescribeExaone4(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
+DecoderSpec DescribeFalconH1(const HfConfig& config);
 DecoderSpec DescribeGemma(const HfConfig& config);
 DecoderSpec DescribeGemma2(const HfConfig& config);
 DecoderSpec DescribeGemma3(const HfConfig& config);
@@ -33,6 +35,7 @@ DecoderSpec DescribeGptNeox(const HfConfig& config);
 DecoderSpec DescribeGptOss(const HfConfig& config);
 DecoderSpec DescribeGranite(const HfConfig& config);
 DecoderSpec DescribeGraniteMoe(const HfConfig& config);
+DecoderSpec DescribeGraniteMoeHybrid(const HfConfig& config);
 DecoderSpec DescribeGraniteMoeShared(const HfConfig& config);
 DecoderSpec DescribeHunyuanDense(const HfConfig& config);
 DecoderSpec DescribeHunyuanMoe(const HfConfig& config);
@@ -49,6 +52,7 @@ DecoderSpec DescribeMistral3(const HfConfig& config);
 DecoderSpec DescribeMistral4(const HfConfig& config);
 DecoderSpec DescribeMixtral(const HfConfig& config);
 DecoderSpec DescribeMpt(const HfConfig& config);
+DecoderSpec DescribeNemotronH(const HfConfig& config);
 DecoderSpec DescribeOlmo(const HfConfig& config);
 DecoderSpec DescribeOlmo2(const HfConfig& config);
 DecoderSpec DescribeOlmo3(const HfConfig& config);

@@ -1,8 +1,12 @@
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "model/archs/families.h"
 #include "model/archs/gguf_families.h"
+#include "model/archs/mamba_fields.h"
 #include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
@@ -70,6 +74,51 @@ DecoderSpec DescribeGraniteMoeShared(const HfConfig& config) {
     spec.names.shared_up = "model.layers.{}.shared_mlp.up_proj";
     spec.names.shared_down = "model.layers.{}.shared_mlp.down_proj";
   }
+  return spec;
+}
+
+namespace {
+
+// The shared MLP alone, where there are no experts.
+void ReadSharedMlpAlone(const HfConfig& config, DecoderSpec& spec) {
+  spec.mlp.intermediate = config.IntOr("shared_intermediate_size", 1024, kWidthRange);
+  spec.mlp.fused = true;
+  spec.names.up = "model.layers.{}.shared_mlp.input_linear";
+  spec.names.down = "model.layers.{}.shared_mlp.output_linear";
+}
+
+// Whether heads rotate. Other models with attention have no positions.
+bool Rotates(const HfConfig& config) {
+  constexpr std::string_view kKey = "position_embedding_type";
+  const std::string type = config.StringOr(kKey, "nope");
+  if (type != "rope" && type != "nope") {
+    config.Refuse(kKey, "rope, nope or null", ErrorKind::kUnsupported);
+  }
+  return type == "rope";
+}
+
+}  // namespace
+
+// Granite with Mamba2 in most layers, and with or without experts.
+DecoderSpec DescribeGraniteMoeHybrid(const HfConfig& config) {
+  ExpectString(config, "normalization_function", "rmsnorm", /*fallback=*/"rmsnorm");
+  const bool experts = config.IntOr("num_local_experts", 8, {0, kExpertRange.max}) > 0;
+  DecoderSpec spec = experts ? DescribeGraniteMoeShared(config)
+                             : DescribeWithFactors(config, DescribeLlamaLike(config));
+  RequireSilu(config, "hidden_act", spec);
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  if (!experts) {
+    config.MarkAsRead("num_experts_per_tok");
+    ReadSharedMlpAlone(config, spec);
+  } else if (!config.Has("shared_intermediate_size")) {
+    spec.shared_mlp.intermediate = 1024;
+  }
+  if (!Rotates(config)) spec.rotary = {};
+  NameMamba("model.layers.{}.mamba", spec.names);
+  spec.mamba = ReadMamba(config, ReadExpandedWidth(config, spec));
+  ChangeLayers(spec,
+               ReadMambaLayers(config, std::vector<bool>(static_cast<size_t>(spec.layers), true)),
+               [](LayerKind& kind) { kind.mixer = Mixer::kMamba2; });
   return spec;
 }
 

@@ -68,6 +68,43 @@ TEST(GraniteMoeTest, ExpertsOfALayerAreOneTensor) {
   }
 }
 
+TEST(GraniteMoeHybridTest, MambaInLayersThatAreNotCalledAttention) {
+  const auto with = [](const std::string& fields) {
+    return SmallSpecOf("granitemoehybrid", R"("mamba_n_heads":8,)" + fields);
+  };
+  const auto recurrent = [](const DecoderSpec& spec) {
+    return OfEachLayer(spec, [](const LayerKind& kind) { return int64_t{IsRecurrent(kind)}; });
+  };
+  const std::string experts = R"("num_local_experts":3,)";
+  const DecoderSpec spec = with(experts + R"("layer_types":["mamba","attention"])");
+  EXPECT_THAT(recurrent(spec), ElementsAre(1, 0));
+  EXPECT_EQ(spec.rotary.rotary_dim, 0) << "no positions unless told";
+  EXPECT_EQ(spec.mlp.experts, 3);
+  EXPECT_EQ(spec.shared_mlp.intermediate, 1024);
+  EXPECT_EQ(CountTensors(spec).tensors, std::ssize(WantedTensors(spec)));
+  EXPECT_THAT(
+      recurrent(with(experts + R"("layers_block_type":["full_attention","linear_attention"])")),
+      ElementsAre(0, 1));
+  EXPECT_THAT(recurrent(with(experts + R"("layer_types":null)")), ElementsAre(1, 1));
+  const DecoderSpec dense = with(
+      R"("num_local_experts":0,"shared_intermediate_size":7,"position_embedding_type":"rope")");
+  EXPECT_EQ(dense.mlp.experts, 0);
+  EXPECT_EQ(dense.mlp.intermediate, 7);
+  EXPECT_EQ(dense.shared_mlp.intermediate, 0);
+  EXPECT_EQ(dense.rotary.rotary_dim, 4);
+  const auto refusal = [&](const std::string& fields, ErrorKind kind = ErrorKind::kUnsupported) {
+    return ErrorOf(kind, [&] { with(experts + fields); });
+  };
+  EXPECT_THAT(refusal(R"("layer_types":["mamba","rwkv"])"),
+              HasSubstr("layer_types: expected mamba or attention for every layer"));
+  EXPECT_THAT(refusal(R"("layer_types":["mamba"])", ErrorKind::kFormat),
+              HasSubstr("layer_types: expected one entry for each of 2 layers"));
+  EXPECT_THAT(refusal(R"("position_embedding_type":"alibi")"),
+              HasSubstr("position_embedding_type: expected rope, nope or null"));
+  EXPECT_THAT(refusal(R"("normalization_function":"layernorm")"),
+              HasSubstr("normalization_function"));
+}
+
 TEST(GraniteTest, OthersHaveNone) {
   EXPECT_TRUE(SmallSpecOf("llama").other_kinds.empty());
   EXPECT_EQ(SmallSpecOf("llama").residual_scale, 1);

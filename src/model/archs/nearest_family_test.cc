@@ -46,14 +46,14 @@ TEST(NearestFamilyTest, IsTheOneThatReadsMost) {
 
 TEST(NearestFamilyTest, MissingFeaturesAreNamed) {
   const HfConfig config =
-      Config(R"(,"hidden_act":"silu","ssm_state_size":512,"lm_head_multiplier":0.5,)"
+      Config(R"(,"hidden_act":"silu","state_size":512,"output_multiplier_scale":0.5,)"
              R"("num_shared_experts":0,"alibi":false,)"
              R"("flux_capacitor":3,"null_field":null)");
   const NearestFamily nearest = FindNearestFamily(config);
   EXPECT_EQ(nearest.model_type, "llama");
   EXPECT_TRUE(nearest.spec);
   EXPECT_EQ(nearest.missing,
-            "has ssm_state_size (state-space layers) and lm_head_multiplier (factor on the "
+            "has state_size (state-space layers) and output_multiplier_scale (factor on the "
             "logits), and has the unknown keys flux_capacitor");
   EXPECT_THAT(RefusalOf(Config(R"(,"hidden_act":"silu")")),
               HasSubstr("llama, which knows all keys of its config.json"));

@@ -64,9 +64,9 @@ DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate)
   ModuleNames& names = spec.names;
   names.mixer_out = "model.layers.{}.linear_attn.out_proj";
   names.convolution = "model.layers.{}.linear_attn.conv1d";
-  names.delta_norm = "model.layers.{}.linear_attn.norm";
-  names.delta_rates = "model.layers.{}.linear_attn.A_log";
-  names.delta_biases = "model.layers.{}.linear_attn.dt_bias";
+  names.mixer_norm = "model.layers.{}.linear_attn.norm";
+  names.decay_rates = "model.layers.{}.linear_attn.A_log";
+  names.decay_biases = "model.layers.{}.linear_attn.dt_bias";
   names.others = {"mtp."};  // a layer that predicts one more token
   return spec;
 }

@@ -1,17 +1,21 @@
-// Mixer: the part of a layer in which tokens meet, as plain data. All but attention are recurrent:
-// they remember a state of one size (ops/state_layout.h), and have no keys.
+// Mixer: the part of a layer in which tokens meet, as plain data. All behind attention are
+// recurrent: they remember a state of one size (ops/state_layout.h), and have no keys.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "ops/gated_delta_net.h"
+#include "ops/mamba2.h"
 
 namespace godwit {
 
 enum class Mixer {
+  kNone,       // the layer is an MLP alone
   kAttention,  // its numbers are those of DecoderSpec, LayerKind::rotary and LayerKind::window
   kShortConvolution,  // LayerKind::convolution
   kGatedDeltaNet,     // LayerKind::delta
+  kMamba2,            // LayerKind::mamba; attention may stand beside it
   kDecayingSum,       // for tests: LayerKind::sum
 };
 
@@ -58,6 +62,28 @@ struct GatedDeltaNetSpec {
     return {.floats = shape.state_floats(), .row_floats = shape.row_floats()};
   }
   bool operator==(const GatedDeltaNetSpec&) const = default;
+};
+
+// The norm of the numbers of each group, beside the gate.
+enum class Mamba2Norm { kNone, kBehindGate, kBeforeGate };
+
+// y = out(norm(mamba2(x, B, C, steps) * silu(z))), where in(hidden) = z, x, B, C, steps of all
+// heads (ops/mamba2.h). Key heads of the shape are the groups.
+struct Mamba2Spec {
+  ops::MatrixStateShape shape;
+  ops::StepRange steps;
+  Mamba2Norm norm = Mamba2Norm::kBehindGate;
+  bool in_bias = false;
+  bool out_bias = false;
+  bool convolution_bias = true;
+  std::array<float, 5> in_scales = {1, 1, 1, 1, 1};  // factors on z, x, B, C and steps
+  float out_scale = 1;                               // a factor on the result
+
+  int64_t projected() const { return shape.values() + shape.convolved() + shape.value_heads; }
+  StateSize state() const {
+    return {.floats = shape.state_floats(), .row_floats = shape.row_floats()};
+  }
+  bool operator==(const Mamba2Spec&) const = default;
 };
 
 }  // namespace godwit

@@ -1,4 +1,4 @@
-"""Families with Mamba2 layers. Texts reach beyond a tile of 64 tokens, where states are handed on."""
+"""Families with Mamba2. Texts reach beyond a tile of 64 tokens, where states are handed on."""
 
 from golden_variant import Variant, merged
 
@@ -153,6 +153,12 @@ NEMOTRON = merged(
 )
 
 
+def without_one_of(key):
+    """Falcon's list of factors with one of them neutral, for each."""
+    factors = FALCON[key]
+    return [{key: [*factors[:i], 1.0, *factors[i + 1 :]]} for i in range(len(factors))]
+
+
 def mamba_variants():
     yield Variant(
         "bamba",
@@ -223,12 +229,10 @@ def mamba_variants():
             {"embedding_multiplier": 1.0},
             {"key_multiplier": 1.0},
             {"lm_head_multiplier": 1.0},
-            {"mlp_multipliers": [1.0, 1.3]},
-            {"mlp_multipliers": [0.7, 1.0]},
             {"ssm_in_multiplier": 1.0},
             {"ssm_out_multiplier": 1.0},
-            *({"ssm_multipliers": [*FALCON["ssm_multipliers"][:i], 1.0, *FALCON["ssm_multipliers"][i + 1 :]]}
-              for i in range(5)),
+            *without_one_of("mlp_multipliers"),
+            *without_one_of("ssm_multipliers"),
         ],
     )
     normed = {

@@ -30,6 +30,10 @@ constexpr Family kFamilies[] = {
                 R"("num_experts_per_tok":2)"},
     {"granitemoe", R"("num_local_experts":4,"num_experts_per_tok":2)"},
     {"granitemoeshared", R"("num_local_experts":4,"shared_intermediate_size":64)"},
+    {"granitemoehybrid", R"("num_local_experts":4,"shared_intermediate_size":64,)"
+                         R"("layer_types":["mamba","attention"],"mamba_n_heads":8,)"
+                         R"("mamba_d_state":16)"},
+    {"falcon_h1", R"("mamba_d_ssm":64,"mamba_n_heads":4,"mamba_d_state":16)"},
     {"llama4_text", R"("num_key_value_heads":2,"head_dim":16,"num_local_experts":4,)"
                     R"("num_experts_per_tok":1,"interleave_moe_layer_step":1,)"
                     R"("intermediate_size_mlp":64,"attention_chunk_size":16)"},

@@ -8,6 +8,8 @@ read Variant; why a variant exists stands above it unless its name says so.
 
 import golden_variants_experts as experts
 import golden_variants_gemma as gemma
+import golden_variants_gemma3n as gemma3n
+import golden_variants_gemma4 as gemma4
 import golden_variants_gpt as gpt
 import golden_variants_hybrids as hybrids
 import golden_variants_kin as kin
@@ -63,6 +65,8 @@ def all_variants():
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,
+        gemma3n.gemma3n_variants,
+        gemma4.gemma4_variants,
         hybrids.hybrid_variants,
         mamba.mamba_variants,
     ):

@@ -155,6 +155,18 @@ def within_whole(variant, state):
     return text | {f"model.{name}": tensor.clone() for name, tensor in VISION.items()}
 
 
+def within_gemma4(variant, state):
+    """As Gemma 4 has been published, beside modules that see and hear."""
+    others = {f"model.{module}.embedding_projection.weight": torch.ones(8, 8) for module in ("embed_vision", "embed_audio")}
+    return within_whole(variant, state) | others | {"model.audio_tower.output_proj.bias": torch.ones(8)}
+
+
+def unused_keys(variant, state):
+    """Published files keep projections of layers that read other layers' keys. Wrong ones, here."""
+    names = [name for name in state if name.startswith("model.layers.1.self_attn.") and ".o_" not in name]
+    return {name.replace("layers.1", "layers.3"): torch.ones_like(state[name]) for name in names if ".q_" not in name}
+
+
 def within_qwen(variant, state):
     """As Qwen3.5 has been published: matrices of all experts in one tensor, its vision part, and the
     layer behind the last one."""
@@ -177,7 +189,16 @@ def within_qwen(variant, state):
     }
 
 
-SEES = {"multi_modal_projector", "vision_model", "vision_tower", "visual", "mtp"}
+SEES = {
+    "audio_tower",
+    "embed_audio",
+    "embed_vision",
+    "mtp",
+    "multi_modal_projector",
+    "vision_model",
+    "vision_tower",
+    "visual",
+}
 
 
 def text_of_whole(state):
@@ -200,6 +221,8 @@ EXTRAS = {
         beside_vision,
         within_whole,
         within_qwen,
+        within_gemma4,
+        unused_keys,
     )
 }
 
@@ -306,6 +329,7 @@ def query_key_rows(values, config):
 def neutral_gain(variant, name):
     """The gain of a norm, as it is stored. Qwen's norm behind a recurrent layer stores it whole."""
     less_one = variant.family.startswith(("gemma", "qwen3_next", "qwen3_5"))
+    less_one &= not variant.family.startswith(("gemma3n", "gemma4"))
     return 0.0 if less_one and not name.endswith("linear_attn.norm.weight") else 1.0
 
 
@@ -335,6 +359,8 @@ def random_weights(model, variant):
                 values -= 2.0  # states that remember some tokens
             elif is_gain(name, parameter):
                 values = neutral_gain(variant, name) + 0.3 * values
+                if variant.family.startswith(("gemma3n", "gemma4")) and name.endswith("q_norm.weight"):
+                    values *= 0.5  # scores have no scale of their own
             else:
                 transposed = variant.family == "gpt2" and "transformer.h." in name
                 inputs = parameter.shape[0 if transposed else -1]
@@ -347,6 +373,8 @@ def random_weights(model, variant):
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(0.1 * draw(name, tuple(buffer.shape)))
+            elif name.endswith("layer_scalar"):
+                buffer.copy_(1 + 0.3 * draw(name, tuple(buffer.shape)))
 
 
 def random_tokens(variant):
@@ -491,10 +519,11 @@ def save(model, variant, folder):
 
 
 def round_embedding_scale(model, variant):
-    """The scale of Gemma's embeddings in a model that computes in the stored type."""
-    scale = getattr(model.get_input_embeddings(), "embed_scale", None)
-    if scale is not None:
-        scale.copy_(scale.to(DTYPES[variant.stored_dtype]))
+    """The scales of Gemma's embeddings in a model that computes in the stored type."""
+    for module in model.modules():
+        scale = getattr(module, "embed_scale", None)
+        if isinstance(scale, torch.Tensor):
+            scale.copy_(scale.to(DTYPES[variant.stored_dtype]))
     return model
 
 

@@ -55,7 +55,17 @@ MIN_CHOICE = 1e-3  # between the scores of the last expert that is chosen and th
 MIN_EFFECT = 1e-3  # of the largest logit, of 2 percent in one layer; golden_test.cc accepts 5e-5
 
 # Linear layers that stay as they are: of keys and values, and gates.
-FLOAT_LAYERS = ("kv_b_proj", "mlp.router", "in_proj_ba", "in_proj_a", "in_proj_b", "shared_expert_gate")
+FLOAT_LAYERS = (
+    "kv_b_proj",
+    "mlp.router",
+    "in_proj_ba",
+    "in_proj_a",
+    "in_proj_b",
+    "shared_expert_gate",
+    "modality_router",
+    "prediction_coefs",
+    "correction_coefs",
+)
 
 # A product written out, which linear_layers() would not see.
 FalconLinear.forward = torch.nn.Linear.forward
@@ -72,7 +82,7 @@ def quantized(weight):
 
 def is_router(name, module):
     """Those of most families are no such layers."""
-    return isinstance(module, Llama4Router) or name.endswith("mlp.gate.wg")
+    return isinstance(module, Llama4Router) or name.endswith(("mlp.gate.wg", "router.proj"))
 
 
 class Int8Model:
@@ -114,7 +124,9 @@ class Int8Model:
         return linear(x.round() * scale, weight, bias)
 
     def _route(self, scores):
-        chosen = np.max(self.model.config.num_experts_per_tok)  # Hunyuan has one for each layer
+        config = self.model.config
+        chosen = getattr(config, "num_experts_per_tok", None) or config.top_k_experts
+        chosen = np.max(chosen)  # Hunyuan has one for each layer
         if chosen < scores.shape[-1]:
             ranked = scores.sort(-1, descending=True).values
             gap = (ranked[..., chosen - 1] - ranked[..., chosen]).min().item()

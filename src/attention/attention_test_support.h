@@ -96,14 +96,44 @@ struct SeenKey {
   int64_t position;  // in the cache: the key is rotated there, and ALiBi counts from there
 };
 
+// The geometry with other heads in every other layer, the first among them.
+inline AttentionGeometry WithOtherHeads(AttentionGeometry geometry, int64_t kv_heads,
+                                        int64_t head_dim) {
+  ops::AttentionShape other = geometry.shape;
+  other.kv_heads = kv_heads;
+  other.head_dim = head_dim;
+  for (int64_t i = 0; i < geometry.layers; ++i) {
+    geometry.layer_shapes.push_back(i % 2 == 0 ? other : geometry.shape);
+  }
+  geometry.shape = other;
+  return geometry;
+}
+
+// The geometry with so many readers of each layer's keys.
+inline AttentionGeometry WithReaders(AttentionGeometry geometry, std::vector<int64_t> readers) {
+  geometry.readers = std::move(readers);
+  return geometry;
+}
+
+// How often a layer attends, and the numbers of a token's results in all layers.
+inline int64_t TimesRead(const AttentionGeometry& geometry, int64_t layer) {
+  return 1 + (geometry.readers.empty() ? 0 : geometry.readers[layer]);
+}
+inline int64_t ResultSize(const AttentionGeometry& geometry) {
+  int64_t size = 0;
+  for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+    const ops::AttentionShape& shape = geometry.ShapeOf(layer);
+    size += TimesRead(geometry, layer) * shape.heads * shape.value_dim();
+  }
+  return size;
+}
+
 // Random rows of a text. Odd layers have sink logits, so that every test of a policy sees both
 // kinds.
 class TestText {
  public:
   TestText(const AttentionGeometry& geometry, int64_t tokens, uint64_t seed)
-      : geometry_(geometry),
-        tokens_(tokens),
-        cols_((shape().heads + 2 * shape().kv_heads) * shape().head_dim) {
+      : geometry_(geometry), tokens_(tokens) {
     for (const RotarySpec& rotary : geometry.rotaries) {
       std::vector<double>& periods = periods_.emplace_back();
       const auto half = static_cast<double>(rotary.rotary_dim / 2);
@@ -111,50 +141,58 @@ class TestText {
     }
     for (int64_t layer = 0; layer < geometry.layers; ++layer) {
       std::vector<float>& values = layers_.emplace_back();
-      for (int64_t i = 0; i < tokens * cols_; ++i) {
+      const int64_t cols = Cols(layer);
+      for (int64_t i = 0; i < tokens * cols; ++i) {
         const double uniform = Uniform(seed, static_cast<uint64_t>(layer), i, 0);
         values.push_back(static_cast<float>(2 * uniform - 1));
       }
       std::vector<float>& means = key_means_.emplace_back();
-      for (int64_t i = 0; geometry.key_means && i < ValueColumn() - KeyColumn(); ++i) {
+      for (int64_t i = 0; geometry.key_means && i < ValueColumn(layer) - KeyColumn(layer); ++i) {
         means.push_back(static_cast<float>(3 * std::cos(layer + 2 * i)));
       }
       for (int64_t row = 0; row < tokens; ++row) {
         for (size_t i = 0; i < means.size(); ++i) {
-          values[static_cast<size_t>(row * cols_ + KeyColumn()) + i] += means[i];
+          values[static_cast<size_t>(row * cols + KeyColumn(layer)) + i] += means[i];
         }
       }
       std::vector<float>& sinks = sink_logits_.emplace_back();
-      for (int64_t head = 0; layer % 2 == 1 && head < shape().heads; ++head) {
+      for (int64_t head = 0; layer % 2 == 1 && head < shape(layer).heads; ++head) {
         sinks.push_back(static_cast<float>(head) / 2 - 1);
       }
     }
   }
 
   AttentionInput Input(int64_t layer, int64_t begin, int64_t end) const {
-    const MatrixView<const float> all{layers_[layer].data(), tokens_, cols_, cols_};
+    const int64_t cols = Cols(layer), keys = KeyColumn(layer), values = ValueColumn(layer);
+    const MatrixView<const float> all{layers_[layer].data(), tokens_, cols, cols};
     const auto rows = all.Rows(begin, end);
-    return {.q = rows.Cols(0, KeyColumn()),
-            .k = rows.Cols(KeyColumn(), ValueColumn()),
-            .v = shape().values_from ? MatrixView<const float>{} : rows.Cols(ValueColumn(), cols_),
+    return {.q = rows.Cols(0, keys),
+            .k = rows.Cols(keys, values),
+            .v = shape(layer).values_from ? MatrixView<const float>{} : rows.Cols(values, cols),
             .sink_logits = sink_logits_[layer],
             .key_means = key_means_[layer]};
+  }
+
+  // The queries of a layer that reads the keys of `layer`: those of the layer, of other tokens.
+  MatrixView<const float> ReaderQueries(int64_t layer, int64_t reader, int64_t token) const {
+    const int64_t other = (token * 5 + reader + 1) % tokens_;
+    return Input(layer, other, other + 1).q;
   }
 
   // The scores of the keys for the head's query of `token`, standing at `position`.
   std::vector<double> Scores(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
-    const int64_t kv_head = head * shape().kv_heads / shape().heads;
-    std::vector<double> q(shape().head_dim), k = q;
-    Rotate(layer, token, head * shape().head_dim, position, q);
+    const int64_t kv_head = head * shape(layer).kv_heads / shape(layer).heads;
+    std::vector<double> q(shape(layer).head_dim), k = q;
+    Rotate(layer, token, head * shape(layer).head_dim, position, q);
     std::vector<double> scores;
     scores.reserve(keys.size());
     for (const SeenKey& key : keys) {
-      Rotate(layer, key.token, KeyColumn() + kv_head * shape().head_dim, key.position, k);
+      Rotate(layer, key.token, KeyColumn(layer) + kv_head * shape(layer).head_dim, key.position, k);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
       const double bias = Bias(head, key.position) - Bias(head, position);
-      scores.push_back(score * double{shape().scale} * Temperature(layer, position) + bias);
+      scores.push_back(score * double{shape(layer).scale} * Temperature(layer, position) + bias);
     }
     return scores;
   }
@@ -164,12 +202,13 @@ class TestText {
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys,
                              const std::vector<std::vector<SeenKey>>& groups = {}) const {
-    const int64_t kv_head = head * shape().kv_heads / shape().heads;
+    const ops::AttentionShape& shape = this->shape(layer);
+    const int64_t kv_head = head * shape.kv_heads / shape.heads;
     const int64_t first =
-        (shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn()) +
-        kv_head * shape().head_dim;
+        (shape.values_from ? KeyColumn(layer) + *shape.values_from : ValueColumn(layer)) +
+        kv_head * shape.head_dim;
     const auto scores = Scores(layer, head, token, position, keys);
-    std::vector<double> out(shape().value_dim());
+    std::vector<double> out(shape.value_dim());
     const auto add = [&](double weight, const SeenKey& key) {
       const float* value = At(layer, key.token, first);
       for (double& x : out) x += weight * *value++;
@@ -194,11 +233,14 @@ class TestText {
   }
 
  private:
-  const ops::AttentionShape& shape() const { return geometry_.shape; }
-  int64_t KeyColumn() const { return shape().heads * shape().head_dim; }
-  int64_t ValueColumn() const { return KeyColumn() + shape().kv_heads * shape().head_dim; }
+  const ops::AttentionShape& shape(int64_t layer) const { return geometry_.ShapeOf(layer); }
+  int64_t KeyColumn(int64_t layer) const { return shape(layer).heads * shape(layer).head_dim; }
+  int64_t ValueColumn(int64_t layer) const {
+    return KeyColumn(layer) + shape(layer).kv_heads * shape(layer).head_dim;
+  }
+  int64_t Cols(int64_t layer) const { return 2 * ValueColumn(layer) - KeyColumn(layer); }
   const float* At(int64_t layer, int64_t token, int64_t col) const {
-    return layers_[layer].data() + token * cols_ + col;
+    return layers_[layer].data() + token * Cols(layer) + col;
   }
 
   double Bias(int64_t head, int64_t position) const {
@@ -239,7 +281,6 @@ class TestText {
 
   AttentionGeometry geometry_;
   int64_t tokens_;
-  int64_t cols_;
   std::vector<std::vector<double>> periods_;  // of the pairs of each rotation, over two pi
   std::vector<std::vector<float>> layers_;
   std::vector<std::vector<float>> sink_logits_;
@@ -289,55 +330,25 @@ class StepRunner {
 
   Exec exec() { return {.pool = pool_, .kernels = kernels_, .workspace = workspace_}; }
 
-  // One step of all texts. Result, for each: [rows, layers * heads * value_dim].
+  // One step of all texts. Result, for each: [rows, ResultSize].
   std::vector<std::vector<float>> Run(std::span<const StepRows> texts, bool end = true) {
     Workspace::Scope scope(workspace_);
     std::vector<std::vector<int32_t>> tokens;
     std::vector<Segment> segments;
-    int64_t rows = 0;
     for (const StepRows& one : texts) {
       tokens.emplace_back(one.rows.size());
       segments.push_back({.tokens = tokens.back(), .text = one.cache, .parents = one.parents});
-      rows += std::ssize(one.rows);
     }
     const AttentionGeometry& geometry = texts.front().cache->geometry();
-    const ops::AttentionShape& shape = geometry.shape;
-    const int64_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-    const int64_t out_cols = shape.heads * shape.value_dim();
-    const auto q = workspace_.Matrix<float>(rows, q_cols);
-    const auto k = workspace_.Matrix<float>(rows, kv_cols);
-    const auto v = workspace_.Matrix<float>(shape.values_from ? 0 : rows, kv_cols);
-    const auto out = workspace_.Matrix<float>(rows, out_cols);
     std::vector<std::vector<float>> results(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
-      results[i].resize(texts[i].rows.size() * static_cast<size_t>(geometry.layers * out_cols));
+      results[i].resize(texts[i].rows.size() * static_cast<size_t>(ResultSize(geometry)));
     }
     AttentionStep step(exec(), segments);
+    int64_t col = 0;
     for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-      int64_t row = 0;
-      for (const StepRows& one : texts) {
-        for (const int64_t from : one.rows) {
-          const AttentionInput input = one.text->Input(layer, from, from + 1);
-          std::ranges::copy(input.q.RowSpan(0), q.Row(row));
-          std::ranges::copy(input.k.RowSpan(0), k.Row(row));
-          if (v.rows > 0) std::ranges::copy(input.v.RowSpan(0), v.Row(row));
-          ++row;
-        }
-      }
-      const AttentionInput constants = texts.front().text->Input(layer, 0, 0);
-      step.Attend(layer,
-                  {.q = q,
-                   .k = k,
-                   .v = v,
-                   .sink_logits = constants.sink_logits,
-                   .key_means = constants.key_means},
-                  out);
-      row = 0;
-      for (std::vector<float>& result : results) {
-        const int64_t cols = geometry.layers * out_cols;
-        for (int64_t at = layer * out_cols; at < std::ssize(result); at += cols) {
-          std::ranges::copy(out.RowSpan(row++), result.begin() + at);
-        }
+      for (int64_t time = 0; time < TimesRead(geometry, layer); ++time) {
+        col += Attend(step, layer, time, texts, col, results);
       }
     }
     if (end) step.End();
@@ -359,6 +370,49 @@ class StepRunner {
   }
 
  private:
+  // Attends to a layer, at first with its own keys. Writes results from column `col` on and returns
+  // their number.
+  int64_t Attend(AttentionStep& step, int64_t layer, int64_t time, std::span<const StepRows> texts,
+                 int64_t col, std::vector<std::vector<float>>& results) {
+    const AttentionGeometry& geometry = texts.front().cache->geometry();
+    const ops::AttentionShape& shape = geometry.ShapeOf(layer);
+    const int64_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
+    const int64_t out_cols = shape.heads * shape.value_dim();
+    int64_t rows = 0;
+    for (const StepRows& one : texts) rows += std::ssize(one.rows);
+    Workspace::Scope scope(workspace_);
+    const auto q = workspace_.Matrix<float>(rows, q_cols);
+    const auto k = workspace_.Matrix<float>(time > 0 ? 0 : rows, kv_cols);
+    const auto v = workspace_.Matrix<float>(time > 0 || shape.values_from ? 0 : rows, kv_cols);
+    const auto out = workspace_.Matrix<float>(rows, out_cols);
+    int64_t row = 0;
+    for (const StepRows& one : texts) {
+      for (const int64_t from : one.rows) {
+        const AttentionInput input = one.text->Input(layer, from, from + 1);
+        const auto queries = time > 0 ? one.text->ReaderQueries(layer, time, from) : input.q;
+        std::ranges::copy(queries.RowSpan(0), q.Row(row));
+        if (k.rows > 0) std::ranges::copy(input.k.RowSpan(0), k.Row(row));
+        if (v.rows > 0) std::ranges::copy(input.v.RowSpan(0), v.Row(row));
+        ++row;
+      }
+    }
+    const AttentionInput constants = texts.front().text->Input(layer, 0, 0);
+    step.Attend(layer,
+                {.q = q,
+                 .k = k,
+                 .v = v,
+                 .sink_logits = constants.sink_logits,
+                 .key_means = constants.key_means},
+                out);
+    row = 0;
+    for (std::vector<float>& result : results) {
+      for (int64_t at = col; at < std::ssize(result); at += ResultSize(geometry)) {
+        std::ranges::copy(out.RowSpan(row++), result.begin() + at);
+      }
+    }
+    return out_cols;
+  }
+
   ThreadPool pool_;
   Workspace workspace_;
   const kernels::KernelTable& kernels_;

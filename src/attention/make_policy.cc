@@ -146,6 +146,11 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
                   .states = geometry.states};
   // The score cap bends the sum of a query's products with a key and its centre, not each product.
   layout.centred = layout.hadamard() && geometry.key_means && geometry.shape.score_cap == 0;
+  std::vector<KvHeads> heads;
+  for (const ops::AttentionShape& shape : geometry.layer_shapes) {
+    heads.push_back({.kv_heads = shape.kv_heads, .head_dim = shape.head_dim});
+  }
+  if (!heads.empty()) layout.PlaceLayers(heads);
   return layout;
 }
 

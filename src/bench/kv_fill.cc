@@ -5,6 +5,7 @@
 #include "attention/core/rotary_step.h"
 #include "attention/core/step.h"
 #include "attention/make_policy.h"
+#include "base/error.h"
 #include "base/rng.h"
 
 namespace godwit::bench {
@@ -38,6 +39,11 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
       k_(AttentionLayers(model.spec())),
       v_(k_.size()) {
   const AttentionGeometry geometry = Geometry(model.spec());
+  if (HasUnequalKeys(model.spec())) {
+    Throw(ErrorKind::kUnsupported,
+          "a cache is filled with drawn keys for models whose layers have equal heads and keys of "
+          "their own");
+  }
   const auto text = MakeTextCache(geometry, {.kv_type = DType::kF32, .context = rows_});
   {
     Workspace::Scope scope(exec.workspace);

@@ -375,10 +375,10 @@ double LayerCount::overlapped_seconds() const {
 LayerCount CountLayer(const DecoderSpec& spec, const LayerOptions& options) {
   const LayerKind& kind = KindOf(spec, 0);
   if (spec.latent || spec.gated_attention || kind.mixer != Mixer::kAttention || !HasMlp(kind) ||
-      kind.mlp.experts > 0) {
+      kind.mlp.experts > 0 || HasUnequalKeys(spec) || spec.layer_embedding) {
     Throw(ErrorKind::kUnsupported,
           "the parts of a layer are counted for models whose first layer has plain attention and "
-          "no experts; a profile of its steps shows them");
+          "no experts, and whose layers have equal heads; a profile of its steps shows them");
   }
   return Layer(spec, options).Count();
 }

@@ -16,16 +16,25 @@ int64_t LatentWeightsOf(const DecoderSpec& spec) {
          spec.heads * (shape.plain_dim + shape.value_dim) * shape.kv_rank;
 }
 
+int64_t AttentionWeightsOf(const DecoderSpec& spec, const LayerKind& kind) {
+  if (spec.latent) return LatentWeightsOf(spec);
+  const int64_t q = spec.heads * kind.head_dim, kv = kind.kv_heads * kind.head_dim;
+  const int64_t made = !HasKeys(kind) ? 0 : kind.keys_are_values ? 1 : 2;
+  return ((spec.gated_attention ? 3 : 2) * q + made * kv) * spec.hidden_size;
+}
+
 }  // namespace
 
 int64_t LayerWeights(const DecoderSpec& spec) {
-  const int64_t q = spec.heads * spec.head_dim;
-  const int64_t kv = spec.kv_heads * spec.head_dim;
-  int64_t attention = ((spec.gated_attention ? 3 : 2) * q + 2 * kv) * spec.hidden_size;
-  if (spec.latent) attention = LatentWeightsOf(spec);
-  int64_t weights = AttentionLayers(spec) * attention;
+  int64_t weights = 0;
+  if (spec.layer_embedding) {
+    // The projection to all layers, and each layer's gate and projection.
+    const LayerEmbedding& embedding = *spec.layer_embedding;
+    weights += (embedding.layers + 2 * spec.layers) * embedding.width * spec.hidden_size;
+  }
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
+    if (HasAttention(kind)) weights += AttentionWeightsOf(spec, kind);
     if (kind.mixer == Mixer::kDecayingSum) weights += 2 * kind.sum.width * spec.hidden_size;
     if (kind.mixer == Mixer::kShortConvolution) {
       weights += kind.convolution.width * (4 * spec.hidden_size + kind.convolution.taps);

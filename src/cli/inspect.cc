@@ -145,6 +145,8 @@ std::string DescribeSpec(const DecoderSpec& spec) {
       console::Plural(spec.layers, "layer"), spec.hidden_size, console::Plural(spec.heads, "head"),
       spec.head_dim, console::Plural(spec.kv_heads, "KV head"), spec.vocab_size);
   int64_t windowed = 0, window = 0, plain = 0, recurrent = 0, beside = 0, alone = 0;
+  int64_t others = 0, readers = 0;  // layers with other heads than the usual, and without keys
+  const LayerKind* other = nullptr;
   bool queries_grow = false;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
@@ -156,6 +158,11 @@ std::string DescribeSpec(const DecoderSpec& spec) {
       window = kind.window;
     }
     if (kind.rotary.rotary_dim == 0 && spec.rotary.rotary_dim > 0) ++plain;
+    if (HasAttention(kind) && kind.head_dim != spec.head_dim) {
+      ++others;
+      other = &kind;
+    }
+    if (HasAttention(kind) && !HasKeys(kind)) ++readers;
     if (kind.rotary.temperature.growth != 0) queries_grow = true;
   }
   if (windowed > 0) {
@@ -166,6 +173,15 @@ std::string DescribeSpec(const DecoderSpec& spec) {
     line += fmt::format(", {}, {} of them for a token", console::Plural(spec.mlp.experts, "expert"),
                         spec.mlp.experts_per_token);
     if (spec.shared_mlp.intermediate > 0) line += " and a shared one";
+  }
+  if (other != nullptr) {
+    line +=
+        fmt::format(", heads of {} with {} in {}", other->head_dim,
+                    console::Plural(other->kv_heads, "KV head"), console::Plural(others, "layer"));
+  }
+  if (readers > 0) line += fmt::format(", {} of the layers read keys of others", readers);
+  if (spec.layer_embedding) {
+    line += fmt::format(", embeddings of {} for each layer", spec.layer_embedding->width);
   }
   if (plain > 0) line += fmt::format(", no positions in {}", console::Plural(plain, "layer"));
   if (queries_grow) line += ", queries scaled by their position";

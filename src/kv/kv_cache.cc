@@ -46,7 +46,7 @@ KvCache KvCache::Fork() const {
   fork.verified_tiles_ = verified_tiles_;
   // Pages that a step reserved and did not use stay out, because both texts would write there.
   const auto entries =
-      static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().layers);
+      static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().pages());
   fork.data_.assign(data_.begin(), data_.begin() + entries);
   fork.ids_.assign(ids_.begin(), ids_.begin() + entries);
   pool_->Share(fork.ids_);
@@ -62,8 +62,8 @@ int64_t KvCache::ContinueAs(const KvCache& other) {
   const int64_t had = std::min({length_, other.length_, same * kTileTokens});
   Truncate(had);
   const auto held = std::ssize(ids_);
-  const auto first = static_cast<std::ptrdiff_t>(PagesFor(had) * layout().layers);
-  const auto last = static_cast<std::ptrdiff_t>(PagesFor(other.length_) * layout().layers);
+  const auto first = static_cast<std::ptrdiff_t>(PagesFor(had) * layout().pages());
+  const auto last = static_cast<std::ptrdiff_t>(PagesFor(other.length_) * layout().pages());
   const auto entries = static_cast<size_t>(held + last - first);
   if (entries > ids_.capacity()) {
     ids_.reserve(std::max(entries, 2 * ids_.capacity()));
@@ -91,7 +91,7 @@ int64_t KvCache::Slot(int64_t tile) const {
 }
 
 KvPool::PageId KvCache::PageOf(int64_t layer, int64_t tile) const {
-  return ids_[Slot(tile) * layout().layers + layer];
+  return ids_[Slot(tile) * layout().pages() + layout().PageOf(layer)];
 }
 
 void KvCache::Reserve(int64_t tokens) {
@@ -110,7 +110,7 @@ void KvCache::Reserve(int64_t tokens) {
 
 void KvCache::Grow(int64_t tiles) {
   const int64_t held = std::ssize(ids_);
-  const int64_t entries = CheckedMul(tiles, layout().layers).value_or(INT64_MAX);
+  const int64_t entries = CheckedMul(tiles, layout().pages()).value_or(INT64_MAX);
   if (entries > static_cast<int64_t>(ids_.capacity())) {
     // Tables grow as vectors do, but never for pages that memory cannot hold.
     pool_->Require(entries - held);
@@ -132,26 +132,26 @@ void KvCache::Grow(int64_t tiles) {
 // Copies the tile of the next row if other texts share it.
 void KvCache::CopySharedTail() {
   if (length_ % kTileTokens == 0) return;
-  const auto layers = static_cast<size_t>(layout().layers);
-  const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;
+  const auto pages = static_cast<size_t>(layout().pages());
+  const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * pages;
   if (!pool_->IsShared(ids_[first])) return;
   for (int64_t layer = 0; restored_tiles_ > 0 && layer < layout().layers; ++layer) {
     WillRead(layer, {length_ - 1, length_});  // a copy would make damage look sound
   }
-  std::vector<KvPool::PageId> ids(layers);
-  std::vector<PageData> data(layers);
+  std::vector<KvPool::PageId> ids(pages);
+  std::vector<PageData> data(pages);
   pool_->Take(ids, data);
-  for (size_t layer = 0; layer < layers; ++layer) {
-    CopyPage(data_[first + layer], data[layer], layout().page_bytes());
-    data_[first + layer] = data[layer];
-    std::swap(ids_[first + layer], ids[layer]);
+  for (size_t page = 0; page < pages; ++page) {
+    CopyPage(data_[first + page], data[page], layout().page_bytes());
+    data_[first + page] = data[page];
+    std::swap(ids_[first + page], ids[page]);
   }
   // All pages go at once, and now: the last text to hold them writes into them.
   pool_->Release(ids);
 }
 
 void KvCache::Shrink(int64_t tiles) {
-  const auto entries = static_cast<size_t>(tiles * layout().layers);
+  const auto entries = static_cast<size_t>(tiles * layout().pages());
   if (entries >= ids_.size()) return;
   pool_->Release(std::span(ids_).subspan(entries));
   ids_.resize(entries);
@@ -162,7 +162,7 @@ void KvCache::Skip(int64_t position) {
   assert(position >= length_ && dropped_.begin == dropped_.end);
   Shrink(HeldTiles(length_));
   length_ = position;
-  const auto entries = static_cast<size_t>(position / kTileTokens * layout().layers);
+  const auto entries = static_cast<size_t>(position / kTileTokens * layout().pages());
   if (entries <= ids_.size()) return;
   ids_.resize(entries, KvPool::kNoPage);
   data_.resize(entries);
@@ -178,7 +178,7 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
   const bool forgets = info.dropped.end > info.dropped.begin;
   assert(!forgets || (length_ == 0 && end == info.end()));
   const int64_t tiles = forgets ? info.held_tiles() : end / kTileTokens - begin;
-  ids_.resize(before + tiles * layout().layers, KvPool::kNoPage);
+  ids_.resize(before + tiles * layout().pages(), KvPool::kNoPage);
   data_.resize(ids_.size());
   try {
     int64_t held = 0;  // tiles of the snapshot before the range
@@ -187,8 +187,8 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
       const int64_t first = held + (from - range.begin) / kTileTokens;
       const int64_t count = (to - from) / kTileTokens;
       if (count > 0) {
-        const int64_t slot = (forgets ? first : from / kTileTokens - begin) * layout().layers;
-        const auto entries = static_cast<size_t>(count * layout().layers);
+        const int64_t slot = (forgets ? first : from / kTileTokens - begin) * layout().pages();
+        const auto entries = static_cast<size_t>(count * layout().pages());
         pool_->Restore(snapshot, first, first + count,
                        std::span(ids_).subspan(before + slot, entries),
                        std::span(data_).subspan(before + slot, entries));
@@ -196,20 +196,20 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
       held += (range.end - range.begin) / kTileTokens;
     }
   } catch (...) {
-    Shrink(before / layout().layers);
+    Shrink(before / layout().pages());
     throw;
   }
   if (forgets) dropped_ = info.dropped;
   length_ = end;
   if (!info.skipped.empty()) CountSkipped();
   restored_tiles_ = end / kTileTokens;
-  verified_tiles_.resize(layout().layers);
+  verified_tiles_.resize(layout().pages());
 }
 
 void KvCache::ReserveSkipped(int64_t begin) {
   assert(begin % kTileTokens == 0 && length_ % kTileTokens == 0 && dropped_.end == 0);
-  const auto first = static_cast<size_t>(begin / kTileTokens * layout().layers);
-  const auto last = static_cast<size_t>(length_ / kTileTokens * layout().layers);
+  const auto first = static_cast<size_t>(begin / kTileTokens * layout().pages());
+  const auto last = static_cast<size_t>(length_ / kTileTokens * layout().pages());
   if (first == last || ids_[first] != KvPool::kNoPage) return;
   std::vector<KvPool::PageId> ids(last - first);
   std::vector<PageData> data(ids.size());
@@ -240,7 +240,7 @@ std::vector<ops::KvRange> KvCache::SkippedFrom(int64_t begin) const {
 }
 
 void KvCache::CountSkipped() {
-  skipped_tiles_ = std::ranges::count(ids_, KvPool::kNoPage) / layout().layers;
+  skipped_tiles_ = std::ranges::count(ids_, KvPool::kNoPage) / layout().pages();
 }
 
 void KvCache::Truncate(int64_t length) {
@@ -266,9 +266,9 @@ void KvCache::Drop(ops::KvRange range) {
   const int64_t old_end = std::max(begin, dropped_.end / kTileTokens);
   const int64_t end = std::min(range.end, length_) / kTileTokens;
   if (end <= old_end) return;
-  const int64_t layers = layout().layers;
-  const auto first = begin * layers;
-  const auto last = (begin + end - old_end) * layers;
+  const int64_t pages = layout().pages();
+  const auto first = begin * pages;
+  const auto last = (begin + end - old_end) * pages;
   pool_->Release(std::span(ids_).subspan(first, last - first));
   ids_.erase(ids_.begin() + first, ids_.begin() + last);
   data_.erase(data_.begin() + first, data_.begin() + last);
@@ -276,11 +276,16 @@ void KvCache::Drop(ops::KvRange range) {
 }
 
 ops::KvView KvCache::View(int64_t layer) const {
-  return ops::ViewOf(layout(), {.pages = data_.data() + layer,
-                                .page_stride = layout().layers,
-                                .slots = tiles(),
-                                .dropped_begin = dropped_.begin / kTileTokens,
-                                .dropped_end = dropped_.end / kTileTokens});
+  return ops::ViewOf(layout().OfLayer(layer), {.pages = data_.data() + layout().PageOf(layer),
+                                               .page_stride = layout().pages(),
+                                               .slots = tiles(),
+                                               .dropped_begin = dropped_.begin / kTileTokens,
+                                               .dropped_end = dropped_.end / kTileTokens,
+                                               .page_offset = layout().OffsetOf(layer)});
+}
+
+PageData KvCache::PageAt(int64_t page, int64_t tile) const {
+  return data_[Slot(tile) * layout().pages() + page];
 }
 
 ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
@@ -289,7 +294,7 @@ ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
   if (pool_->file() != nullptr) return tiles;
   tiles.end = std::min(tiles.end, restored_tiles_);
   if (tiles.begin < tiles.end) {
-    tiles.begin = std::max(tiles.begin, verified_tiles_[layer]);
+    tiles.begin = std::max(tiles.begin, verified_tiles_[layout().PageOf(layer)]);
   }
   return tiles;
 }
@@ -304,7 +309,7 @@ void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
   if (restored_tiles_ == 0) return;
-  int64_t& verified = verified_tiles_[layer];
+  int64_t& verified = verified_tiles_[layout().PageOf(layer)];
   if (begin <= verified) verified = std::max(verified, std::min(end, restored_tiles_));
 }
 
@@ -313,8 +318,10 @@ void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int6
   if (pool_->file() == nullptr && restored_tiles_ == 0) return;
   std::vector<KvPool::PageId> ids;
   for (const ops::TilePart& part : parts) ids.push_back(PageOf(layer, part.tile));
+  const int64_t offset = layout().OffsetOf(layer);
+  const int64_t head_bytes = layout().OfLayer(layer).head_bytes();
   file_read_bytes_ +=
-      pool_->WillRead(ids, first_head * layout().head_bytes(), last_head * layout().head_bytes());
+      pool_->WillRead(ids, offset + first_head * head_bytes, offset + last_head * head_bytes);
 }
 
 }  // namespace godwit

@@ -51,7 +51,7 @@ class KvCache {
   std::vector<ops::KvRange> SkippedFrom(int64_t begin) const;
   // The bytes held in memory or in a file, including pages that other caches share.
   int64_t bytes() const {
-    return (std::ssize(ids_) - skipped_tiles_ * layout().layers) * layout().page_bytes();
+    return (std::ssize(ids_) - skipped_tiles_ * layout().pages()) * layout().page_bytes();
   }
 
   // Reserves pages of its own to append `tokens`. Throws Error(kMemory) with everything as it was.
@@ -82,6 +82,8 @@ class KvCache {
   // Several threads may write different rows, at positions that are reserved and lie behind the
   // text's end. Valid until the next call that is not const.
   ops::KvView View(int64_t layer) const;
+  // A page of a tile that is held, by its number among the pages of a tile. Valid as a view is.
+  PageData PageAt(int64_t page, int64_t tile) const;
 
   // Announces which positions of a layer will be looked at, of all KV heads or of [first_head,
   // last_head). Pages in the pool's file begin to be read, and pages in a snapshot are verified.
@@ -95,7 +97,7 @@ class KvCache {
   int64_t BytesInMemory() const { return pool_->BytesInMemory(ids_); }
 
  private:
-  int64_t tiles() const { return std::ssize(ids_) / layout().layers; }  // tiles that are held
+  int64_t tiles() const { return std::ssize(ids_) / layout().pages(); }  // tiles that are held
   // The place of a tile in the table of pages.
   int64_t Slot(int64_t tile) const;
   KvPool::PageId PageOf(int64_t layer, int64_t tile) const;
@@ -113,12 +115,12 @@ class KvCache {
   int64_t length_ = 0;
   ops::KvRange dropped_{0, 0};
   int64_t skipped_tiles_ = 0;
-  // Pages [tiles, layers], in order, without dropped tiles; kNoPage for skipped ones.
+  // Pages [tiles, layout().pages()], in order, without dropped tiles; kNoPage for skipped ones.
   std::vector<KvPool::PageId> ids_;
   std::vector<PageData> data_;
   mutable int64_t file_read_bytes_ = 0;
   // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; verified_tiles_
-  // counts, for each layer, the first tiles that are verified.
+  // counts, for each page of a tile, the first tiles that are verified.
   int64_t restored_tiles_ = 0;
   mutable std::vector<int64_t> verified_tiles_;
 };

@@ -29,9 +29,11 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
       budget_(budget ? std::move(budget) : std::make_shared<KvBudget>(INT64_MAX)),
       pages_per_slab_(
           static_cast<uint32_t>(std::max<int64_t>(1, kSlabBytes / layout.page_bytes()))) {
-  if (layout.head_dim > kMaxHeadDim) {
+  for (int64_t layer = 0; layer < layout.layers; ++layer) {
+    const int64_t head_dim = layout.OfLayer(layer).head_dim;
+    if (head_dim <= kMaxHeadDim) continue;
     Throw(ErrorKind::kUnsupported, "head_dim {} is larger than the {} that the KV cache supports",
-          layout.head_dim, kMaxHeadDim);
+          head_dim, kMaxHeadDim);
   }
   if (layout.states.layers > 0) states_ = std::make_shared<StatePool>(layout.states, budget_);
 }
@@ -65,7 +67,7 @@ void KvPool::Take(std::span<PageId> ids, std::span<PageData> data) {
 
 void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
                      std::span<PageId> ids, std::span<PageData> data) {
-  const int64_t layers = layout_.layers, pages = (end - begin) * layers;
+  const int64_t of_tile = layout_.pages(), pages = (end - begin) * of_tile;
   assert(std::ssize(ids) == pages && ids.size() == data.size());
   const int64_t bytes = pages * layout_.page_bytes();
   budget_->TakeOrRefuse(bytes);
@@ -74,13 +76,13 @@ void KvPool::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t be
     const size_t index = SlabWithout();
     Slab& slab = slabs_[index];
     slab.snapshot = snapshot;
-    slab.first_page = begin * layers + page;
+    slab.first_page = begin * of_tile + page;
     slab.free.clear();
     const auto count = static_cast<uint32_t>(std::min<int64_t>(pages - page, pages_per_slab_));
     for (uint32_t slot = 0; slot < count; ++slot) {
       const auto at = static_cast<size_t>(page + slot);
       ids[at] = static_cast<PageId>(index) * pages_per_slab_ + slot;
-      data[at] = snapshot->Page((page + slot) % layers, begin + (page + slot) / layers);
+      data[at] = snapshot->Page((page + slot) % of_tile, begin + (page + slot) / of_tile);
       slab.references[slot] = 1;
     }
   }

@@ -29,12 +29,12 @@ PageData Snapshot::Page(int64_t layer, int64_t tile) const {
 }
 
 std::span<const std::byte> Snapshot::BytesOf(int64_t page) const {
-  const int64_t layers = info().layout.layers;
+  const int64_t layers = info().layout.pages();
   return HostBytes(Page(page % layers, page / layers), info().page_bytes());
 }
 
 void Snapshot::Refuse(int64_t page, const char* what) const {
-  const int64_t layers = info().layout.layers;
+  const int64_t layers = info().layout.pages();
   throw DamagedSnapshot(path(),
                         fmt::format("{}: damaged: page {} of layer {} {}", QuoteUnlessPlain(path()),
                                     page / layers, page % layers, what));
@@ -43,7 +43,7 @@ void Snapshot::Refuse(int64_t page, const char* what) const {
 // The number of pages from the first on that are neighbours in the file.
 size_t Snapshot::RunOf(std::span<const int64_t> pages) const {
   size_t count = 1;
-  while (count < pages.size() && pages[count] == pages[count - 1] + info().layout.layers) ++count;
+  while (count < pages.size() && pages[count] == pages[count - 1] + info().layout.pages()) ++count;
   return count;
 }
 
@@ -99,7 +99,7 @@ void Snapshot::Verify(std::span<const int64_t> pages) const {
 }
 
 void Snapshot::VerifyAll() const {
-  const int64_t layers = info().layout.layers, tiles = info().held_tiles();
+  const int64_t layers = info().layout.pages(), tiles = info().held_tiles();
   std::vector<int64_t> pages;
   for (int64_t layer = 0; layer < layers; ++layer) {  // in the file's order
     for (int64_t tile = 0; tile < tiles; ++tile) pages.push_back(tile * layers + layer);
@@ -118,7 +118,7 @@ std::span<const std::byte> Snapshot::State(int64_t index) const {
   };
   if (!file_.LoadIntoMemory(offset, bytes)) refuse("cannot be read");
   const auto state = file_.Span().subspan(offset, bytes);
-  const auto at = static_cast<size_t>(index + info().held_tiles() * info().layout.layers);
+  const auto at = static_cast<size_t>(index + info().held_tiles() * info().layout.pages());
   if (!verified_[at].load(std::memory_order_relaxed)) {
     if (Checksum(state) != header_.checksums[at]) refuse("has another checksum");
     verified_[at].store(true, std::memory_order_relaxed);
@@ -146,25 +146,30 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
   for (const auto& [begin, end] : info.held()) {
     for (int64_t at = begin; at < end; at += kTileTokens) tiles.push_back(at / kTileTokens);
   }
-  const int64_t layers = info.layout.layers;
-  const auto page_of = [&](int64_t layer, int64_t tile) {
+  const int64_t columns = info.layout.pages();  // pages of a tile
+  const auto page_of = [&](int64_t column, int64_t tile) {
     return std::span<const std::byte>(
-        HostBytes(cache.View(layer).Page(tile), info.layout.tile_bytes()));
+        HostBytes(cache.PageAt(column, tile), info.layout.UsedBytes(column)));
+  };
+  const auto padding_of = [&](int64_t column) {
+    return std::vector<std::byte>(info.page_bytes() - info.layout.UsedBytes(column));
   };
   // Checksums stand before the pages, so that a file's beginning describes all of it.
-  const std::vector<std::byte> padding(info.page_bytes() - info.layout.tile_bytes());
   std::vector<std::byte> padded;
-  std::vector<uint64_t> checksums(tiles.size() * static_cast<size_t>(layers));
-  for (int64_t layer = 0; layer < layers; ++layer) {
+  std::vector<uint64_t> checksums(tiles.size() * static_cast<size_t>(columns));
+  for (int64_t layer = 0; layer < cache.layout().layers; ++layer) {
     cache.WillRead(layer, {info.begin, info.end()});
+  }
+  for (int64_t column = 0; column < columns; ++column) {
+    const std::vector<std::byte> padding = padding_of(column);
     for (size_t i = 0; i < tiles.size(); ++i) {
-      auto page = page_of(layer, tiles[i]);
+      auto page = page_of(column, tiles[i]);
       if (!padding.empty()) {
         padded.assign(page.begin(), page.end());
         padded.insert(padded.end(), padding.begin(), padding.end());
         page = padded;
       }
-      checksums[i * static_cast<size_t>(layers) + static_cast<size_t>(layer)] = Checksum(page);
+      checksums[i * static_cast<size_t>(columns) + static_cast<size_t>(column)] = Checksum(page);
     }
   }
   for (const int64_t position : info.states) {
@@ -172,9 +177,10 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
     checksums.push_back(Checksum(std::as_bytes(std::span(state))));
   }
   file.Write(MakeSnapshotHeader(info, checksums));
-  for (int64_t layer = 0; layer < layers; ++layer) {
+  for (int64_t column = 0; column < columns; ++column) {
+    const std::vector<std::byte> padding = padding_of(column);
     for (const int64_t tile : tiles) {
-      file.Write(page_of(layer, tile));
+      file.Write(page_of(column, tile));
       file.Write(padding);
     }
     file.PadTo(SnapshotHeader::kAlignment);

@@ -222,7 +222,7 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   }
   info.tokens.assign(text.begin() + info.begin, text.end());
   info.skipped = cache.SkippedFrom(info.begin);
-  int64_t bytes = info.held_tiles() * info.layout.layers * info.page_bytes();
+  int64_t bytes = info.held_tiles() * info.layout.pages() * info.page_bytes();
   if (states != nullptr && states->any()) {
     info.states = StatesWorthSaving(info, *states, bytes);
     bytes += std::ssize(info.states) * info.state_bytes();

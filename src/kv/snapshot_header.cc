@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr char kSnapshotMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
 constexpr uint32_t kSnapshotVersion = 1;
 constexpr int64_t kMaxJsonBytes = 1 << 20, kMaxLayers = 1 << 16;
-constexpr int64_t kMaxStateFloats = int64_t{1} << 32;
+constexpr int64_t kMaxStateFloats = int64_t{1} << 32, kMaxPageBytes = int64_t{1} << 32;
 
 struct SnapshotStart {
   char magic[8];
@@ -42,10 +42,11 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   ordered_json facts = ordered_json::object();
   for (const auto& [name, value] : info.facts) facts[name] = value;
   ordered_json json{{"facts", std::move(facts)},        {"begin", info.begin},
-                    {"layers", info.layout.layers},     {"kv_heads", info.layout.kv_heads},
+                    {"layers", info.layout.pages()},    {"kv_heads", info.layout.kv_heads},
                     {"head_dim", info.layout.head_dim}, {"dtype", Name(info.layout.dtype)}};
   if (info.layout.values_in_keys) json["values_in_keys"] = true;
   if (info.layout.centred) json["centred"] = true;
+  if (info.layout.mixed_bytes > 0) json["page_bytes"] = info.layout.mixed_bytes;
   if (!info.parent.empty()) json["parent"] = info.parent;
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
@@ -188,6 +189,11 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
   if (!dtype) reader.Refuse("dtype");
   info.layout.dtype = *dtype;
   if (info.layout.layers == 0) reader.Refuse("layers");
+  if (json.contains("page_bytes")) {
+    info.layout.mixed_bytes = reader.Int("page_bytes", kMaxPageBytes);
+    info.layout.mixed_pages = info.layout.layers;
+    if (info.layout.mixed_bytes == 0) reader.Refuse("page_bytes");
+  }
   if (info.layout.kv_heads == 0) reader.Refuse("kv_heads");
   if (info.layout.head_dim == 0) reader.Refuse("head_dim");
   if (info.begin % kTileTokens != 0 || (info.begin > 0) == info.parent.empty()) {
@@ -245,7 +251,7 @@ int64_t SnapshotHeader::OffsetOf(int64_t layer, int64_t tile) const {
 }
 
 int64_t SnapshotHeader::OffsetOfState(int64_t index) const {
-  return OffsetOf(info.layout.layers, 0) + index * AlignUp(info.state_bytes());
+  return OffsetOf(info.layout.pages(), 0) + index * AlignUp(info.state_bytes());
 }
 
 std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
@@ -314,7 +320,7 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
   const SnapshotInfo& info = header.info;
   if (tokens == 0 || tokens % kTileTokens != 0 ||
       (info.held_tiles() == 0 && info.skipped.empty()) ||
-      CheckedMul(info.held_tiles(), info.layout.layers) != pages - std::ssize(info.states)) {
+      CheckedMul(info.held_tiles(), info.layout.pages()) != pages - std::ssize(info.states)) {
     Throw(ErrorKind::kFormat, "{}: header: {} tokens do not take {} pages", file_name, tokens,
           pages - std::ssize(info.states));
   }

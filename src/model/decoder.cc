@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "base/fnv.h"
@@ -13,12 +15,13 @@
 #include "ops/embedding.h"
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
+#include "ops/streams.h"
 
 namespace godwit {
 
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks)
     : spec_(std::move(spec)),
-      attention_places_(PlacesOfLayers(spec_, HasAttention)),
+      attention_places_(KeyPlaces(spec_)),
       state_places_(PlacesOfLayers(spec_, IsRecurrent)),
       weights_(std::move(weights)),
       ranks_(std::move(ranks)) {}
@@ -35,14 +38,19 @@ int64_t Decoder::mapped_bytes() const {
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
-  int64_t bytes =
-      weights_.project_in.bytes() + weights_.project_out.bytes() + weights_.head.bytes();
+  int64_t bytes = weights_.project_in.bytes() + weights_.project_out.bytes() +
+                  weights_.layer_model.bytes() + weights_.head.bytes();
+  for (const std::vector<Weight>* streams : {&weights_.streams_in, &weights_.streams_out}) {
+    for (const Weight& weight : *streams) bytes += weight.bytes();
+  }
   for (const DecoderLayer& layer : weights_.layers) {
     const LatentWeights& latent = layer.latent;
     for (const Weight* weight :
          {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
           &layer.mamba.in, &layer.mamba.out, &layer.attention_out, &layer.up, &layer.down,
-          &layer.shared_share, &layer.moe.router}) {
+          &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.streams.router,
+          &layer.streams.predict, &layer.streams.correct, &layer.laurel_down, &layer.laurel_up,
+          &layer.moe.router}) {
       bytes += weight->bytes();
     }
     for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
@@ -67,6 +75,12 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   // The step comes first: it refuses a text that outgrows the table of learned positions.
   AttentionStep step(exec, segments);
   Embed(exec, segments, step, x);
+  MatrixView<const float> parts;
+  if (spec_.layer_embedding) parts = LayerEmbeddings(exec, segments, x);
+  if (spec_.streams) {
+    ForwardStreams(exec, step, parts, x);
+    return step.End();
+  }
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
@@ -80,6 +94,11 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     if (in_turn && has_mlp) MlpBlock(exec, i, x, mlp);
     if (has_mlp) ops::Add(exec, mlp, x);
     if (post_norm) ops::Norm(exec, x, layer.mlp_norm, x);
+    if (spec_.layer_embedding) {
+      const int64_t width = spec_.layer_embedding->width;
+      AddLayerEmbedding(exec, layer, parts.Cols(i * width, (i + 1) * width), x);
+    }
+    if (spec_.layer_scales) ops::Scale(exec, layer.scale, x);
   }
   step.End();
 }
@@ -115,6 +134,54 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
   assert(row == out.rows);
   if (ranks_ != nullptr) SumOverRanks(exec, *ranks_, out);
   if (spec_.embedding_scale != 1) ops::Scale(exec, spec_.embedding_scale, out);
+}
+
+MatrixView<const float> Decoder::LayerEmbeddings(const Exec& exec,
+                                                 std::span<const Segment> segments,
+                                                 MatrixView<const float> x) const {
+  const LayerEmbedding& embedding = *spec_.layer_embedding;
+  const auto parts = exec.workspace.Matrix<float>(x.rows, embedding.layers * embedding.width);
+  Workspace::Scope scope(exec.workspace);
+  const auto table = exec.workspace.Matrix<float>(parts.rows, parts.cols);
+  ops::Linear(exec, x, weights_.layer_model, parts);
+  ops::Scale(exec, 1 / std::sqrt(static_cast<float>(spec_.hidden_size)), parts);
+  ops::NormHeads(exec, weights_.layer_model_norm, embedding.width, parts);
+  int64_t row = 0;
+  for (const Segment& segment : segments) {
+    const int64_t count = std::ssize(segment.tokens);
+    const auto ids = exec.workspace.Matrix<int32_t>(1, count).RowSpan(0);
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t token = segment.tokens[i];
+      ids[i] = token < embedding.vocab_size ? token : 0;
+    }
+    ops::Embed(exec, ids, weights_.layer_table, table.Rows(row, row + count));
+    row += count;
+  }
+  if (embedding.scale != 1) ops::Scale(exec, embedding.scale, table);
+  ops::Add(exec, table, parts);
+  ops::Scale(exec, 1 / std::numbers::sqrt2_v<float>, parts);
+  return parts;
+}
+
+void Decoder::AddLayerEmbedding(const Exec& exec, const DecoderLayer& layer,
+                                MatrixView<const float> part, MatrixView<float> x) const {
+  Workspace::Scope scope(exec.workspace);
+  const auto out = exec.workspace.Matrix<float>(x.rows, x.cols);
+  LayerEmbeddingResult(exec, layer, part, x, out);
+  ops::Add(exec, out, x);
+}
+
+void Decoder::LayerEmbeddingResult(const Exec& exec, const DecoderLayer& layer,
+                                   MatrixView<const float> part, MatrixView<const float> x,
+                                   MatrixView<float> out) const {
+  Workspace::Scope scope(exec.workspace);
+  const auto gated = exec.workspace.Matrix<float>(x.rows, 2 * part.cols);
+  auto inner = ops::NewLinearRows(exec, layer.embedding_out, x.rows);
+  ops::Linear(exec, x, layer.embedding_gate, gated.Cols(0, part.cols));
+  ops::CopyRows(exec, part, gated.Cols(part.cols, gated.cols));
+  ops::ActivateGated(exec, spec_.mlp.activation, gated, {&inner, 1});
+  ops::Linear(exec, inner, layer.embedding_out, out);
+  ops::Norm(exec, out, layer.embedding_out_norm, out);
 }
 
 // Adds positions in the text. A policy that counts others refuses such a model (AttentionGeometry).
@@ -198,8 +265,10 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
 void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                              MatrixView<const float> x, MatrixView<float> out) const {
   const DecoderLayer& layer = weights_.layers[index];
-  const int64_t q_cols = spec_.heads * spec_.head_dim;
-  const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
+  const LayerKind& kind = KindOf(spec_, index);
+  const int64_t q_cols = spec_.heads * kind.head_dim;
+  const int64_t kv_cols = HasKeys(kind) ? kind.kv_heads * kind.head_dim : 0;
+  const int64_t gates = q_cols + (kind.keys_are_values ? kv_cols : 2 * kv_cols);
 
   Workspace::Scope scope(exec.workspace);
   const auto normed = BlockInput(exec, layer.attention_norm, x, layer.qkv);
@@ -210,23 +279,28 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
   const auto q = qkv.Cols(0, q_cols);
   const auto k = qkv.Cols(q_cols, q_cols + kv_cols);
-  const auto v = qkv.Cols(q_cols + kv_cols, q_cols + 2 * kv_cols);
-  NormQueriesOrKeys(exec, layer.q_norm, q);
-  NormQueriesOrKeys(exec, layer.k_norm, k);
+  auto v = qkv.Cols(gates - kv_cols, gates);
+  if (kind.keys_are_values) {
+    v = exec.workspace.Matrix<float>(x.rows, kv_cols);
+    ops::CopyRows(exec, k, v);
+  }
+  NormQueriesOrKeys(exec, layer.q_norm, kind.head_dim, q);
+  if (kv_cols > 0) NormQueriesOrKeys(exec, layer.k_norm, kind.head_dim, k);
+  if (kv_cols > 0 && spec_.value_norm) ops::NormHeads(exec, layer.v_norm, kind.head_dim, v);
   std::span<const float> key_means;
   if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
   step.Attend(attention_places_[index],
               {.q = q,
-               .k = k,
-               .v = v,
+               .k = kv_cols > 0 ? k : MatrixView<const float>(),
+               .v = kv_cols > 0 ? v : MatrixView<const float>(),
                .sink_logits = layer.sink_logits,
                .key_means = key_means,
                .query_gains = layer.query_gains},
               attended);
   if (spec_.gated_attention) {
-    ops::MultiplyBySigmoids(exec, qkv.Cols(q_cols + 2 * kv_cols, qkv.cols), attended);
+    ops::MultiplyBySigmoids(exec, qkv.Cols(gates, qkv.cols), attended);
   }
   ops::Linear(exec, attended, layer.attention_out, out);
   if (spec_.attention_scale != 1) ops::Scale(exec, spec_.attention_scale, out);
@@ -283,11 +357,11 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   ops::Linear(exec, values, layer.attention_out, out);
 }
 
-void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm,
+void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, int64_t head_dim,
                                 MatrixView<float> x) const {
   if (norm.weight.empty()) return;
   if (spec_.qk_norm == QkNorm::kAllHeads) return ops::Norm(exec, x, norm, x);
-  ops::NormHeads(exec, norm, spec_.head_dim, x);
+  ops::NormHeads(exec, norm, head_dim, x);
 }
 
 void Decoder::FinishBlock(const Exec& exec, const ops::NormWeights& norm,
@@ -304,6 +378,10 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   auto inner = ops::NewLinearRows(exec, layer.down, normed.rows);
   ops::Linear(exec, normed, layer.up, up);
   if (mlp.gate_scale != 1) ops::Scale(exec, mlp.gate_scale, up.Cols(0, up.cols / 2));
+  if (mlp.cut_deviations) {
+    assert(mlp.gated);
+    ops::CutBelow(exec, *mlp.cut_deviations, up.Cols(0, up.cols / 2));
+  }
   if (mlp.gated) {
     ops::ActivateGated(exec, mlp.activation, up, {&inner, 1});
   } else if (mlp.xielu) {
@@ -340,6 +418,28 @@ void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLaye
   ops::Add(exec, shared, out);
 }
 
+void Decoder::Branches(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
+                       MatrixView<const float> x, MatrixView<float> out) const {
+  const MlpSpec& mlp = kind.mlp;
+  Workspace::Scope scope(exec.workspace);
+  const auto shared = exec.workspace.Matrix<float>(x.rows, x.cols);
+  const auto for_router = exec.workspace.Matrix<float>(x.rows, x.cols);
+  const auto for_experts = exec.workspace.Matrix<float>(x.rows, x.cols);
+  Mlp(exec, kind.shared_mlp, layer, BlockInput(exec, layer.mlp_norm, x, layer.up), shared);
+  ops::Norm(exec, shared, layer.shared_out_norm, shared);
+  ops::Norm(exec, x, layer.router_norm, for_router);
+  ops::Norm(exec, x, layer.experts_norm, for_experts);
+  ops::MixtureOfExperts(exec, for_experts, layer.moe,
+                        {.per_token = mlp.experts_per_token,
+                         .shares_among_chosen = mlp.shares_among_chosen,
+                         .choice = mlp.choice,
+                         .activation = mlp.activation,
+                         .router_input = for_router},
+                        out);
+  ops::Norm(exec, out, layer.experts_out_norm, out);
+  ops::Add(exec, shared, out);
+}
+
 // out = the MLP of norm(x), or a mixture of experts.
 void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
@@ -348,7 +448,9 @@ void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> 
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;
   const LayerKind& kind = KindOf(spec_, index);
-  if (kind.mlp.experts > 0) {
+  if (kind.mlp.experts > 0 && spec_.branch_norms) {
+    Branches(exec, kind, layer, x, out);
+  } else if (kind.mlp.experts > 0) {
     const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
     ops::Norm(exec, x, norm, normed);
     Experts(exec, kind, layer, normed, out);

@@ -29,6 +29,15 @@ struct LatentWeights {
   std::vector<Weight> values;  // for each head [value_dim, kv_rank]: from a mean of latents
 };
 
+// The weights of DecoderSpec::streams in a layer, with n streams. Matrices are F32.
+struct StreamWeights {
+  ops::NormWeights router_norm;  // [hidden], its gains over hidden
+  Weight router;                 // [n, hidden]
+  Weight predict;                // [n * n, n]
+  Weight correct;                // [n, n]
+  std::vector<float> scales;     // [hidden], with StreamsSpec::scaled
+};
+
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
   // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v, with
@@ -55,6 +64,17 @@ struct DecoderLayer {
   ops::MoeWeights moe;            // with MlpSpec::experts
   Weight shared_share;            // [1, hidden], F32, with LayerKind::shared_gated
   ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
+  // DecoderSpec::branch_norms, all [hidden]. The router's gains have the root of 1 / hidden.
+  ops::NormWeights router_norm, experts_norm, experts_out_norm, shared_out_norm;
+  ops::NormWeights v_norm;              // [head_dim], ones, with DecoderSpec::value_norm
+  Weight embedding_gate;                // [width, hidden], with DecoderSpec::layer_embedding
+  Weight embedding_out;                 // [hidden, width]
+  ops::NormWeights embedding_out_norm;  // [hidden]
+  float scale = 1;                      // DecoderSpec::layer_scales
+  StreamWeights streams;                // DecoderSpec::streams
+  Weight laurel_down;                   // [StreamsSpec::narrow, hidden]
+  Weight laurel_up;                     // [hidden, StreamsSpec::narrow]
+  ops::NormWeights laurel_norm;         // [hidden]
 };
 
 // The types in which matrices are stored.
@@ -72,8 +92,15 @@ struct DecoderWeights {
   Weight embedding_blocks;          // [vocab, embedding_size]; empty unless of blocks
   Table positions;                  // [first_learned_position + max_context, hidden], or empty
   ops::NormWeights embedding_norm;  // [hidden], with DecoderSpec::embedding_norm
-  Weight project_in;                // [hidden, embedding_size], with DecoderSpec::embedding_size
-  Weight project_out;               // [embedding_size, hidden], with DecoderSpec::embedding_size
+  // The weights of DecoderSpec::layer_embedding. The table [vocab_size, layers * width] lies in the
+  // checkpoint's mapping, and counts in no sum of bytes: a token reads one row of it.
+  Table layer_table;
+  Weight layer_model;                 // [layers * width, hidden]
+  ops::NormWeights layer_model_norm;  // [width]
+  // DecoderSpec::streams: for each but the first [hidden, hidden].
+  std::vector<Weight> streams_in, streams_out;
+  Weight project_in;   // [hidden, embedding_size], with DecoderSpec::embedding_size
+  Weight project_out;  // [embedding_size, hidden], with DecoderSpec::embedding_size
   std::vector<DecoderLayer> layers;
   ops::NormWeights final_norm;  // [hidden], with DecoderSpec::final_norm
   Weight head;                  // [vocab, embedding_size]
@@ -119,6 +146,28 @@ class Decoder : public LanguageModel {
              MatrixView<float> x) const;
   void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                    MatrixView<float> out) const;
+  // Returns [rows, layers * width], the parts of DecoderSpec::layer_embedding, in the workspace. x:
+  // the embeddings of the tokens.
+  MatrixView<const float> LayerEmbeddings(const Exec& exec, std::span<const Segment> segments,
+                                          MatrixView<const float> x) const;
+  // Adds what the layer makes of its part [rows, width].
+  void AddLayerEmbedding(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> part,
+                         MatrixView<float> x) const;
+  // out = what the layer makes of its part [rows, width] and of x.
+  void LayerEmbeddingResult(const Exec& exec, const DecoderLayer& layer,
+                            MatrixView<const float> part, MatrixView<const float> x,
+                            MatrixView<float> out) const;
+  // Runs all layers with DecoderSpec::streams. x: the embeddings, then the mean of the streams.
+  void ForwardStreams(const Exec& exec, AttentionStep& step, MatrixView<const float> parts,
+                      MatrixView<float> x) const;
+  // predicted: the streams [rows, count * hidden] behind the layer.
+  void StreamsLayer(const Exec& exec, int64_t layer, AttentionStep& step,
+                    MatrixView<const float> part, MatrixView<const float> streams,
+                    MatrixView<float> predicted) const;
+  void StreamCoefficients(const Exec& exec, const StreamWeights& w, const Weight& made_by,
+                          MatrixView<const float> active, MatrixView<float> coefficients) const;
+  void Laurel(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
+              MatrixView<float> out) const;
   void AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const;
   // The rows of the residual stream x that a mixer reads, in floats.
   MatrixView<const float> MixerInput(const Exec& exec, const ops::NormWeights& norm,
@@ -136,7 +185,8 @@ class Decoder : public LanguageModel {
                             MatrixView<const float> x, MatrixView<float> out) const;
   void LatentQueries(const Exec& exec, const LatentWeights& w, MatrixView<const float> normed,
                      MatrixView<float> queries) const;
-  void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> x) const;
+  void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, int64_t head_dim,
+                         MatrixView<float> x) const;
   void MlpBlock(const Exec& exec, int64_t layer, MatrixView<const float> x,
                 MatrixView<float> out) const;
   // Computes out = down(activation(up(normed))), or the gated form.
@@ -144,6 +194,9 @@ class Decoder : public LanguageModel {
            const ops::LinearRows& normed, MatrixView<float> out) const;
   void Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                MatrixView<const float> normed, MatrixView<float> out) const;
+  // The experts beside an MLP of all tokens, with DecoderSpec::branch_norms.
+  void Branches(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
+                MatrixView<const float> x, MatrixView<float> out) const;
   // Turns a block's result, which is a part of one where ranks share the weights, into what it adds
   // to the residual stream.
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
@@ -151,7 +204,7 @@ class Decoder : public LanguageModel {
   IndexRange Tokens() const;
 
   DecoderSpec spec_;
-  std::vector<int64_t> attention_places_, state_places_;  // PlacesOfLayers
+  std::vector<int64_t> attention_places_, state_places_;  // KeyPlaces, PlacesOfLayers
   DecoderWeights weights_;
   std::shared_ptr<Communicator> ranks_;
 };

@@ -95,7 +95,8 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
        {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
-        &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down}) {
+        &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
+        &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
     VisitLinear(*linear, storage, visit);
   }
   for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {
@@ -114,12 +115,18 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
   int64_t bytes = 0;
   const auto add = [&](const LoadedLinear& linear) { bytes += linear.bytes; };
   VisitLinear(tensors.head, HeadStorage(storage), add);
-  for (const LinearTensors* linear : {&tensors.project_in, &tensors.project_out}) {
+  for (const LinearTensors* linear :
+       {&tensors.project_in, &tensors.project_out, &tensors.layer_model}) {
     VisitLinear(*linear, storage, add);
+  }
+  for (const auto* linears : {&tensors.streams_in, &tensors.streams_out}) {
+    for (const LinearTensors& linear : *linears) VisitLinear(linear, storage, add);
   }
   for (const LayerTensors& layer : tensors.layers) {
     VisitLinears(layer, storage, add, experts);
-    for (const LinearTensors* gates : {&layer.router, &layer.shared_share, &layer.delta.gates}) {
+    for (const LinearTensors* gates :
+         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.stream_router,
+          &layer.stream_predict, &layer.stream_correct}) {
       VisitLinear(*gates, DType::kF32, add);
     }
   }

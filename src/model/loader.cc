@@ -93,6 +93,8 @@ class Packer {
 
  private:
   DecoderLayer Layer(const LayerTensors& tensors);
+  void BranchNorms(const LayerTensors& tensors, DecoderLayer& layer);
+  void Streams(const LayerTensors& tensors, DecoderLayer& layer);
   LatentWeights Latent(const LatentTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
@@ -119,6 +121,8 @@ class Packer {
   // about to be packed. The disk reads it meanwhile. Asking for all at once would wait for the
   // disk.
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
+  // The table as it lies in the mapped checkpoint, or a copy where its numbers are not aligned.
+  Table MappedRows(const TensorInfo& tensor);
   // rows: of the table; none: all.
   Table Rows(const TensorInfo& tensor, const std::optional<IndexRange>& rows = {});
   Table PackRows(const TensorInfo& tensor, int64_t first, Table table);
@@ -381,6 +385,21 @@ Table Packer::Rows(const TensorInfo& tensor, const std::optional<IndexRange>& ro
   return {};
 }
 
+Table Packer::MappedRows(const TensorInfo& tensor) {
+  Table table{.dtype = *tensor.dtype, .rows = tensor.shape[0], .cols = tensor.shape[1], .data = {}};
+  if (places_.to != nullptr) return {};
+  auto file = source_.FileOf(tensor);
+  const auto address = reinterpret_cast<uintptr_t>(tensor.bytes.data());
+  if (file == nullptr || address % SizeOf(table.dtype) != 0) {
+    table.data = Buffer(std::ssize(tensor.bytes));
+    std::memcpy(table.data.data(), tensor.bytes.data(), tensor.bytes.size());
+  } else {
+    table.data = Buffer(std::move(file), tensor.bytes);
+  }
+  Done(tensor, /*has_nan=*/false);
+  return table;
+}
+
 Table Packer::PackRows(const TensorInfo& tensor, int64_t first, Table table) {
   table.data = NewBuffer(places_.memory,
                          TableBytes(tensor, storage_, IndexRange{first, first + table.rows}));
@@ -591,6 +610,32 @@ void MoveGains(DecoderLayer& layer) {
   }
 }
 
+void Packer::BranchNorms(const LayerTensors& tensors, DecoderLayer& layer) {
+  layer.experts_norm = Norm(tensors.experts_norm);
+  layer.experts_out_norm = Norm(tensors.experts_out_norm);
+  layer.shared_out_norm = Norm(tensors.shared_out_norm);
+  layer.router_norm = {.kind = spec_.norm,
+                       .epsilon = spec_.norm_epsilon,
+                       .weight = Numbers(*tensors.router_gains),
+                       .bias = {}};
+  const float root = 1 / std::sqrt(static_cast<float>(spec_.hidden_size));
+  for (float& gain : layer.router_norm.weight) gain *= root;
+  layer.moe.scales = Numbers(*tensors.expert_scales);
+}
+
+void Packer::Streams(const LayerTensors& tensors, DecoderLayer& layer) {
+  StreamWeights& streams = layer.streams;
+  streams.router_norm = Norm(tensors.stream_norm);
+  for (float& gain : streams.router_norm.weight) gain /= static_cast<float>(spec_.hidden_size);
+  streams.router = Linear(tensors.stream_router, DType::kF32);
+  streams.predict = Linear(tensors.stream_predict, DType::kF32);
+  streams.correct = Linear(tensors.stream_correct, DType::kF32);
+  streams.scales = Numbers(*tensors.stream_factors);
+  layer.laurel_down = Linear(tensors.laurel_down);
+  layer.laurel_up = Linear(tensors.laurel_up);
+  layer.laurel_norm = Norm(tensors.laurel_norm);
+}
+
 DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
@@ -601,6 +646,10 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
   if (spec_.qk_norm == QkNorm::kHeadsThenGains) MoveGains(layer);
+  if (spec_.value_norm) {
+    layer.v_norm = layer.q_norm;
+    std::ranges::fill(layer.v_norm.weight, 1.0f);
+  }
   layer.sink_logits = SinkLogits(tensors);
   layer.attention_out = Linear(tensors.attention_out);
   layer.mamba.out = Linear(tensors.mamba.out);
@@ -612,6 +661,11 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.down = Linear(tensors.mlp.down);
   if (!tensors.xielu.empty()) layer.xielu = Xielu(tensors);
   layer.shared_share = Linear(tensors.shared_share, DType::kF32);
+  layer.embedding_gate = Linear(tensors.embedding_gate);
+  layer.embedding_out = Linear(tensors.embedding_out);
+  layer.embedding_out_norm = Norm(tensors.embedding_out_norm);
+  if (tensors.scale != nullptr) layer.scale = Numbers(*tensors.scale).front();
+  if (spec_.streams) Streams(tensors, layer);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
     // Narrow weights would round the activations, and with them the router's scores.
@@ -619,6 +673,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
     layer.moe.experts = Experts(tensors.experts);
     layer.moe.first_expert = tensors.first_expert;
     if (tensors.choice_bias != nullptr) layer.moe.choice_bias = Numbers(*tensors.choice_bias);
+    if (spec_.branch_norms) BranchNorms(tensors, layer);
   }
   return layer;
 }
@@ -651,6 +706,11 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   weights.embedding_norm = Norm(tensors.embedding_norm);
   weights.project_in = Linear(tensors.project_in);
   weights.project_out = Linear(tensors.project_out);
+  if (tensors.layer_table != nullptr) weights.layer_table = MappedRows(*tensors.layer_table);
+  weights.layer_model = Linear(tensors.layer_model);
+  weights.layer_model_norm = Norm(tensors.layer_model_norm);
+  for (const LinearTensors& in : tensors.streams_in) weights.streams_in.push_back(Linear(in));
+  for (const LinearTensors& out : tensors.streams_out) weights.streams_out.push_back(Linear(out));
   for (const LayerTensors& layer : tensors.layers) {
     weights.layers.push_back(Layer(layer));
   }

@@ -44,7 +44,11 @@ class Resolver {
   void Mixing(int64_t index, LayerTensors& layer);
   void MlpOrExperts(int64_t index, LayerTensors& layer);
   void Projections(int64_t index, int64_t inner, int64_t outer, bool bias, LayerTensors& layer);
+  void BranchNorms(int64_t index, LayerTensors& layer);
+  void LayerEnd(int64_t index, LayerTensors& layer);
+  void Streams(int64_t index, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
+  void LayerTable(ModelTensors& tensors);
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
 
@@ -66,7 +70,7 @@ std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert =
 }
 
 NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_t heads) {
-  const int64_t dim = spec_.head_dim;
+  const int64_t dim = KindOf(spec_, layer).head_dim;
   const std::string module = Numbered(pattern, layer);
   if (spec_.qk_norm == QkNorm::kHeads || spec_.qk_norm == QkNorm::kHeadsThenGains) {
     return Norm(module, dim, /*bias=*/false);
@@ -145,13 +149,16 @@ void Resolver::LatentHeads(const std::string& module, LatentTensors& latent) {
 
 LinearTensors Resolver::Qkv(int64_t layer) {
   const ModuleNames& names = spec_.names;
-  const int64_t q_rows = spec_.heads * spec_.head_dim;
-  const int64_t kv_rows = spec_.kv_heads * spec_.head_dim;
+  const LayerKind& kind = KindOf(spec_, layer);
+  const int64_t q_rows = spec_.heads * kind.head_dim;
+  const int64_t kv_rows = kind.kv_heads * kind.head_dim;
   std::vector<std::pair<std::string, int64_t>> parts;
   if (spec_.qkv_layout == QkvLayout::kSeparate) {
-    parts = {{Numbered(names.q, layer), spec_.gated_attention ? 2 * q_rows : q_rows},
-             {Numbered(names.k, layer), kv_rows},
-             {Numbered(names.v, layer), kv_rows}};
+    parts = {{Numbered(names.q, layer), spec_.gated_attention ? 2 * q_rows : q_rows}};
+    if (HasKeys(kind)) parts.emplace_back(Numbered(names.k, layer), kv_rows);
+    if (HasKeys(kind) && !kind.keys_are_values) {
+      parts.emplace_back(Numbered(names.v, layer), kv_rows);
+    }
   } else {
     parts = {{Numbered(names.qkv, layer), q_rows + 2 * kv_rows}};
   }
@@ -218,17 +225,18 @@ void Resolver::Attention(int64_t index, LayerTensors& layer) {
   } else {
     layer.qkv = Qkv(index);
   }
+  const LayerKind& kind = KindOf(spec_, index);
   if (spec_.qk_norm == QkNorm::kRotatedHeads) {
-    if (KindOf(spec_, index).rotary.rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
+    if (kind.rotary.rotary_dim > 0) layer.q_norm.size = kind.head_dim;
     layer.k_norm = layer.q_norm;
   } else if (spec_.qk_norm != QkNorm::kNone) {
     layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
-    layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
+    if (HasKeys(kind)) layer.k_norm = HeadNorm(names.k_norm, index, kind.kv_heads);
   }
   if (spec_.attention_sink == AttentionSink::kLearned) {
     layer.sinks = tensors_.Want(Numbered(names.sinks, index), {spec_.heads});
   }
-  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : spec_.head_dim;
+  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : kind.head_dim;
   layer.attention_out =
       linears_.Find({{Numbered(names.attention_out, index), hidden}}, spec_.heads * value_dim,
                     spec_.attention_out_bias, spec_.transposed);
@@ -333,6 +341,52 @@ void Resolver::Mixing(int64_t index, LayerTensors& layer) {
   }
 }
 
+void Resolver::BranchNorms(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  const auto norm = [&](const std::string& pattern) {
+    return Norm(Numbered(pattern, index), hidden, spec_.norm_bias);
+  };
+  layer.experts_norm = norm(names.experts_norm);
+  layer.experts_out_norm = norm(names.experts_out_norm);
+  layer.shared_out_norm = norm(names.shared_out_norm);
+  layer.router_gains = tensors_.Want(Numbered(names.router_gains, index), {hidden});
+  layer.expert_scales =
+      tensors_.Want(Numbered(names.expert_scales, index), {KindOf(spec_, index).mlp.experts});
+}
+
+void Resolver::Streams(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const StreamsSpec& streams = *spec_.streams;
+  const int64_t hidden = spec_.hidden_size, n = streams.count;
+  const auto find = [&](const std::string& pattern, int64_t outputs, int64_t inputs) {
+    return linears_.Find({{Numbered(pattern, index), outputs}}, inputs, /*bias=*/false);
+  };
+  layer.stream_norm = Norm(Numbered(names.stream_norm, index), hidden, spec_.norm_bias);
+  layer.stream_router = find(names.stream_router, n, hidden);
+  layer.stream_predict = find(names.stream_predict, n * n, n);
+  layer.stream_correct = find(names.stream_correct, n, n);
+  layer.stream_factors = tensors_.Want(Numbered(names.stream_factors, index), {hidden});
+  layer.laurel_down = find(names.laurel_down, streams.narrow, hidden);
+  layer.laurel_up = find(names.laurel_up, hidden, streams.narrow);
+  layer.laurel_norm = Norm(Numbered(names.laurel_norm, index), hidden, spec_.norm_bias);
+}
+
+// The tensors of what follows a layer's MLP.
+void Resolver::LayerEnd(int64_t index, LayerTensors& layer) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  if (spec_.layer_embedding) {
+    const int64_t width = spec_.layer_embedding->width;
+    layer.embedding_gate =
+        linears_.Find({{Numbered(names.layer_gate, index), width}}, hidden, /*bias=*/false);
+    layer.embedding_out =
+        linears_.Find({{Numbered(names.layer_out, index), hidden}}, width, /*bias=*/false);
+    layer.embedding_out_norm = Norm(Numbered(names.layer_out_norm, index), hidden, spec_.norm_bias);
+  }
+  if (spec_.layer_scales) layer.scale = tensors_.Want(Numbered(names.layer_scale, index), {1});
+}
+
 LayerTensors Resolver::Layer(int64_t index) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
@@ -352,6 +406,8 @@ LayerTensors Resolver::Layer(int64_t index) {
     if (has_mlp) layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
   Mixing(index, layer);
+  LayerEnd(index, layer);
+  if (spec_.streams) Streams(index, layer);
   if (has_mlp) MlpOrExperts(index, layer);
   return layer;
 }
@@ -378,6 +434,7 @@ void Resolver::MlpOrExperts(int64_t index, LayerTensors& layer) {
     layer.choice_bias =
         tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts}, Content::kScale);
   layer.experts = Experts(index);
+  if (spec_.branch_norms) BranchNorms(index, layer);
   if (kind.shared_mlp.intermediate > 0) {
     layer.mlp =
         Mlp(kind.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);
@@ -385,6 +442,21 @@ void Resolver::MlpOrExperts(int64_t index, LayerTensors& layer) {
       layer.shared_share =
           linears_.Find({{Numbered(names.shared_share, index), 1}}, hidden, /*bias=*/false);
     }
+  }
+}
+
+void Resolver::LayerTable(ModelTensors& tensors) {
+  const ModuleNames& names = spec_.names;
+  const LayerEmbedding& embedding = *spec_.layer_embedding;
+  const int64_t width = embedding.layers * embedding.width;
+  tensors.layer_table = tensors_.Want(names.layer_table + ".weight", {embedding.vocab_size, width});
+  tensors.layer_model = linears_.Find({{names.layer_model, width}}, spec_.hidden_size, false);
+  tensors.layer_model_norm = Norm(names.layer_model_norm, embedding.width, spec_.norm_bias);
+  if (tensors.layer_table != nullptr && tensors.layer_table->blocks != nullptr) {
+    tensors_.problems().Add(
+        "tensor {} has type {}, expected F32, F16 or BF16, because its rows are "
+        "read from the file",
+        tensors.layer_table->name, tensors.layer_table->dtype_name);
   }
 }
 
@@ -410,6 +482,13 @@ void Resolver::Embedding(ModelTensors& tensors) {
   if (spec_.first_learned_position) {
     tensors.positions = tensors_.Want(names.positions + ".weight",
                                       {*spec_.first_learned_position + spec_.max_context, hidden});
+  }
+  if (spec_.layer_embedding) LayerTable(tensors);
+  for (int64_t i = 0; spec_.streams && i < spec_.streams->count - 1; ++i) {
+    tensors.streams_in.push_back(
+        linears_.Find({{Numbered(names.streams_in, i), hidden}}, hidden, false));
+    tensors.streams_out.push_back(
+        linears_.Find({{Numbered(names.streams_out, i), hidden}}, hidden, false));
   }
   if (spec_.embedding_size) {
     tensors.project_in = linears_.Find({{names.project_in, hidden}}, width, false);
@@ -553,7 +632,10 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
 
 std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
   std::vector<const LinearTensors*> all = {&tensors.embedding_blocks, &tensors.project_in,
-                                           &tensors.project_out};
+                                           &tensors.project_out, &tensors.layer_model};
+  for (const auto* linears : {&tensors.streams_in, &tensors.streams_out}) {
+    for (const LinearTensors& linear : *linears) all.push_back(&linear);
+  }
   for (const LayerTensors& layer : tensors.layers) {
     const LatentTensors& latent = layer.latent;
     for (const LinearTensors* linear : {&layer.qkv, &layer.delta.gates, &layer.mamba.in,
@@ -562,8 +644,11 @@ std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
     }
     for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
     for (const LinearTensors& values : latent.values) all.push_back(&values);
-    for (const LinearTensors* linear : {&layer.attention_out, &layer.mamba.out, &layer.mlp.up,
-                                        &layer.mlp.down, &layer.shared_share, &layer.router}) {
+    for (const LinearTensors* linear :
+         {&layer.attention_out, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down,
+          &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.stream_router,
+          &layer.stream_predict, &layer.stream_correct, &layer.laurel_down, &layer.laurel_up,
+          &layer.router}) {
       all.push_back(linear);
     }
     for (const MlpTensors& expert : layer.experts) {

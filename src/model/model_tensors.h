@@ -133,6 +133,17 @@ struct LayerTensors {
   std::vector<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
   std::vector<const TensorInfo*> xielu;    // MlpSpec::xielu: alpha_p, alpha_n, beta, eps
   MlpTensors mlp;                          // with experts: LayerKind::shared_mlp, or empty
+  // DecoderSpec::branch_norms
+  NormTensors experts_norm, experts_out_norm, shared_out_norm;
+  const TensorInfo* router_gains = nullptr;     // [hidden]
+  const TensorInfo* expert_scales = nullptr;    // [experts]
+  LinearTensors embedding_gate, embedding_out;  // DecoderSpec::layer_embedding
+  NormTensors embedding_out_norm;
+  const TensorInfo* scale = nullptr;  // DecoderSpec::layer_scales: [1]
+  // DecoderSpec::streams
+  LinearTensors stream_router, stream_predict, stream_correct, laurel_down, laurel_up;
+  NormTensors stream_norm, laurel_norm;
+  const TensorInfo* stream_factors = nullptr;  // [hidden]
   LinearTensors router;
   LinearTensors shared_share;               // LayerKind::shared_gated: [1, hidden]
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
@@ -145,6 +156,11 @@ struct ModelTensors {
   LinearTensors embedding_blocks;  // the embedding if of blocks, which are packed as a layer's
   const TensorInfo* positions = nullptr;
   NormTensors embedding_norm;
+  // DecoderSpec::layer_embedding. The table stays in its file.
+  const TensorInfo* layer_table = nullptr;
+  LinearTensors layer_model;
+  NormTensors layer_model_norm;
+  std::vector<LinearTensors> streams_in, streams_out;  // DecoderSpec::streams, but the first
   LinearTensors project_in, project_out;
   std::vector<LayerTensors> layers;
   NormTensors final_norm;

@@ -41,6 +41,17 @@ StateSize StateSizeOf(const LayerKind& kind) {
   return {};
 }
 
+ops::AttentionShape ShapeOf(const DecoderSpec& spec, const LayerKind& kind) {
+  std::optional<int64_t> values_from;
+  if (spec.latent) values_from = spec.latent->values_from();
+  return {.heads = spec.heads,
+          .kv_heads = kind.kv_heads,
+          .head_dim = kind.head_dim,
+          .scale = spec.score_scale.value_or(1.0f / std::sqrt(static_cast<float>(kind.head_dim))),
+          .score_cap = spec.score_cap.value_or(0),
+          .values_from = values_from};
+}
+
 StateLayout StatesOf(const DecoderSpec& spec) {
   StateLayout states;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
@@ -95,9 +106,34 @@ std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const La
   return places;
 }
 
+std::vector<int64_t> KeyPlaces(const DecoderSpec& spec) {
+  std::vector<int64_t> places = PlacesOfLayers(spec, HasKeys);
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const LayerKind& kind = KindOf(spec, layer);
+    if (!HasAttention(kind) || HasKeys(kind)) continue;
+    assert(kind.keys_of < layer && HasKeys(KindOf(spec, kind.keys_of)));
+    places[layer] = places[kind.keys_of];
+  }
+  return places;
+}
+
 int64_t AttentionLayers(const DecoderSpec& spec) {
   const auto layers = OfEachLayer(spec, HasAttention);
   return std::ranges::count(layers, 1);
+}
+
+int64_t KeyLayers(const DecoderSpec& spec) {
+  const auto layers = OfEachLayer(spec, HasKeys);
+  return std::ranges::count(layers, 1);
+}
+
+bool HasUnequalKeys(const DecoderSpec& spec) {
+  return std::ranges::any_of(spec.other_kinds, [&](const LayerKind& kind) {
+    return !HasAttention(kind)
+               ? false
+               : kind.keys_of >= 0 || kind.kv_heads != spec.kv_heads ||
+                     kind.head_dim != spec.head_dim || kind.keys_are_values != spec.keys_are_values;
+  });
 }
 
 std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
@@ -137,25 +173,31 @@ bool BiasIsKeyMean(const DecoderSpec& spec) {
 }
 
 AttentionGeometry Geometry(const DecoderSpec& spec) {
-  std::optional<int64_t> values_from;
-  if (spec.latent) values_from = spec.latent->values_from();
+  const std::vector<int64_t> places = KeyPlaces(spec);
   std::vector<RotarySpec> rotaries;
   std::vector<int8_t> layer_rotary;
   std::vector<int64_t> windows;
+  std::vector<ops::AttentionShape> shapes;
+  std::vector<int64_t> readers;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
-    if (!HasAttention(kind)) continue;
+    if (HasAttention(kind) && !HasKeys(kind)) ++readers[places[layer]];
+    if (!HasKeys(kind)) continue;
+    readers.push_back(0);
+    shapes.push_back(ShapeOf(spec, kind));
     layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, kind.rotary)));
     windows.push_back(kind.window);
   }
+  const ops::AttentionShape usual = shapes.empty() ? ShapeOf(spec, spec) : shapes.front();
+  const bool alike = std::ranges::all_of(shapes, [&](const ops::AttentionShape& shape) {
+    return shape.kv_heads == usual.kv_heads && shape.head_dim == usual.head_dim;
+  });
+  if (alike) shapes.clear();
+  if (std::ranges::count(readers, 0) == std::ssize(readers)) readers.clear();
   return {.layers = std::ssize(windows),
-          .shape = {.heads = spec.heads,
-                    .kv_heads = spec.kv_heads,
-                    .head_dim = spec.head_dim,
-                    .scale = spec.score_scale.value_or(
-                        1.0f / std::sqrt(static_cast<float>(spec.head_dim))),
-                    .score_cap = spec.score_cap.value_or(0),
-                    .values_from = values_from},
+          .shape = usual,
+          .layer_shapes = std::move(shapes),
+          .readers = std::move(readers),
           .rotaries = std::move(rotaries),
           .layer_rotary = std::move(layer_rotary),
           .alibi = spec.alibi,

@@ -92,6 +92,9 @@ struct MlpSpec {
   bool xielu = false;
   float gate_scale = 1;  // a factor on the gate, before the activation
   float out_scale = 1;   // a factor on the result
+  // Where given, a unit's gate passes what lies so many standard deviations above the mean of all
+  // gates (ops::CutBelow), before its activation.
+  std::optional<float> cut_deviations;
 
   // The number of experts: MLPs of which a token goes through some (ops/moe.h). 0: one
   // MLP.
@@ -117,13 +120,38 @@ struct LayerKind {
   Mamba2Spec mamba;                  // Mixer::kMamba2
   // Whether attention reads the same input as Mixer::kMamba2. Both results are added.
   bool attention_beside = false;
-  RotarySpec rotary;          // see AttentionGeometry::rotaries
-  int64_t window = 0;         // see AttentionGeometry::windows
-  MlpSpec mlp;                // width 0: none
-  MlpSpec shared_mlp;         // beside experts: of every token; width 0: none
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  // The layer whose keys and values this one reads, of the same heads, rotation and window; -1: it
+  // has its own.
+  int64_t keys_of = -1;
+  bool keys_are_values = false;  // values are made of what keys are made of; no projection of v
+  RotarySpec rotary;             // see AttentionGeometry::rotaries
+  int64_t window = 0;            // see AttentionGeometry::windows
+  MlpSpec mlp;                   // width 0: none
+  MlpSpec shared_mlp;            // beside experts: of every token; width 0: none
   bool shared_gated = false;  // the shared MLP's result times the sigmoid of a number of the token
 
   bool operator==(const LayerKind&) const = default;
+};
+
+// A further embedding of each token, with a part for every layer ("per-layer embeddings"). Behind
+// its MLP a layer adds what it makes of its part to the residual stream. A part is the mean of two
+// vectors, times the root of 2: a row of a table, and a projection of the token's embedding.
+struct LayerEmbedding {
+  int64_t layers = 0;      // parts of a token, those of a model that is cut short among them
+  int64_t width = 0;       // of a layer's part
+  int64_t vocab_size = 0;  // rows of the table; tokens beyond them have the first row
+  float scale = 1;         // a factor on the table's numbers
+};
+
+// Several residual streams (AltUp, arXiv 2301.13310). A layer predicts all of them from one
+// another, computes with one, and corrects all by what that one became.
+struct StreamsSpec {
+  int64_t count = 1;
+  int64_t active = 0;   // the stream with which layers compute
+  bool scaled = false;  // the active stream has factors where layer embeddings read it
+  int64_t narrow = 0;   // the rank of the product beside attention (LAuReL, arXiv 2411.07501)
 };
 
 // Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" stands for the
@@ -176,6 +204,18 @@ struct ModuleNames {
   std::string expert_weight = ".weight";  // ending of the names of experts' tensors
   std::string expert_bias = ".bias";
   std::string mlp_out_norm;
+  // DecoderSpec::branch_norms. The router's gains and the experts' factors are tensors, without an
+  // ending.
+  std::string router_gains, expert_scales, experts_norm, experts_out_norm, shared_out_norm;
+  // DecoderSpec::layer_embedding: of the model, then of each layer.
+  std::string layer_table, layer_model, layer_model_norm;
+  std::string layer_gate, layer_out, layer_out_norm;
+  std::string layer_scale;  // DecoderSpec::layer_scales: the tensor, without an ending
+  // DecoderSpec::streams. Modules of the model, in which "{}" stands for the stream.
+  std::string streams_in, streams_out;
+  // Modules of each layer. The factors are a tensor, without an ending.
+  std::string stream_router, stream_norm, stream_predict, stream_correct, stream_factors;
+  std::string laurel_down, laurel_up, laurel_norm;
 
   // Endings of tensor names that checkpoints have and the engine does not need.
   std::vector<std::string> harmless;
@@ -202,6 +242,13 @@ struct DecoderSpec : LayerKind {
   bool input_norms = true;    // else attention and the MLP read the residual stream as it is
   bool output_norms = false;  // attention's and the MLP's results normalised, then added
   float residual_scale = 1;   // a factor on these results
+  // Whether the MLP of all tokens stands beside experts as a branch of its own (Gemma 4). It reads
+  // mlp_norm's result. The experts read another norm's, and the router a third's. Each of the two
+  // results is normalised before they add up. Each expert has a factor on its shares.
+  bool branch_norms = false;
+  bool layer_scales = false;  // the residual stream times a number behind each layer
+  std::optional<LayerEmbedding> layer_embedding;
+  std::optional<StreamsSpec> streams;  // with layer_embedding; none: one stream
   bool final_norm = true;
 
   // The width of the token embeddings, hidden_size unless given. Given, embeddings are projected in
@@ -214,8 +261,6 @@ struct DecoderSpec : LayerKind {
   std::optional<int64_t> first_learned_position;
 
   int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t head_dim = 0;
   // Latent attention. With it, kv_heads is 1 and head_dim is cached_dim().
   std::optional<LatentAttention> latent;
   QkvLayout qkv_layout = QkvLayout::kSeparate;
@@ -227,6 +272,7 @@ struct DecoderSpec : LayerKind {
   bool gated_attention = false;
   std::optional<float> clip_qkv;  // q, k and v are brought into [-clip_qkv, clip_qkv]
   QkNorm qk_norm = QkNorm::kNone;
+  bool value_norm = false;           // each head's values normalised, without a gain
   bool qk_norm_by_head = false;      // QkNorm::kEachHead: each gain is a tensor, named by its head
   std::optional<float> score_scale;  // 1 / sqrt(head_dim) unless given
   std::optional<float> score_cap;    // see ops::AttentionShape
@@ -274,18 +320,27 @@ void ChangeLayers(DecoderSpec& spec,
 void ChangeLayers(DecoderSpec& spec, const std::vector<bool>& layers,
                   const std::function<void(LayerKind& kind)>& change);
 
-// Whether the layer has attention, and with it keys and values.
+// Whether the layer has attention.
 inline bool HasAttention(const LayerKind& kind) {
   return kind.mixer == Mixer::kAttention || kind.attention_beside;
 }
+// Whether the layer has keys and values of its own.
+inline bool HasKeys(const LayerKind& kind) { return HasAttention(kind) && kind.keys_of < 0; }
 // Whether the layer remembers a state.
 inline bool IsRecurrent(const LayerKind& kind) {
   return kind.mixer != Mixer::kAttention && kind.mixer != Mixer::kNone;
 }
 inline bool HasMlp(const LayerKind& kind) { return kind.mlp.intermediate > 0; }
+// Whether some layers read another's keys, or have heads of another number or size.
+bool HasUnequalKeys(const DecoderSpec& spec);
 // For each layer [layers] the number of earlier ones whose kinds are so: its place among them.
 std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const LayerKind& kind));
+// The place of each layer [layers] among those with keys of their own. A layer that reads another's
+// has the place of that layer.
+std::vector<int64_t> KeyPlaces(const DecoderSpec& spec);
 int64_t AttentionLayers(const DecoderSpec& spec);
+// The layers with keys of their own.
+int64_t KeyLayers(const DecoderSpec& spec);
 
 // A number of each layer's kind [layers].
 std::vector<int64_t> OfEachLayer(const DecoderSpec& spec,
@@ -310,7 +365,7 @@ DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts);
 // (AttentionInput::key_means). Nothing may come between it and the keys' positions.
 bool BiasIsKeyMean(const DecoderSpec& spec);
 
-// The facts about a model that a cache policy needs. Its layers are those with attention alone.
+// The facts about a model that a cache policy needs. Its layers are those with keys alone.
 AttentionGeometry Geometry(const DecoderSpec& spec);
 
 // The context of a sequence unless the user asks for another: the longest that changes nothing in

@@ -95,13 +95,15 @@ constexpr FunctionKey kFunctionKeys[] = {
 
 // Keys whose tensors are found unexpected, or whose family is never taken for another.
 constexpr FunctionKey kForeignKeys[] = {
-    // Attention: DeepSeek, Gemma 3n, Phi-3-small, Llama 3.2 vision
+    // Attention: DeepSeek, Gemma 3n and 4, Phi-3-small, Llama 3.2 vision
     {"kv_lora_rank", "[]", "multi-head latent attention"},
     {"q_lora_rank", "[]", "queries of low rank"},
     {"use_qk_norm", "[false]", "norms of queries and keys"},
     {"qk_layernorm", "[false]", "norms of queries and keys"},
     {"index_topk", "[0]", "attention to tokens that are chosen by an index"},
     {"num_kv_shared_layers", "[0]", "layers that share keys and values"},
+    {"attention_k_eq_v", "[false]", "keys that are values"},
+    {"global_head_dim", "[]", "heads of two sizes"},
     {"blocksparse_block_size", "[]", "attention to fixed blocks"},
     {"cross_attention_layers", "[]", "attention to pictures"},
     {"rotary_dim", "[]", "rotation of a part of a head"},
@@ -129,9 +131,10 @@ constexpr FunctionKey kForeignKeys[] = {
     {"n_group", "[1]", "experts chosen by groups"},
     {"scoring_func", R"(["softmax"])", "shares of experts that are no softmax"},
     {"routed_scaling_factor", "[1]", "factor on the shares of experts"},
-    // Blocks: Gemma 3n, DeciLM, MiniCPM
+    // Blocks: Gemma 3n and 4, DeciLM, MiniCPM
     {"hidden_size_per_layer_input", "[0]", "embeddings by layer"},
     {"altup_num_inputs", "[]", "several residual streams"},
+    {"enable_moe_block", "[false]", "experts beside an MLP"},
     {"block_configs", "[]", "layers that differ"},
     // Beside a decoder: T5, Qwen2-VL, Qwen2-Audio
     {"is_encoder_decoder", "[false]", "an encoder"},

@@ -73,6 +73,7 @@ class Cutter {
   }
 
   WeightShare CutAll() {
+    RefuseUnequalLayers();
     RefuseNormOverHeads();
     CutHeads();
     CutMixers();
@@ -93,6 +94,15 @@ class Cutter {
     Throw(ErrorKind::kUnsupported,
           "ranks cannot share the weights of the {} model, which normalises the queries of all "
           "heads together: let one rank have them",
+          whole_.family);
+  }
+
+  void RefuseUnequalLayers() const {
+    if (!HasUnequalKeys(whole_) && !whole_.layer_embedding && !whole_.branch_norms) return;
+    Throw(ErrorKind::kUnsupported,
+          "ranks cannot share the weights of the {} model, whose layers have different heads, read "
+          "keys of other layers, or have embeddings or branches of their own: let one rank have "
+          "them",
           whole_.family);
   }
 
@@ -164,6 +174,7 @@ class Cutter {
     DecoderSpec& spec = share_.spec;
     spec.heads = heads.count();
     spec.kv_heads = kv_heads.count();
+    for (LayerKind& kind : spec.other_kinds) kind.kv_heads = kv_heads.count();
     if (!spec.alibi.slopes.empty()) {
       const auto slopes = whole_.alibi.slopes.begin();
       spec.alibi.slopes.assign(slopes + heads.begin, slopes + heads.end);

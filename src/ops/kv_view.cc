@@ -15,7 +15,8 @@ KvView ViewOf(const KvLayout& layout, const KvPages& pages) {
           .hadamard = layout.hadamard(),
           .narrow_keys = kernels::HasNarrowKeys(layout.dtype),
           .narrow_values = kernels::HasNarrowValues(layout.dtype),
-          .centre_offset = layout.centred ? layout.centre_offset() : 0};
+          .centre_offset = layout.centred ? layout.centre_offset() : 0,
+          .page_offset = pages.page_offset};
 }
 
 }  // namespace godwit::ops

@@ -39,6 +39,8 @@ struct KvView {
   // Bytes from a head's keys to the centre of the tile's keys [head_dim], without which they are
   // stored; 0: no centre.
   int64_t centre_offset = 0;
+  // Bytes from a page's beginning to the layer's first head, where layers share pages.
+  int64_t page_offset = 0;
 
   int64_t Slot(int64_t tile) const {
     return tile < dropped_begin ? tile : tile - (dropped_end - dropped_begin);
@@ -47,9 +49,10 @@ struct KvView {
     return (tile < dropped_begin || tile >= dropped_end) && Slot(tile) < slots &&
            pages[Slot(tile) * page_stride];
   }
+  // The place of the layer's heads in the tile's page.
   PageData Page(int64_t tile) const {
     assert(Holds(tile));
-    return pages[Slot(tile) * page_stride];
+    return pages[Slot(tile) * page_stride].Behind(page_offset);
   }
   const std::byte* Keys(int64_t head, int64_t tile) const {
     return HostPointer(Page(tile)) + head * head_bytes;
@@ -75,9 +78,10 @@ struct KvPages {
   int64_t slots;
   int64_t dropped_begin = 0;
   int64_t dropped_end = 0;
+  int64_t page_offset = 0;
 };
 
-// A view of pages in which keys and values lie as `layout` says.
+// A view of pages in which keys and values lie as `layout`, of one layer, says.
 KvView ViewOf(const KvLayout& layout, const KvPages& pages);
 
 }  // namespace godwit::ops

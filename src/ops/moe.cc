@@ -252,10 +252,13 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   const auto rows = exec.workspace.Matrix<float>(x.rows * per_token, x.cols);
   const auto readings = Scratch<Reading>(exec, static_cast<size_t>(rows.rows));
 
-  Linear(exec, x, w.router, scores);
+  assert(options.router_input.rows == 0 || options.router_input.rows == x.rows);
+  Linear(exec, options.router_input.rows > 0 ? options.router_input : x, w.router, scores);
   exec.ParallelRows(x.rows, experts * per_token, [&](int64_t token, int worker) {
     ChooseExperts(options, w.choice_bias, scores.RowSpan(token), values.RowSpan(worker),
                   routes.RowSpan(token));
+    if (w.scales.empty()) return;
+    for (Route& route : routes.RowSpan(token)) route.share *= w.scales[route.expert];
   });
   const auto begins = SortByExpert(exec, routes, experts);
   for (int64_t token = 0; token < x.rows; ++token) {

@@ -24,6 +24,7 @@ struct MoeWeights {
   std::vector<Expert> experts;
   int64_t first_expert = 0;
   std::vector<float> choice_bias;  // [all experts], or empty: ExpertChoice
+  std::vector<float> scales;       // [all experts], factors on their shares, or empty
 };
 
 inline constexpr int64_t kMaxGroups = 64;
@@ -64,6 +65,7 @@ struct MoeOptions {
   bool gated = true;
   Activation activation = Activation::kSilu;
   std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation, if gated
+  MatrixView<const float> router_input = {};  // the rows that the router reads; none: those of x
 };
 
 // Computes out = the sum of share * expert(x) over the experts that score highest for the token (of

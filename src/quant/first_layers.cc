@@ -18,6 +18,9 @@ class Unlisted : public WeightSource {
   void Prefetch(const TensorInfo& tensor, size_t begin, size_t size_bytes) const override {
     source_.Prefetch(tensor, begin, size_bytes);
   }
+  std::shared_ptr<const MappedFile> FileOf(const TensorInfo& tensor) const override {
+    return source_.FileOf(tensor);
+  }
   void Release(const TensorInfo& tensor) const override { source_.Release(tensor); }
 
  private:

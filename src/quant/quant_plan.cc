@@ -87,8 +87,15 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   LayerPatterns kept(keep, "stay in float"), of_8_bits(int8, "have 8 bits");
   Ignore(tensors.project_in, plan);
   Ignore(tensors.project_out, plan);
+  Ignore(tensors.layer_model, plan);
+  for (const auto* streams : {&tensors.streams_in, &tensors.streams_out}) {
+    for (const LinearTensors& linear : *streams) Ignore(linear, plan);
+  }
   for (const LayerTensors& layer : tensors.layers) {
-    for (const LinearTensors* gates : {&layer.router, &layer.shared_share, &layer.delta.gates}) {
+    for (const LinearTensors* gates :
+         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.embedding_gate,
+          &layer.embedding_out, &layer.stream_router, &layer.stream_predict, &layer.stream_correct,
+          &layer.laurel_down, &layer.laurel_up}) {
       Ignore(*gates, plan);
     }
     if (spec.latent)

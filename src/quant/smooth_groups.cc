@@ -30,6 +30,9 @@ class Finder {
         if (spec_.latent) {
           found_.left_out.push_back(
               {ModuleName(layer.attention_out), "values are computed from a latent vector"});
+        } else if (spec_.value_norm) {
+          found_.left_out.push_back(
+              {ModuleName(layer.attention_out), "values are normalised, which undoes a factor"});
         } else if (HasAttention(kind)) {
           ValueGroup(layer);
         }
@@ -93,6 +96,19 @@ void Finder::NormGroups(const LayerTensors& layer) {
     // Outputs of kv_down's norm are cached, and read as keys and as values, so only the queries'
     // norm counts.
     if (narrow) NormGroup(latent.query_norm, {&latent.query});
+  }
+  // A product beside attention reads the norm's output and adds it to the stream.
+  if (spec_.streams) {
+    found_.left_out.push_back(
+        {ModuleName(*layer.attention_norm.weight), "the residual stream also reads this norm"});
+    return NormGroup(layer.mlp_norm, mlp);
+  }
+  if (spec_.branch_norms) {
+    // Each branch has a norm of its own. The router's is not a tensor with the name of a norm.
+    std::vector<const LinearTensors*> experts;
+    for (const MlpTensors& expert : layer.experts) experts.push_back(&expert.up);
+    NormGroup(layer.experts_norm, std::move(experts));
+    mlp = {&layer.mlp.up};
   }
   if (shared) attention.insert(attention.end(), mlp.begin(), mlp.end());
   if (!attention.empty()) NormGroup(layer.attention_norm, attention);

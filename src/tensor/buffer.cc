@@ -50,9 +50,9 @@ Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
 }
 
 Buffer::Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte> part)
-    : file_(std::move(file)), data_(const_cast<std::byte*>(part.data())), bytes_(std::ssize(part)) {
-  assert(reinterpret_cast<uintptr_t>(data_) % 64 == 0);
-}
+    : file_(std::move(file)),
+      data_(const_cast<std::byte*>(part.data())),
+      bytes_(std::ssize(part)) {}
 
 Buffer::Buffer(std::shared_ptr<const Buffer> whole, int64_t begin, int64_t bytes)
     : whole_(std::move(whole)), data_(whole_->data() + begin), bytes_(bytes) {

@@ -1,6 +1,6 @@
 // Owned, 64-byte aligned memory without a type. Contents start as zeros. Move-only.
 //
-// Or a part of a mapped file, which it keeps mapped: as large, as aligned, and never written into.
+// Or a part of a mapped file, which it keeps mapped and never writes into.
 // Or a part of another buffer (tensor/arena.h).
 #pragma once
 
@@ -19,7 +19,7 @@ class Buffer {
   // Throws Error(kMemory) with the size when the system refuses. Memory comes straight from the
   // kernel, which hands out zeroed pages on first touch, so a buffer costs nothing until used.
   explicit Buffer(int64_t bytes);
-  // part: of that file, from a multiple of 64 bytes on.
+  // part: of that file, from a multiple of 64 bytes on unless its readers need less.
   Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte> part);
   // [begin, begin + bytes) of `whole`, which it keeps; begin: a multiple of 64.
   Buffer(std::shared_ptr<const Buffer> whole, int64_t begin, int64_t bytes);

@@ -137,6 +137,11 @@ bool HfConfig::IsObject(std::string_view key) const {
   return value != nullptr && value->is_object();
 }
 
+bool HfConfig::IsList(std::string_view key) const {
+  const json* value = Find(key);
+  return value != nullptr && value->is_array();
+}
+
 int64_t HfConfig::Int(std::string_view key, IntRange range) const {
   const auto number = AsInt(Need(key, Describe(range)), range);
   if (!number) Refuse(key, Describe(range));

@@ -47,6 +47,7 @@ class HfConfig {
   // Whether `key` is there with the value null: for a field whose default is not what null means.
   bool IsNull(std::string_view key) const;
   bool IsObject(std::string_view key) const;
+  bool IsList(std::string_view key) const;
 
   int64_t Int(std::string_view key, IntRange range) const;
   int64_t IntOr(std::string_view key, int64_t fallback, IntRange range) const;

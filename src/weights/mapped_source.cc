@@ -11,7 +11,10 @@ using TextMap = std::map<std::string, std::string, std::less<>>;
 class MappedSource final : public WeightSource {
  public:
   MappedSource(std::vector<MappedFile> files, std::vector<TensorInfo> tensors, TextMap metadata)
-      : files_(std::move(files)), tensors_(std::move(tensors)), metadata_(std::move(metadata)) {
+      : tensors_(std::move(tensors)), metadata_(std::move(metadata)) {
+    for (MappedFile& file : files) {
+      files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
+    }
     names_.reserve(tensors_.size());
     for (const TensorInfo& tensor : tensors_) {
       names_.push_back(tensor.name);
@@ -31,6 +34,13 @@ class MappedSource final : public WeightSource {
     Advise(tensor, begin, size_bytes, MappedFile::Advice::kWillNeed);
   }
 
+  std::shared_ptr<const MappedFile> FileOf(const TensorInfo& tensor) const override {
+    for (const auto& file : files_) {
+      if (tensor.file == file->path()) return file;
+    }
+    return nullptr;
+  }
+
   void Release(const TensorInfo& tensor) const override {
     Advise(tensor, 0, tensor.bytes.size(), MappedFile::Advice::kDontNeed);
   }
@@ -38,12 +48,11 @@ class MappedSource final : public WeightSource {
  private:
   void Advise(const TensorInfo& tensor, size_t begin, size_t size_bytes,
               MappedFile::Advice advice) const {
-    for (const MappedFile& file : files_) {
-      if (tensor.file == file.path()) file.Advise(tensor.offset_bytes + begin, size_bytes, advice);
-    }
+    const auto file = FileOf(tensor);
+    if (file != nullptr) file->Advise(tensor.offset_bytes + begin, size_bytes, advice);
   }
 
-  const std::vector<MappedFile> files_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
   const std::vector<TensorInfo> tensors_;
   const TextMap metadata_;
   std::vector<std::string> names_;

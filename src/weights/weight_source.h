@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "tensor/dtype.h"
 #include "weights/gguf_blocks.h"
 
@@ -64,6 +65,12 @@ class WeightSource {
   // them. A hint, and some sources have no use for it.
   virtual void Prefetch(const TensorInfo& /*tensor*/, size_t /*begin*/,
                         size_t /*size_bytes*/) const {}
+
+  // The mapped file in which the tensor's bytes lie, for a reader that keeps it longer than the
+  // source; null: there is none.
+  virtual std::shared_ptr<const MappedFile> FileOf(const TensorInfo& /*tensor*/) const {
+    return nullptr;
+  }
 
   // Releases a tensor whose bytes the caller has read and will not soon need. Their pages may leave
   // the process, so that loading holds the packed weights and little else. The bytes stay valid.

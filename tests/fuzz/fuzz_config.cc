@@ -61,13 +61,16 @@ void ReadEveryKey(const HfConfig& config, int depth) {
 }
 
 void DescribeKind(const DecoderSpec& spec, int64_t layer) {
-  const RotarySpec& rotary = KindOf(spec, layer).rotary;
-  const MlpSpec& mlp = KindOf(spec, layer).mlp;
-  Require(spec.head_dim > 0 && rotary.rotary_dim <= spec.head_dim, "a head holds its rotation");
+  const LayerKind& kind = KindOf(spec, layer);
+  const RotarySpec& rotary = kind.rotary;
+  const MlpSpec& mlp = kind.mlp;
+  Require(kind.head_dim > 0 && rotary.rotary_dim <= kind.head_dim, "a head holds its rotation");
+  Require(kind.kv_heads > 0 && spec.heads % kind.kv_heads == 0, "heads share KV heads evenly");
+  Require(kind.keys_of < layer, "a layer reads keys of a layer before it");
   Require(0 <= mlp.experts_per_token && mlp.experts_per_token <= mlp.experts,
           "a token has no more experts than there are");
-  Require(mlp == spec.mlp || (mlp.experts == 0 && spec.mlp.experts > 0),
-          "MLPs differ where experts do");
+  Require(mlp == spec.mlp || (mlp.experts == 0 && spec.mlp.experts > 0) || kind.keys_of >= 0,
+          "MLPs differ where experts do, or where layers read other layers' keys");
   const RotaryEncoding encoding(rotary, DefaultContext(spec));
   Require(encoding.rotary_dim() == rotary.rotary_dim, "the encoding follows the spec");
 }
@@ -76,7 +79,6 @@ void DescribeKind(const DecoderSpec& spec, int64_t layer) {
 void Describe(const HfConfig& config) {
   const DecoderSpec spec = DescribeModel(config);
   Require(spec.hidden_size > 0 && spec.layers > 0 && spec.vocab_size > 0, "sizes are positive");
-  Require(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "heads share KV heads evenly");
   Require(spec.layer_kind.empty() || std::ssize(spec.layer_kind) == spec.layers,
           "a kind for every layer");
   Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,

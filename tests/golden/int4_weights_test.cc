@@ -68,9 +68,14 @@ TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
   };
   quantize(tensors.project_in);
   quantize(tensors.project_out);
+  quantize(tensors.layer_model);
+  for (const auto* streams : {&tensors.streams_in, &tensors.streams_out}) {
+    for (const LinearTensors& linear : *streams) quantize(linear);
+  }
   for (const LayerTensors& layer : tensors.layers) {
     for (const auto* linear : {&layer.qkv, &layer.attention_out, &layer.mamba.in, &layer.mamba.out,
-                               &layer.mlp.up, &layer.mlp.down}) {
+                               &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
+                               &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
       quantize(*linear);
     }
   }

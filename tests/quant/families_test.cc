@@ -43,7 +43,15 @@ constexpr Family kFamilies[] = {
     {"deepseek_v3", R"("q_lora_rank":32,"kv_lora_rank":32,"qk_nope_head_dim":16,)"
                     R"("qk_rope_head_dim":8,"v_head_dim":16,"moe_intermediate_size":32,)"
                     R"("n_routed_experts":4,"num_experts_per_tok":2,"n_shared_experts":1,)"
-                    R"("n_group":2,"topk_group":1,"first_k_dense_replace":1)"}};
+                    R"("n_group":2,"topk_group":1,"first_k_dense_replace":1)"},
+    {"gemma4_text", R"("num_key_value_heads":2,"head_dim":16,"global_head_dim":32,)"
+                    R"("attention_k_eq_v":true,"enable_moe_block":true,"num_experts":4,)"
+                    R"("top_k_experts":2,"moe_intermediate_size":32,"num_kv_shared_layers":1,)"
+                    R"("layer_types":["full_attention","full_attention"],)"
+                    R"("hidden_size_per_layer_input":16,"vocab_size_per_layer_input":31)"},
+    {"gemma3n_text", R"("num_key_value_heads":2,"head_dim":16,"num_kv_shared_layers":1,)"
+                     R"("layer_types":["full_attention","full_attention"],"laurel_rank":8,)"
+                     R"("hidden_size_per_layer_input":16,"vocab_size_per_layer_input":31)"}};
 
 class FamilyTest : public testing::TestWithParam<Family> {
  protected:

@@ -44,7 +44,8 @@ class Written {
   // golden: a folder, or a GGUF file.
   explicit Written(const fs::path& golden, const char* type = "f32") {
     fs::path from = golden;
-    if (golden.parent_path().filename().native().starts_with("gemma")) {
+    const std::string family = golden.parent_path().filename();
+    if (family == "gemma" || family == "gemma2" || family.starts_with("gemma3_")) {
       CopyAsPublished(golden, copy_.path());
       from = copy_.path();
     }
@@ -78,29 +79,13 @@ class Written {
 
 // Whether GGUF has no name for the family here, or cannot hold the numbers of this golden.
 bool HasNoForm(const Golden& golden) {
-  static const std::set<std::string> kFamilies = {"mistral3",
-                                                  "ministral3",
-                                                  "internlm2",
-                                                  "opt",
-                                                  "glm",
-                                                  "smollm3",
-                                                  "gpt2",
-                                                  "gpt_oss",
-                                                  "llama4_text",
-                                                  "llama4",
-                                                  "mistral4",
-                                                  "gemma3",
-                                                  "granitemoe",
-                                                  "granitemoeshared",
-                                                  "qwen3_next",
-                                                  "qwen3_5",
-                                                  "qwen3_5_text",
-                                                  "qwen3_5_moe",
-                                                  "qwen3_5_moe_text",
-                                                  "bamba",
-                                                  "granitemoehybrid",
-                                                  "falcon_h1",
-                                                  "nemotron_h"};
+  static const std::set<std::string> kFamilies = {
+      "mistral3",     "ministral3",  "internlm2",        "opt",          "glm",
+      "smollm3",      "gpt2",        "gpt_oss",          "llama4_text",  "llama4",
+      "mistral4",     "gemma3",      "gemma3n",          "gemma3n_text", "gemma4",
+      "gemma4_text",  "granitemoe",  "granitemoeshared", "qwen3_next",   "qwen3_5",
+      "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "bamba",        "granitemoehybrid",
+      "falcon_h1",    "nemotron_h"};
   static const std::set<std::string> kOthers = {
       "llama/softmax1",                // attention sinks
       "llama/rope_llama3",             // other factors than the published ones

@@ -10,16 +10,16 @@ BlockIndex::BlockIndex(const ops::BlockShape& shape, std::shared_ptr<KvPool> poo
                        std::span<const int64_t> layers)
     : shape_(shape),
       pool_(std::move(pool)),
-      width_(ops::VectorsOf(shape.type) * pool_->layout().head_dim),
-      tile_bytes_(shape.signs() ? ops::SignTileBytes(pool_->layout().head_dim)
+      heads_(pool_->layout().OfLayer(layers.empty() ? 0 : layers.front())),
+      width_(ops::VectorsOf(shape.type) * heads_.head_dim),
+      tile_bytes_(shape.signs() ? ops::SignTileBytes(heads_.head_dim)
                                 : ops::VectorTileBytes(width_)),
-      tiles_per_page_(pool_->layout().head_bytes() / tile_bytes_),
+      tiles_per_page_(heads_.head_bytes() / tile_bytes_),
       rank_(static_cast<size_t>(pool_->layout().layers), -1),
       filled_(layers.size(), 0) {
   assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
   if (shape_.signs()) {
-    levels_.resize(layers.size() *
-                   static_cast<size_t>(pool_->layout().kv_heads * 3 * pool_->layout().head_dim));
+    levels_.resize(layers.size() * static_cast<size_t>(heads_.kv_heads * 3 * heads_.head_dim));
     const ops::BlockShape of_tiles{
         .type = ops::RepresentativeType::kMean, .tokens = kTileTokens, .parts = 1};
     means_ = std::make_unique<BlockIndex>(of_tiles, pool_, layers);
@@ -32,6 +32,7 @@ BlockIndex::BlockIndex(const ops::BlockShape& shape, std::shared_ptr<KvPool> poo
 BlockIndex::BlockIndex(const BlockIndex& other)
     : shape_(other.shape_),
       pool_(other.pool_),
+      heads_(other.heads_),
       width_(other.width_),
       tile_bytes_(other.tile_bytes_),
       tiles_per_page_(other.tiles_per_page_),
@@ -177,22 +178,21 @@ size_t BlockIndex::RankOf(int64_t layer) const {
 ops::IndexPages BlockIndex::PagesAt(size_t rank) const {
   return {.pages = data_.data() + rank,
           .page_stride = std::ssize(filled_),
-          .head_bytes = pool_->layout().head_bytes(),
+          .head_bytes = heads_.head_bytes(),
           .tile_bytes = tile_bytes_,
           .tiles_per_page = tiles_per_page_,
           .width = width_};
 }
 
 ops::IndexView BlockIndex::ViewAt(size_t rank) const {
-  const KvLayout& layout = pool_->layout();
   ops::IndexView view{.shape = shape_,
-                      .kv_heads = layout.kv_heads,
-                      .head_dim = layout.head_dim,
+                      .kv_heads = heads_.kv_heads,
+                      .head_dim = heads_.head_dim,
                       .parts = PagesAt(rank)};
   if (means_) {
     view.means = means_->PagesAt(rank);
     view.levels =
-        levels_.data() + static_cast<int64_t>(rank) * layout.kv_heads * 3 * layout.head_dim;
+        levels_.data() + static_cast<int64_t>(rank) * heads_.kv_heads * 3 * heads_.head_dim;
   }
   return view;
 }

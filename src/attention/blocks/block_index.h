@@ -22,7 +22,8 @@ namespace godwit {
 
 class BlockIndex {
  public:
-  // layers: the indexed layers. Others would take their share of memory, too.
+  // layers: the indexed layers, which have equal heads. Others would take their share of memory,
+  // too.
   BlockIndex(const ops::BlockShape& shape, std::shared_ptr<KvPool> pool,
              std::span<const int64_t> layers);
   // Copies the index for a text that goes on from the same tokens.
@@ -90,6 +91,7 @@ class BlockIndex {
 
   ops::BlockShape shape_;
   std::shared_ptr<KvPool> pool_;
+  KvLayout heads_;               // of an indexed layer
   int64_t width_;                // of a representative
   int64_t tile_bytes_;           // of kTileTokens representatives of a head
   int64_t tiles_per_page_;       // of a head

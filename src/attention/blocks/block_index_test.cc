@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kLayers = 2, kHeads = 2, kDim = 12;
 constexpr int64_t kAllLayers[] = {0, 1};
 // f32, so that a cache holds what was written, unless a test says otherwise.
-constexpr KvLayout kLayout{
+const KvLayout kLayout{
     .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
 // One representative for each token, so that few blocks fill several pages of the pool.
 constexpr ops::BlockShape kFine{.type = ops::RepresentativeType::kQuest, .tokens = 64, .parts = 64};

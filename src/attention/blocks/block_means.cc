@@ -35,7 +35,8 @@ void BlockMeans::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
                       int64_t lasting) {
   const int64_t filled = this->filled(layer);
   if (blocks <= filled) return;
-  ops::StoreMeans(exec, means_.layout(), layer, kv, block_tokens_, {filled, blocks}, View(layer));
+  ops::StoreMeans(exec, means_.layout().OfLayer(layer), layer, kv, block_tokens_, {filled, blocks},
+                  View(layer));
   filled_[layer] = std::max(filled, std::min(blocks, lasting));
   int64_t all = INT64_MAX;
   for (const int64_t one : layers_) all = std::min(all, this->filled(one));

@@ -58,7 +58,11 @@ int64_t ChooseNamedByKeys(const BlocksGeometry& geometry, const RowRun& run, int
 }
 
 int64_t KeyBytes(const BlocksGeometry& geometry, const RowRun& run, int64_t blocks) {
-  return blocks * (geometry.spec.block_size / kTileTokens) * run.cache->layout().page_bytes() / 2;
+  const KvLayout& layout = run.cache->layout();
+  const int64_t tile_bytes = layout.places.empty()
+                                 ? layout.page_bytes()
+                                 : layout.OfLayer(geometry.choosing.front()).tile_bytes();
+  return blocks * (geometry.spec.block_size / kTileTokens) * tile_bytes / 2;
 }
 
 }  // namespace godwit

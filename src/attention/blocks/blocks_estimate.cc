@@ -15,8 +15,9 @@ IndexSize BlocksEstimate::SizeAt(const KvLayout& layout, int64_t position) const
   if (!spec().estimate || position < geometry_->first_sparse()) return {};
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(position));
   const int64_t read = blocks - here_.CountBefore(geometry_->initial);
-  return {.held_bytes = PagesFor(blocks) * layout.layers * layout.page_bytes(),
-          .read_bytes = std::ssize(geometry_->choosing) * read * layout.tile_bytes() / kTileTokens};
+  return {.held_bytes = PagesFor(blocks) * layout.pages() * layout.page_bytes(),
+          .read_bytes = std::ssize(geometry_->choosing) * read *
+                        layout.OfLayer(geometry_->choosing.front()).tile_bytes() / kTileTokens};
 }
 
 void BlocksEstimate::Reserve(const RowRun& run) {
@@ -56,7 +57,7 @@ int64_t BlocksEstimate::Estimate(const RowRun& run, int64_t layer, const RunQuer
                                .states = states.data};
   ops::Attention(exec, shape, /*alibi=*/{}, {&row, 1}, /*sink_logits=*/{},
                  {.cols = shape.heads * shape.value_dim()});
-  const KvLayout& layout = run.cache->layout();
+  const KvLayout layout = run.cache->layout().OfLayer(layer);
   return (last - first) * layout.tile_bytes() / kTileTokens;
 }
 

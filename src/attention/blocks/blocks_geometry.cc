@@ -14,6 +14,7 @@ BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
     }
     leader_of.push_back(leaders.size() - 1);
   }
+  if (!choosing.empty()) attention.shape = attention.ShapeOf(choosing.front());
 }
 
 ops::BlockShape BlocksGeometry::Shape() const {

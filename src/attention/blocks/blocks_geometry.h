@@ -28,7 +28,7 @@ struct BlockRange {
 struct BlocksGeometry {
   BlocksGeometry(const AttentionGeometry& attention_geometry, const BlocksSpec& blocks_spec);
 
-  AttentionGeometry attention;
+  AttentionGeometry attention;  // its shape is that of the layers that choose
   BlocksSpec spec;
   int64_t initial;                // blocks at the beginning that every token sees
   std::vector<int64_t> choosing;  // layers that do not see all

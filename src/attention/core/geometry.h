@@ -1,5 +1,6 @@
 // The shape of a model's attention: all that a cache policy knows about the model it serves. Layers
-// without attention do not count: policies never hear of them.
+// without attention do not count: policies never hear of them. Nor do layers that attend to another
+// layer's keys: their queries come as further queries of that layer.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,13 @@
 namespace godwit {
 
 struct AttentionGeometry {
-  int64_t layers = 0;
+  int64_t layers = 0;  // those with keys of their own; others attend as one of these
   ops::AttentionShape shape;
+  // The shape of each layer [layers], where layers have KV heads of different numbers or sizes;
+  // empty: all have `shape`.
+  std::vector<ops::AttentionShape> layer_shapes = {};
+  // How many more layers attend to the keys of each layer [layers]; empty: none do.
+  std::vector<int64_t> readers = {};
   // The encoding of positions: rotated into queries and keys, or a bias on their scores, or
   // neither. Layers may rotate differently: by a base of their own (Gemma 3), or not at all
   // (SmolLM3), where rotary_dim is 0.
@@ -43,6 +49,9 @@ struct AttentionGeometry {
     return chunked ? ops::Visible{.block = window} : ops::Visible{.window = window};
   }
 
+  const ops::AttentionShape& ShapeOf(int64_t layer) const {
+    return layer_shapes.empty() ? shape : layer_shapes[layer];
+  }
   // The rotation of a layer, as an index of `rotaries`.
   int64_t RotaryOf(int64_t layer) const { return layer_rotary.empty() ? 0 : layer_rotary[layer]; }
   // Whether keys are rotated by frequencies that depend on how long the sequence will be.

@@ -12,13 +12,16 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
       policy.Forgotten(std::max<int64_t>(0, length - TextCache::kMaxRollbackTokens));
   const int64_t dropped =
       std::max<int64_t>(0, forgotten.end / kTileTokens - PagesFor(forgotten.begin));
-  int64_t seen = 0;
+  int64_t seen_bytes = 0;
   for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-    seen += policy.SeenKeys(layer, length - 1);
+    const int64_t tile_bytes =
+        layout.places.empty() ? layout.page_bytes() : layout.OfLayer(layer).tile_bytes();
+    const int64_t times = geometry.readers.empty() ? 1 : 1 + geometry.readers[layer];
+    seen_bytes += times * policy.SeenKeys(layer, length - 1) * tile_bytes / kTileTokens;
   }
-  return {.cache_bytes = (PagesFor(length) - dropped) * layout.layers * layout.page_bytes(),
+  return {.cache_bytes = (PagesFor(length) - dropped) * layout.pages() * layout.page_bytes(),
           .state_bytes = layout.states.BytesFor(length),
-          .seen_bytes = seen * layout.page_bytes() / kTileTokens,
+          .seen_bytes = seen_bytes,
           .index = IndexAt(policy, layout, length - 1)};
 }
 

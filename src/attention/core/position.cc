@@ -80,6 +80,7 @@ RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
     if (scaling.kind == Kind::kLongRope) {
       frequency = LongRopeFrequency(scaling, frequency, pair, context);
     }
+    if (spec.turning_pairs && pair >= *spec.turning_pairs) frequency = 0;
     inverse_frequencies_[pair] = frequency;
   }
   if (scaling.kind == Kind::kYarn || scaling.kind == Kind::kLongRope) {

@@ -55,6 +55,9 @@ struct QueryTemperature {
 
 struct RotarySpec {
   int64_t rotary_dim = 0;  // leading dimensions of a head that rotate, even; 0: none
+  // The pairs that turn, from the first on; all others stand still. None: all turn. The frequencies
+  // are those of all pairs ("proportional" rotation, Gemma 4).
+  std::optional<int64_t> turning_pairs = {};
   double theta = 10000;
   RotaryScaling scaling;
   QueryTemperature temperature;  // of the queries with this rotation

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/core/policy_around.h"
+#include "base/error.h"
 #include "ops/alibi.h"
 #include "ops/attention_state.h"
 #include "ops/read_keys.h"
@@ -102,7 +103,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
   }
 
   void Measure(const RowRun& run, int64_t layer, const RunQueries& queries) {
-    const ops::AttentionShape& shape = geometry_.shape;
+    const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
     std::vector<HeadWeights> heads(shape.heads);
     queries.exec.Parallel(shape.heads, [&](int64_t head) {
       heads[head] = WeightsOf(run, layer, queries.q.Row(head), head);
@@ -137,7 +138,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
   }
 
   HeadWeights WeightsOf(const RowRun& run, int64_t layer, const float* q, int64_t head) const {
-    const ops::AttentionShape& shape = geometry_.shape;
+    const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
     const ops::KvView kv = run.cache->View(layer);
     const int64_t keys = run.position + 1;
     HeadWeights result;
@@ -179,7 +180,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
   // before: the states of all heads that the policy adds, or null.
   double ErrorOf(const RowRun& run, int64_t layer, int64_t head, const HeadWeights& weights,
                  const std::vector<bool>& seen, const float* before) const {
-    const ops::AttentionShape& shape = geometry_.shape;
+    const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
     const int64_t dim = shape.value_dim(), kv_head = head * shape.kv_heads / shape.heads;
     std::vector<double> all(dim), shown(all.size());
     double sum = 0;
@@ -270,6 +271,10 @@ std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
                                                   std::vector<MeasuredPolicy> measured) {
+  if (!geometry.layer_shapes.empty() || !geometry.readers.empty()) {
+    Throw(ErrorKind::kUnsupported,
+          "recall is measured for models whose layers have equal heads and keys of their own");
+  }
   return std::make_unique<RecallPolicy>(geometry, std::move(dense), std::move(measured));
 }
 

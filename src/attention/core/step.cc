@@ -42,8 +42,8 @@ int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
 }
 
 // The keys that the rows of a run look at, and the bytes read to choose them.
-KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
-  const KvLayout& layout = rows.cache->layout();
+KvReads ReadsOf(const RowRun& rows, int64_t layer, const Looks& looks) {
+  const KvLayout layout = rows.cache->layout().OfLayer(layer);
   KvReads reads{.bytes = looks.read_bytes()};
   for (const Look& look : looks.span()) {
     const int64_t first = std::max(rows.position, look.visible.from);
@@ -211,7 +211,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   const auto runs = runs_.first(run_count_);
   const auto stored = exec_.workspace.Matrix<ops::StoredRows>(1, std::ssize(runs)).RowSpan(0);
   const int64_t rotary = geometry_.RotaryOf(layer);
-  const KvLayout& layout = runs.front().cache->layout();
+  const KvLayout layout = runs.front().cache->layout().OfLayer(layer);
   for (size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     std::construct_at(&stored[i], ops::StoredRows{.to = run.cache->View(layer),
@@ -237,13 +237,13 @@ int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
 ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                             const AttentionInput& input) {
   TextCache& text = *run.text;
+  const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
   const int64_t first_row = rows.RowAt(rows.position);
   const auto q = input.q.Rows(first_row, first_row + rows.rows);
   const auto encode = [&](ops::RotaryTable table) {
     table.query_gain = input.query_gains;
-    const auto encoded =
-        exec_.workspace.Matrix<float>(q.rows * geometry_.shape.heads, geometry_.shape.head_dim);
-    ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
+    const auto encoded = exec_.workspace.Matrix<float>(q.rows * shape.heads, shape.head_dim);
+    ops::RotateHeadMajor(exec_, shape, q, table, encoded);
     return encoded;
   };
   const int64_t rotary = geometry_.RotaryOf(layer);
@@ -255,10 +255,10 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
     const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
     const Looks all = text.policy_->Select(rows, layer, {exec_, in_text});
     if (!merged) return all;
-    return text.placement_.Shown(all, geometry_.shape.kv_heads, exec_.workspace);
+    return text.placement_.Shown(all, shape.kv_heads, exec_.workspace);
   }();
   AnnounceReading(rows, layer, looks);
-  run.reads += ReadsOf(rows, looks);
+  run.reads += ReadsOf(rows, layer, looks);
   const auto sources =
       exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -292,19 +292,21 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
       .first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
   result.before = looks.before();
   if (merged) {
-    const int64_t states = rows.rows * geometry_.shape.heads;
-    result.states =
-        exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.value_dim())).data;
+    const int64_t states = rows.rows * shape.heads;
+    result.states = exec_.workspace.Matrix<float>(states, ops::StateStride(shape.value_dim())).data;
   }
   return result;
 }
 
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
-  assert(input.k.rows == rows_ && input.v.rows == (geometry_.shape.values_from ? 0 : rows_));
+  const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
+  const bool writes = input.k.rows > 0;
+  assert(!writes || input.k.rows == rows_);
+  assert(!writes || input.v.rows == (shape.values_from ? 0 : rows_));
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
-  WriteKeys(layer, input);
+  if (writes) WriteKeys(layer, input);
   for (const Run& run : runs_.first(run_count_)) {
-    if (!run.text->AllRanksKeepNext()) continue;
+    if (!writes || !run.text->AllRanksKeepNext()) continue;
     GatherRound(exec_, *run.text->ranks_, run.text->placement_.ring(), *run.cache, layer);
   }
   if (input.q.rows == 0) return;
@@ -320,9 +322,9 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   for (Run& run : runs) {
     if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
-      AttendInRing(exec_, *run.text->ranks_, run.text->placement_.ring(), geometry_.shape,
-                   geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),
-                   input.sink_logits, out);
+      AttendInRing(exec_, *run.text->ranks_, run.text->placement_.ring(), shape, geometry_.alibi,
+                   *run.cache, layer, SourcesOf(run, run.rows, layer, input), input.sink_logits,
+                   out);
       continue;
     }
     const auto take = [&](int64_t begin, int64_t rows) {
@@ -336,7 +338,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
   texts = texts.first(next - texts.begin());
-  ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
+  ops::Attention(exec_, shape, geometry_.alibi, texts, input.sink_logits, out);
   // The merged rows of all texts go to the other ranks in one message: which other texts lie
   // between them differs between ranks.
   auto merged = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(texts)).RowSpan(0);
@@ -345,17 +347,17 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
           .out -
       merged.begin());
   if (!merged.empty()) {
-    FinishWithRanks(exec_, *RunWithRow(merged.front().first_row).text->ranks_, geometry_.shape,
-                    merged, input.sink_logits, out);
+    FinishWithRanks(exec_, *RunWithRow(merged.front().first_row).text->ranks_, shape, merged,
+                    input.sink_logits, out);
   }
-  RotateValuesBack(out);
+  RotateValuesBack(layer, out);
 }
 
 // Turns sums of values H v back into sums of v.
-void AttentionStep::RotateValuesBack(MatrixView<float> out) const {
+void AttentionStep::RotateValuesBack(int64_t layer, MatrixView<float> out) const {
   for (const Run& run : runs_.first(run_count_)) {
     if (!run.cache->layout().rotated_values()) continue;
-    ops::HadamardHeads(exec_, geometry_.shape.value_dim(),
+    ops::HadamardHeads(exec_, geometry_.ShapeOf(layer).value_dim(),
                        out.Rows(run.rows.first_row, run.rows.first_row + run.rows.rows));
   }
 }

@@ -33,7 +33,9 @@ struct Segment {
 struct AttentionInput {
   // [tokens, heads * head_dim], or no rows: k and v are cached and nothing attends.
   MatrixView<const float> q;
-  MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
+  // [tokens, kv_heads * head_dim], or no rows: keys and values of these tokens were cached by an
+  // earlier call for the layer, and further queries attend to them.
+  MatrixView<const float> k;
   // [tokens, kv_heads * head_dim], or none where values lie in keys (AttentionShape::values_from).
   MatrixView<const float> v;
   // [heads] constants, or empty: see ops::Attention.
@@ -59,8 +61,8 @@ class AttentionStep {
   // The position of the row in its text.
   int64_t PositionOf(int64_t row) const;
 
-  // Caches k and v of `layer`, counted among those with attention, and attends: out [tokens, heads
-  // * value_dim], or no rows as q. On all cores, all texts at once.
+  // Caches k and v of `layer`, counted among those with keys of their own, and attends: out
+  // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
 
   // The rows of all texts as a recurrent layer sees them, in order. layer: among recurrent ones. In
@@ -83,7 +85,7 @@ class AttentionStep {
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
   const Run& RunWithRow(int64_t row) const;
   void WriteKeys(int64_t layer, const AttentionInput& input);
-  void RotateValuesBack(MatrixView<float> out) const;
+  void RotateValuesBack(int64_t layer, MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                const AttentionInput& input);

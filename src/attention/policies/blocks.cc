@@ -235,17 +235,35 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "use dense or sinks",
           spec.ToString(), geometry.shape.score_cap);
   }
+  if (!geometry.readers.empty()) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} chooses blocks for layers with keys of their own, but some of this "
+          "model's layers read keys of others: use dense or sinks",
+          spec.ToString());
+  }
+  const BlocksGeometry blocks(geometry, spec);
+  const ops::AttentionShape& shape = blocks.attention.shape;
+  const auto differs = [&](int64_t layer) {
+    return geometry.ShapeOf(layer).kv_heads != shape.kv_heads ||
+           geometry.ShapeOf(layer).head_dim != shape.head_dim;
+  };
+  if (std::ranges::any_of(blocks.choosing, differs)) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} chooses blocks for layers of equal heads, but this model's layers "
+          "without a window have different ones: use dense or sinks",
+          spec.ToString());
+  }
   const int64_t vectors = spec.group_blocks > 0 ? ops::VectorsOf(spec.GroupShape().type)
                                                 : ops::VectorsOf(spec.representative_type);
-  if (vectors * geometry.shape.head_dim > kMaxHeadDim) {
+  if (vectors * shape.head_dim > kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} needs heads of at most {} dimensions, and this model's heads have {}",
-          spec.ToString(), kMaxHeadDim / vectors, geometry.shape.head_dim);
+          spec.ToString(), kMaxHeadDim / vectors, shape.head_dim);
   }
   // An index lies in pages of the cache's size.
-  const KvLayout layout = LayoutOf(geometry, options.kv_type);
-  if (vectors > 1 &&
-      ops::VectorTileBytes(vectors * geometry.shape.head_dim) > layout.head_bytes()) {
+  const KvLayout layout = LayoutOf(geometry, options.kv_type)
+                              .OfLayer(blocks.choosing.empty() ? 0 : blocks.choosing.front());
+  if (vectors > 1 && ops::VectorTileBytes(vectors * shape.head_dim) > layout.head_bytes()) {
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} keeps {} vectors for a block or a group of blocks, which do not fit "
           "into pages of this model's keys{} in {}: use a wider KV type",

@@ -97,6 +97,12 @@ TextPlacement PlaceText(const AttentionGeometry& geometry, const PolicyOptions& 
           "cannot share a text: run one rank",
           geometry.states.layers, options.ranks->size());
   }
+  if (!geometry.layer_shapes.empty() || !geometry.readers.empty()) {
+    Throw(ErrorKind::kUnsupported,
+          "layers of this model have different heads or read keys of other layers, so {} ranks "
+          "cannot share a text: run one rank",
+          options.ranks->size());
+  }
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   TextPlacement placement = spec.ring > 0 ? PlaceInRing(options, spec, alone)
                                           : PlaceInStar(geometry, options, spec, alone);

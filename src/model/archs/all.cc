@@ -83,6 +83,14 @@ constexpr std::array kArchitectures = {
     Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},
     Architecture{"gemma3", "Gemma 3 4B, 12B and 27B, which read no pictures here", DescribeGemma3,
                  /*text_config=*/"text_config"},
+    Architecture{"gemma3n_text", "the text model of Gemma 3n (AltUp, LAuReL, shared keys)",
+                 DescribeGemma3nText},
+    Architecture{"gemma3n", "Gemma 3n E2B and E4B, which neither see nor hear here",
+                 DescribeGemma3n, /*text_config=*/"text_config"},
+    Architecture{"gemma4_text", "the text model of Gemma 4 (heads of two sizes, shared keys)",
+                 DescribeGemma4Text},
+    Architecture{"gemma4", "Gemma 4 E2B to 31B, which neither see nor hear here", DescribeGemma4,
+                 /*text_config=*/"text_config"},
 };
 
 }  // namespace

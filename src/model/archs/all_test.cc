@@ -155,6 +155,10 @@ constexpr ModelNumbers kOwnModels[] = {
     {"gemma", "gemma", 320, 64, 2, 4, 1, 32, 256, 512, 32, 1e4, true},
     {"gemma2", "gemma2", 320, 64, 2, 4, 2, 32, 256, 8192, 32, 1e4, true},
     {"gemma3_text", "gemma3_text", 320, 64, 7, 4, 1, 32, 256, 512, 32, 1e6, true},
+    {"gemma3n_text", "gemma3n_text", 320, 64, 4, 4, 2, 32, 256, 512, 32, 1e6, true},
+    {"gemma3n", "gemma3n", 262400, 64, 5, 8, 2, 256, 256, 32768, 256, 1e6, true},
+    {"gemma4_text", "gemma4_text", 320, 64, 6, 4, 1, 32, 256, 512, 32, 1e4, true},
+    {"gemma4", "gemma4", 262144, 64, 7, 8, 4, 256, 48, 262144, 256, 1e4, true},
     {"gemma3", "gemma3", 262208, 64, 7, 8, 4, 256, 256, 131072, 256, 1e6, true},
 };
 
@@ -412,7 +416,8 @@ TEST_P(EveryArchitecture, TakesAMinimalConfig) {
   const DecoderSpec spec = With("use_cache", "true");
   EXPECT_EQ(spec.family, GetParam().model_type);
   EXPECT_EQ(spec.head_dim, spec.latent ? spec.latent->cached_dim() : 4);
-  EXPECT_EQ(spec.kv_heads, spec.latent ? 1 : 4);
+  const bool two = GetParam().model_type.starts_with("gemma3n");  // unless told otherwise
+  EXPECT_EQ(spec.kv_heads, spec.latent ? 1 : two ? 2 : 4);
   EXPECT_EQ(spec.max_context, 64);
 }
 

@@ -12,7 +12,10 @@ published definitions of the formats,
          qweight[i, o / 8] has q of outputs 0, 2, 4, 6, 1, 3, 5, 7 from the lowest bits up;
          qzeros[g, o / 8] likewise
 
-  FP8    w[o, i] = scale_inv[o / m, i / n] * code[o, i], a float of 8 bits, in blocks of m by n
+  FP8    w[o, i] = scale_inv[o / m, i / n] * code[o, i], a float of 8 bits, in blocks of m by n,
+         or with a scale for a tensor
+  NVFP4  w[o, i] = weight_scale[o, i / 16] * weight_scale_2 * code[o, i], as NVIDIA's ModelOpt
+         stores it; weight[o, i / 2] has a float of 4 bits (E2M1) of two inputs, the first one low
 
 and unpacked again from the written tensors, by code that shares nothing with the packing. The logits
 are those of the float model of transformers with the unpacked weights, in float32.
@@ -40,11 +43,18 @@ import numpy as np
 import safetensors.torch
 import torch
 from bitsandbytes.functional import QuantState
-from compressed_tensors.compressors.naive_quantized import IntQuantizationCompressor
+from compressed_tensors.compressors.mxfp4 import MXFP4PackedCompressor
+from compressed_tensors.compressors.mxfp8 import MXFP8QuantizationCompressor
+from compressed_tensors.compressors.naive_quantized import (
+    FloatQuantizationCompressor,
+    IntQuantizationCompressor,
+)
+from compressed_tensors.compressors.nvfp4 import NVFP4PackedCompressor
 from compressed_tensors.compressors.pack_quantized import PackedQuantizationCompressor
 from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_int32
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
-from compressed_tensors.quantization.utils import calculate_qparams
+from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
+from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from golden_variant import Variant, merged
 from golden_variants_experts import gpt_oss_variants
 from golden_variants_llama import LLAMA, MIXTRAL
@@ -69,6 +79,7 @@ ROOT = GOLDENS / "packed"
 MIN_EFFECT = 1e-2  # of the largest logit; the test accepts 5e-5
 N_TOKENS = 12
 SIZES = {"hidden_size": 64, "intermediate_size": 96}
+SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 24}
 AWQ_OUTPUTS = [0, 2, 4, 6, 1, 3, 5, 7]  # outputs of a word, from the lowest bits up
 
 
@@ -219,10 +230,168 @@ class IntQuantized(CompressedTensors):
         return super().config(packing) | {"format": "int-quantized"}
 
 
+# The format and compressor of some of compressed-tensors' own schemes.
+FLOAT_SCHEMES = {
+    "FP8": ("float-quantized", FloatQuantizationCompressor),
+    "FP8_DYNAMIC": ("float-quantized", FloatQuantizationCompressor),
+    "FP8_BLOCK": ("float-quantized", FloatQuantizationCompressor),
+    "NVFP4": ("nvfp4-pack-quantized", NVFP4PackedCompressor),
+    "MXFP4": ("mxfp4-pack-quantized", MXFP4PackedCompressor),
+    "MXFP8": ("mxfp8-quantized", MXFP8QuantizationCompressor),
+}
+
+
+class FloatScheme:
+    """Floats of 4 and 8 bits, as compressed-tensors' scheme of this name stores them."""
+
+    def __init__(self, name, block=None):
+        self.name = name
+        self.format, self.compressor = FLOAT_SCHEMES[name]
+        self.scheme = QuantizationScheme(targets=["Linear"], **PRESET_SCHEMES[name])
+        self.weights = self.scheme.weights.model_copy()
+        self.scheme.weights = self.weights
+        if block:
+            self.weights.block_structure = list(block)
+
+    def ranges(self, weight):
+        strategy = self.weights.strategy
+        if strategy == "tensor":
+            grouped = weight.reshape(1, -1)
+        elif strategy == "block":
+            m, n = self.weights.block_structure
+            grouped = weight.unflatten(0, (-1, m)).unflatten(2, (-1, n)).transpose(1, 2).flatten(2)
+        elif strategy == "channel":
+            grouped = weight[:, None]
+        else:
+            grouped = weight.unflatten(1, (-1, self.weights.group_size))
+        return grouped.amin(-1), grouped.amax(-1)
+
+    def pack(self, weight, packing):
+        low, high = self.ranges(weight)
+        local = {"weight": weight}
+        if self.name == "NVFP4":
+            local["weight_global_scale"] = generate_gparam(weight.amin(), weight.amax())
+        scales, zeros = calculate_qparams(
+            low, high, self.weights, global_scale=local.get("weight_global_scale")
+        )
+        local |= {"weight_scale": scales.to(packing.scale_dtype).float(), "weight_zero_point": zeros}
+        packed = self.compressor.compress(local, self.scheme)
+        if packed["weight_scale"].dtype == torch.float32:
+            packed["weight_scale"] = packed["weight_scale"].to(packing.scale_dtype)
+        inputs = self.scheme.input_activations
+        if self.name == "NVFP4":
+            packed["input_global_scale"] = torch.tensor([37.0])
+        elif inputs and not inputs.dynamic:
+            packed["input_scale"] = torch.tensor([0.25])
+        return packed
+
+    def unpack(self, packed, packing):
+        local = dict(packed)
+        if local["weight_scale"].is_floating_point() and self.name != "NVFP4":
+            local["weight_scale"] = local["weight_scale"].float()
+        weight = self.compressor.decompress(local, self.scheme)["weight"].float()
+        if self.name != "NVFP4":
+            return weight
+        # That was rounded to bf16.
+        exact = fp4_values(packed["weight_packed"]) * (
+            packed["weight_scale"].float() / packed["weight_global_scale"]
+        ).repeat_interleave(16, 1)
+        assert torch.equal(exact.bfloat16().float(), weight)
+        return exact
+
+    def config(self, packing):
+        config = QuantizationConfig(
+            config_groups={"group_0": self.scheme},
+            ignore=["lm_head"],
+            format=self.format,
+            quantization_status="compressed",
+        )
+        return json.loads(json.dumps(config.model_dump(mode="json")))
+
+
+FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+def fp4_codes(x):
+    codes = (x.abs()[..., None] - FP4).abs().argmin(-1) + 8 * (x < 0)
+    codes = codes.to(torch.uint8)
+    return codes[..., 0::2] | codes[..., 1::2] << 4
+
+
+def fp4_values(packed):
+    codes = torch.stack([packed & 15, packed >> 4], -1).flatten(-2).long()
+    return torch.cat([FP4, -FP4])[codes]
+
+
+class Fp8Wholes:
+    """FP8 with a scale for a tensor, in a format with these names."""
+
+    def __init__(self, names, config):
+        self.names, self.block = names, config
+
+    def pack(self, weight, packing):
+        scale = (weight.abs().max() / 448).to(packing.scale_dtype)
+        codes = (weight / scale.float()).to(torch.float8_e4m3fn)
+        return {"weight": codes, self.names[0]: scale, self.names[1]: torch.tensor(0.25)}
+
+    def unpack(self, packed, packing):
+        return packed["weight"].float() * packed[self.names[0]].float()
+
+    def config(self, packing):
+        return self.block
+
+
+def modelopt_config(algorithm, bits, **rest):
+    floats = {"dynamic": False, "num_bits": bits, "type": "float"} | rest
+    return {
+        "config_groups": {
+            "group_0": {"input_activations": floats, "weights": floats, "targets": ["Linear"]}
+        },
+        "ignore": ["lm_head", "model.layers.*.block_sparse_moe.gate"],
+        "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"},
+        "producer": {"name": "modelopt", "version": "0.33.0"},
+        "quant_algo": algorithm,
+        "quant_method": "modelopt",
+    }
+
+
+class ModelOptFp8(Fp8Wholes):
+    def __init__(self):
+        super().__init__(("weight_scale", "input_scale"), modelopt_config("FP8", 8))
+
+    @staticmethod
+    def others(names):
+        return {
+            f"{name.removesuffix('weight')}{kind}_scale": torch.tensor(0.5)
+            for name in names
+            for kind in "kv"
+            if f"{kind}_proj" in name
+        }
+
+
+class ModelOptNvfp4:
+    def pack(self, weight, packing):
+        whole = weight.abs().max() / (6 * 448)
+        groups = weight.unflatten(1, (-1, 16))
+        scales = (groups.abs().amax(2) / 6 / whole).to(torch.float8_e4m3fn)
+        codes = fp4_codes((groups / (scales.float() * whole)[..., None]).flatten(1))
+        return {
+            "weight": codes,
+            "weight_scale": scales,
+            "weight_scale_2": whole,
+            "input_scale": torch.tensor(0.01),
+        }
+
+    def unpack(self, packed, packing):
+        scales = packed["weight_scale"].float() * packed["weight_scale_2"]
+        return fp4_values(packed["weight"]) * scales.repeat_interleave(16, 1)
+
+    def config(self, packing):
+        return modelopt_config("NVFP4", 4, group_size=16)
+
+
 class Mxfp4:
     """gpt-oss's experts: [experts, inputs, outputs] in blocks of 32 inputs."""
-
-    levels = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
     @staticmethod
     def packs(name, tensor):
@@ -232,10 +401,8 @@ class Mxfp4:
         blocks = weight.transpose(1, 2).unflatten(2, (-1, 32))
         exponents = torch.floor(torch.log2(blocks.abs().amax(3))) - 2
         x = blocks / torch.exp2(exponents)[..., None]
-        codes = (x.abs()[..., None] - self.levels).abs().argmin(-1) + 8 * (x < 0)
-        codes = codes.to(torch.uint8)
         return {
-            "_blocks": codes[..., 0::2] | codes[..., 1::2] << 4,
+            "_blocks": fp4_codes(x),
             "_scales": (exponents + 127).to(torch.uint8),
         }
 
@@ -384,9 +551,13 @@ class Nf4:
         return self.block
 
 
+FLOATS = (FloatScheme, Fp8Wholes, ModelOptNvfp4)
+
+
 def packings():
     def of(name, method, overrides=None, base=LLAMA, **rest):
-        config = merged(base, SIZES | (overrides or {}))
+        sizes = SMALL if isinstance(method, FLOATS) else SIZES
+        config = merged(base, sizes | (overrides or {}))
         float_model = Variant(config["model_type"], name, config, N_TOKENS, stored="float32")
         return Packing(float_model, method, **rest)
 
@@ -421,6 +592,22 @@ def packings():
     narrow = {"hidden_size": 32, "intermediate_size": 48}
     yield of("fp8_experts", fp8, narrow, base=MIXTRAL, bits=8, group=(32, 32),
              scale_dtype=torch.bfloat16, skipped=Packing.skipped + ("gate.",))
+
+    bf16, f32 = {"scale_dtype": torch.bfloat16}, {"scale_dtype": torch.float32}
+    yield of("fp8_channel", FloatScheme("FP8_DYNAMIC"), bits=8, **bf16)
+    yield of("fp8_tensor", FloatScheme("FP8"), biases, bits=8, **bf16)
+    yield of("fp8_compressed_blocks", FloatScheme("FP8_BLOCK", (16, 32)), bits=8, **f32)
+    static = {"activation_scheme": "static", "quant_method": "fp8"}
+    inverse = ("weight_scale_inv", "activation_scale")
+    mistral = Fp8Wholes(inverse, static | {"weight_block_size": None})
+    yield of("fp8_mistral", mistral, bits=8, **bf16)
+    yield of("fp8_modelopt", ModelOptFp8(), bits=8, **f32)
+    yield of("mxfp8", FloatScheme("MXFP8"), bits=8, **f32)
+    yield of("mxfp4", FloatScheme("MXFP4"), **f32)
+    yield of("nvfp4", FloatScheme("NVFP4"), {"intermediate_size": 48}, **f32)
+    experts = {"intermediate_size": 48, "num_local_experts": 3}
+    yield of("nvfp4_experts", ModelOptNvfp4(), experts, base=MIXTRAL, **f32,
+             skipped=Packing.skipped + ("gate.",))
 
     yield of("gpt_oss_mxfp4", Mxfp4(), base=next(gpt_oss_variants()).config)
 
@@ -479,8 +666,11 @@ def make(packing, root):
             packed |= {name.removesuffix("weight") + suffix: t for suffix, t in tensors.items()}
             floats[name] = packing.method.unpack(tensors, packing).contiguous()
         error = (floats[name] - tensor).norm() / tensor.norm()
-        most = 0.2 if packing.bits == 4 else 0.04 if isinstance(packing.method, Fp8Blocks) else 0.02
+        of_floats = isinstance(packing.method, FLOATS + (Fp8Blocks,))
+        most = 0.2 if packing.bits == 4 else 0.04 if of_floats else 0.02
         assert error < most, (name, error)
+    if hasattr(packing.method, "others"):
+        packed |= packing.method.others(names)
 
     tokens = random_tokens(base)
     logits = logits_of(folder, base, floats, tokens)

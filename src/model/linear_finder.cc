@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <cstring>
 
+#include "weights/float_codes_config.h"
 #include "weights/packed_config.h"
 #include "weights/tensor_rows.h"
 
@@ -16,17 +18,50 @@ bool CanBeFused(const TensorInfo& a, const TensorInfo& b) {
   return a.dtype == b.dtype || ((a.blocks || b.blocks) && HoldsFloats(a) && HoldsFloats(b));
 }
 
+// The expected types of codes and scales.
+Content CodesOf(const PackedFormat& format) {
+  switch (format.layout) {
+    case PackedFormat::Layout::kIntQuantized:
+      return Content::kQuantized;
+    case PackedFormat::Layout::kNf4:
+    case PackedFormat::Layout::kFloats4:
+      return Content::kBytes;
+    case PackedFormat::Layout::kFloats8:
+      return Content::kFloats8;
+    default:
+      return Content::kWords;
+  }
+}
+
+Content ScalesOf(const PackedFormat& format) {
+  if (format.nested) return Content::kBytes;
+  if (format.scale_type == PackedFormat::ScaleType::kPowers) return Content::kPowers;
+  if (format.scale_type == PackedFormat::ScaleType::kE4M3) return Content::kFloats8;
+  return Content::kScale;
+}
+
 }  // namespace
 
 std::optional<LayerQuantization> LinearFinder::Quantization(const std::string& module) const {
   const LayerQuantization* found = spec_.quantization.Find(tensors_.Name(module));
   if (found == nullptr) return std::nullopt;
-  // config.json does not always name the layers that are left alone, such as routers.
-  const auto has = [&](const char* suffix) { return tensors_.Find(module + suffix) != nullptr; };
-  const bool is_float = found->packed && (found->packed->across()        ? has(".weight")
-                                          : !found->packed->has_groups() ? !has(".weight_scale_inv")
-                                                                         : false);
-  return is_float ? std::nullopt : std::optional(*found);
+  LayerQuantization result = *found;
+  if (!result.packed) return result;
+  PackedFormat& format = *result.packed;
+  const auto has = [&](std::string_view suffix) {
+    return tensors_.Find(module + std::string(suffix)) != nullptr;
+  };
+  if (format.layout == PackedFormat::Layout::kFloats8 && !has(format.scales_suffix) &&
+      has(OtherScalesSuffix(format))) {
+    format.scales_suffix = OtherScalesSuffix(format);
+  }
+  // config.json does not always name the layers that are left alone, such as routers. Experts that
+  // lie in one tensor have no weight of this name.
+  const TensorInfo* weight = tensors_.Find(module + ".weight");
+  if (format.across() && weight != nullptr) return std::nullopt;
+  if (format.codes_suffix != ".weight") return result;
+  const bool is_float = weight == nullptr ? !has(format.scales_suffix) : HoldsFloats(*weight);
+  return is_float ? std::nullopt : std::optional(result);
 }
 
 void LinearFinder::WantScales(const std::string& module, int64_t outputs,
@@ -64,6 +99,15 @@ void LinearFinder::CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t
                           fmt::join(found, ", "), outputs, inputs);
 }
 
+float LinearFinder::ReadFactor(const TensorInfo& tensor, const PackedFormat& format) {
+  const float stored = ReadAllRows(tensor).front();
+  const float factor = format.factor_divides ? 1 / stored : stored;
+  if (!(factor > 0 && std::isfinite(factor) && stored > 0)) {
+    tensors_.problems().Add("tensor {} is {}, expected a positive number", tensor.name, stored);
+  }
+  return factor;
+}
+
 bool LinearFinder::GroupsDivide(const std::string& module, int64_t inputs,
                                 const PackedFormat& format, bool says) {
   if (format.group == 0 || inputs % format.group == 0 || !format.has_groups()) return true;
@@ -80,7 +124,7 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
                                                           const PackedFormat& format) {
   packed_ = true;
   if (!GroupsDivide(module, inputs, format)) return nullptr;
-  if (format.layout == PackedFormat::Layout::kMxfp4) {
+  if (format == kMxfp4) {
     tensors_.problems().Add(
         "config.json packs {} as MXFP4, which is supported for the experts of gpt-oss only",
         tensors_.Name(module));
@@ -92,15 +136,12 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
     return tensors_.Want(module + std::string(part.suffix), part.shape, content, why);
   };
   const bool nf4 = format.layout == PackedFormat::Layout::kNf4;
-  const bool integers = format.layout == PackedFormat::Layout::kIntQuantized;
-  const TensorInfo* codes = want(shapes.codes,
-                                 nf4                    ? Content::kBytes
-                                 : integers             ? Content::kQuantized
-                                 : !format.has_groups() ? Content::kFloats8
-                                                        : Content::kWords,
-                                 ", for a packed weight");
-  const TensorInfo* scales = want(shapes.scales, format.nested ? Content::kBytes : Content::kScale,
-                                  ", for a packed weight");
+  const TensorInfo* codes = want(shapes.codes, CodesOf(format), ", for a packed weight");
+  const TensorInfo* scales = want(shapes.scales, ScalesOf(format), ", for a packed weight");
+  const TensorInfo* factor = nullptr;
+  if (!format.factor_suffix.empty()) {
+    factor = want({format.factor_suffix, {1}}, Content::kScale, ", for all scales of a weight");
+  }
   const TensorInfo* zeros =
       format.has_zeros() ? want(shapes.zeros, Content::kWords, ", for zero points") : nullptr;
   // GPTQ stores g_idx whether or not there is an order.
@@ -116,11 +157,12 @@ std::shared_ptr<const PackedTensors> LinearFinder::Packed(const std::string& mod
   auto packed = std::make_shared<PackedTensors>(
       PackedTensors{.format = format, .weight = *codes, .codes = *codes, .scales = *scales});
   if (zeros != nullptr) packed->zeros = *zeros;
-  for (const TensorInfo* other : {groups, shape}) {
+  for (const TensorInfo* other : {groups, shape, factor}) {
     if (other != nullptr) packed->others.push_back(*other);
   }
   if (groups != nullptr && format.group != 0) packed->order = InputOrder(*groups, format.group);
   if (shape != nullptr) CheckShape(*shape, outputs, inputs);
+  if (factor != nullptr) packed->factor = ReadFactor(*factor, format);
   if (nf4 && !FinishNf4(module, outputs, inputs, *packed)) return nullptr;
   packed->weight.name = tensors_.Name(module) + ".weight";
   packed->weight.shape = {outputs, inputs};

@@ -43,6 +43,8 @@ class LinearFinder {
                                               int64_t inputs, const PackedFormat& format);
   bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);
   void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
+  // The number that multiplies all scales of a weight; a problem unless it is positive.
+  float ReadFactor(const TensorInfo& tensor, const PackedFormat& format);
   std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
                                                   int64_t inputs, int64_t expert, int64_t experts);
 

@@ -332,7 +332,8 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
       bytes = RowBytes(*tensors.parts[part], source);
     }
     bytes += first_byte;
-    if (HasNan(dtype, bytes, inputs)) nan[part] = true;
+    // PackedRows accepts no NaN.
+    if (packed.empty() && HasNan(dtype, bytes, inputs)) nan[part] = true;
     if (!row_sums.empty()) row_sums[output] = SumOfIntegers(bytes, inputs);
     return bytes;
   };

@@ -543,6 +543,11 @@ ModelTensors Resolver::Resolve() {
 void Resolver::ReportUnexpected() {
   std::vector<std::string> harmless = spec_.names.harmless;
   // Some tools save the head although it is the embedding.
+  for (const LayerQuantization& quantization : spec_.quantization.Distinct()) {
+    if (!quantization.packed) continue;
+    const auto unused = UnusedSuffixes(*quantization.packed);
+    harmless.insert(harmless.end(), unused.begin(), unused.end());
+  }
   if (spec_.tied_head) harmless.push_back(tensors_.Name(spec_.names.head + ".weight"));
   for (const std::string& name : source_.Names()) {
     if (tensors_.wanted().contains(name)) continue;

@@ -43,9 +43,9 @@ IntegerLevels IntegersOf(std::span<const float> levels) {
 
 // The levels of a format that has them.
 const IntegerLevels& LevelsInMemory(const PackedFormat& packed) {
-  static const IntegerLevels mxfp4 = IntegersOf(LevelsOf({.layout = Layout::kMxfp4}));
+  static const IntegerLevels floats = IntegersOf(LevelsOf({.layout = Layout::kFloats4}));
   static const IntegerLevels nf4 = IntegersOf(LevelsOf({.layout = Layout::kNf4}));
-  return packed.layout == Layout::kMxfp4 ? mxfp4 : nf4;
+  return packed.layout == Layout::kFloats4 ? floats : nf4;
 }
 
 // Groups of kernels may be smaller than groups of the checkpoint. The scales are then repeated, so
@@ -85,6 +85,8 @@ std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
   std::set<std::string> roundings;
   for (const PackedTensors* part : PackedPartsOf(tensors)) {
     if (!part->format.has_groups()) {
+      // bf16 has more digits than E4M3, which a power of two leaves alone.
+      if (part->format.scale_type == PackedFormat::ScaleType::kPowers) continue;
       roundings.insert("FP8 weights, times their scales, to bf16: by at most 1/256");
       continue;
     }
@@ -130,6 +132,7 @@ void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t ro
     }
     scale = exact;
   }
+  factor *= rows.factor();
 }
 
 }  // namespace godwit

@@ -49,8 +49,8 @@ TensorInfo SliceOf(const TensorInfo& tensor, size_t expert, const char* ending) 
 // Kernels multiply no other formats. AWQ has 4 bits, and levels have no zeros.
 TEST(PackedWeights, AllFormatsAreInUse) {
   for (const Layout layout : {Layout::kPackQuantized, Layout::kIntQuantized, Layout::kGptq,
-                              Layout::kAwq, Layout::kMxfp4, Layout::kNf4}) {
-    const bool levels = layout == Layout::kMxfp4 || layout == Layout::kNf4;
+                              Layout::kAwq, Layout::kFloats4, Layout::kNf4}) {
+    const bool levels = layout == Layout::kFloats4 || layout == Layout::kNf4;
     for (const int bits : {4, 8}) {
       if (bits == 8 && (levels || layout == Layout::kAwq)) continue;
       for (const bool zeros : {false, true}) {
@@ -169,6 +169,42 @@ TEST(Nf4Weights, AreNearTheirLevels) {
       ElementsAre(
           "f32 scales to f16: by at most 1/2048",
           fmt::format("the 16 levels of NF4 to int8: by {:.2g} of a group's largest", largest)));
+}
+
+// All scales of E4M3 and all levels, with a factor that is no power of two.
+TEST(Nvfp4Weights, AreNotRounded) {
+  std::vector<uint8_t> scales;
+  for (int code = 0; code < 256; ++code) {
+    if (code % 128 != 127) scales.push_back(static_cast<uint8_t>(code));
+  }
+  const auto groups = std::ssize(scales), inputs = groups * 16;
+  std::vector<uint8_t> codes(scales.size() * 8);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = static_cast<uint8_t>((i % 8 * 2 + 1) << 4 | (i % 8 * 2));
+  }
+  ThreadPool pool(1);
+  for (const float factor : {0.25f, 3e-5f}) {
+    const LinearTensors linear =
+        LinearOf({.format = {.layout = Layout::kFloats4,
+                             .group = 16,
+                             .scale_type = PackedFormat::ScaleType::kE4M3},
+                  .weight = {.name = "x.weight", .shape = {1, inputs}},
+                  .codes = {.bytes = std::as_bytes(std::span(codes))},
+                  .scales = {.shape = {1, groups}, .bytes = std::as_bytes(std::span(scales))},
+                  .factor = factor});
+    const Weight weight = Pack(pool, linear);
+    EXPECT_EQ(weight.scales[0], factor);
+    std::vector<float> got(static_cast<size_t>(inputs)), dequantized(got.size());
+    ops::UnpackRow(weight, 0, got.data());
+    PackedRows(pool, *linear.packed[0]).Dequantize(0, dequantized);
+    const auto levels = LevelsOf(linear.packed[0]->format);
+    const auto scale_of = E4M3Levels();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const float want = scale_of[scales[i / 16]] * levels[i % 16] * factor;
+      EXPECT_EQ(got[i], want) << i;
+      EXPECT_FLOAT_EQ(dequantized[i], want) << i;
+    }
+  }
 }
 
 TEST(Mxfp4Weights, AreNotRounded) {

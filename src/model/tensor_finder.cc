@@ -12,6 +12,9 @@ bool HasType(const TensorInfo& tensor, Content content) {
   if (content == Content::kRowOrder || content == Content::kBytes) {
     return tensor.dtype == DType::kU8;
   }
+  if (content == Content::kPowers) {
+    return tensor.dtype == DType::kU8 || tensor.dtype_name == "F8_E8M0";
+  }
   if (content == Content::kWords) return tensor.dtype == DType::kI32;
   if (content == Content::kFloats8) return tensor.dtype_name == "F8_E4M3";
   if (content == Content::kShape) {
@@ -29,6 +32,7 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
       return "I8, because config.json quantizes it";
     case Content::kRowOrder:
     case Content::kBytes:
+    case Content::kPowers:
       return "U8";
     case Content::kZeroPoint:
       return "I8";

@@ -28,6 +28,7 @@ enum class Content {
   kShape,      // I64 or I32 of a packed tensor
   kBytes,      // U8 of a packed tensor
   kFloats8,    // F8_E4M3 of a packed tensor
+  kPowers,     // U8 or F8_E8M0 of a packed tensor: exponents of scales
 };
 
 // Names are those of the spec, as transformers writes them; the checkpoint may spell them

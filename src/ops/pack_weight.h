@@ -32,7 +32,7 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
 
 // Makes a weight of groups from any source. fill(output, row, factor) sets the numbers of an
 // output, and is called from several threads. The output's scales stand for `factor` times as much
-// (1 unless it is set: a power of two, or NaN).
+// (1 unless it is set).
 Weight PackGroups(ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
                   const std::function<void(int64_t output, GroupedRow& row, float& factor)>& fill,
                   Arena* arena = nullptr);

@@ -41,8 +41,8 @@ struct Weight {
   std::vector<float> bias;  // [outputs], or empty
 
   // Only if I8: w = scale of the output * integer. One scale for a whole tensor stands here for
-  // each of its outputs. If grouped, a power of two that brings an output's scales into the range
-  // of F16, or none are here.
+  // each of its outputs. If grouped, what an output's scales in F16 are multiplied by, or none are
+  // here.
   std::vector<float> scales = {};  // [outputs]
   InputQuantization input = {};
   // The sum of each output's weights: a zero point of the input takes so much off the output. The

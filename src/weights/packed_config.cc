@@ -104,18 +104,6 @@ PackedFormat ReadAwq(const HfConfig& config) {
   return {.layout = Layout::kAwq, .group = ReadGroup(config, "group_size"), .zeros = true};
 }
 
-PackedFormat ReadFp8Blocks(const HfConfig& config) {
-  ExpectString(config, "fmt", "e4m3", /*fallback=*/"e4m3");
-  ExpectString(config, "activation_scheme", "dynamic", /*fallback=*/"dynamic");
-  constexpr std::string_view kBlock = "weight_block_size";
-  if (!config.Has(kBlock)) {
-    config.Refuse(kBlock, "the outputs and inputs of a block", ErrorKind::kUnsupported);
-  }
-  const auto block = config.Ints(kBlock, {1, 1 << 20});
-  if (block.size() != 2) config.Refuse(kBlock, "the outputs and inputs of a block");
-  return {.layout = Layout::kFp8Blocks, .bits = 8, .group = block[1], .group_outputs = block[0]};
-}
-
 PackedFormat ReadNf4(const HfConfig& config) {
   ExpectBool(config, "load_in_8bit", false, /*fallback=*/false);
   ExpectString(config, "bnb_4bit_quant_type", "nf4", /*fallback=*/"fp4");

@@ -1,4 +1,5 @@
-// The `quantization_config` of layers that are packed in groups (weights/packed_format.h).
+// The `quantization_config` of layers that are packed in groups (weights/packed_format.h), with
+// codes that are integers or nf4.
 #pragma once
 
 #include <string>
@@ -23,13 +24,9 @@ PackedFormat ReadIntQuantized(const HfConfig& weights);
 // The whole of it, of quant_method "gptq" (AutoGPTQ, GPTQModel) and "awq" (AutoAWQ).
 PackedFormat ReadGptq(const HfConfig& config);
 PackedFormat ReadAwq(const HfConfig& config);
-// The same of "fp8", with blocks: DeepSeek V3, Qwen3, GLM and MiniMax M2 come so.
-PackedFormat ReadFp8Blocks(const HfConfig& config);
 
-// The formats of quant_method "bitsandbytes" with load_in_4bit, and of "mxfp4", in which gpt-oss's
-// experts are.
+// The format of quant_method "bitsandbytes" with load_in_4bit.
 PackedFormat ReadNf4(const HfConfig& config);
-inline constexpr PackedFormat kMxfp4 = {.layout = PackedFormat::Layout::kMxfp4, .group = 32};
 
 // The quant_state of an nf4 weight, U8: JSON that bitsandbytes writes beside it.
 struct Nf4State {

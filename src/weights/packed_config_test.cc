@@ -114,28 +114,6 @@ TEST(PackedConfigTest, ReadsNf4) {
             (PackedFormat{.layout = Layout::kNf4, .group = 64}));
 }
 
-// The block of DeepSeek V3.
-TEST(PackedConfigTest, ReadsFp8) {
-  constexpr const char* kPublished =
-      R"({"activation_scheme":"dynamic","fmt":"e4m3","quant_method":"fp8",)"
-      R"("weight_block_size":[128,64]})";
-  EXPECT_EQ(
-      FormatOf(kPublished),
-      (PackedFormat{.layout = Layout::kFp8Blocks, .bits = 8, .group = 64, .group_outputs = 128}));
-  EXPECT_EQ(Describe(FormatOf(kPublished)),
-            "8-bit weights (block FP8) with a scale for 64 inputs of 128 outputs");
-  EXPECT_EQ(Read(kPublished).Find("lm_head"), nullptr);
-}
-
-TEST(PackedConfigTest, Mxfp4IsOfExperts) {
-  const auto config =
-      Read(R"({"modules_to_not_convert":["model.layers.*.self_attn"],"quant_method":"mxfp4"})");
-  EXPECT_EQ(config.Find("model.layers.3.mlp.experts.gate_up_proj")->packed.value(), kMxfp4);
-  EXPECT_EQ(config.Find("model.layers.3.mlp.experts")->packed.value(), kMxfp4);
-  EXPECT_EQ(config.Find("model.layers.3.self_attn.q_proj"), nullptr);
-  EXPECT_EQ(config.Find("model.layers.3.mlp.router"), nullptr);
-}
-
 std::string StateRefusal(ErrorKind kind, const std::string& json) {
   const TensorInfo tensor{.name = "x.quant_state",
                           .dtype = DType::kU8,
@@ -197,10 +175,6 @@ TEST(PackedConfigTest, RefusesOtherVariantsByName) {
             R"("bnb_4bit_quant_storage":"bfloat16")",
             "bnb_4bit_quant_storage: expected uint8"},
            {R"("awq","bits":8,"group_size":64)", "bits: expected 4, found 8"},
-           {R"("fp8")", "weight_block_size: expected the outputs and inputs of a block"},
-           {R"("fp8","weight_block_size":[128,128],"fmt":"e5m2")", "fmt: expected e4m3"},
-           {R"("fp8","weight_block_size":[128,128],"activation_scheme":"static")",
-            "activation_scheme: expected dynamic"},
            {R"("awq","bits":4,"group_size":64,"version":"gemv")", "version: expected gemm or GEMM"},
            {R"("awq","bits":4,"group_size":64,"zero_point":false)", "zero_point: expected true"},
        }) {

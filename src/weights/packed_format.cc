@@ -50,8 +50,15 @@ const std::array<float, 256>& E4M3() {
   return levels;
 }
 
-std::string_view LayoutName(Layout layout) {
-  switch (layout) {
+// The name of a format of float codes.
+std::string_view FloatsName(const PackedFormat& format) {
+  const bool powers = format.scale_type == PackedFormat::ScaleType::kPowers;
+  if (format.layout == Layout::kFloats4) return powers ? "MXFP4" : "NVFP4";
+  return powers ? "MXFP8" : "FP8";
+}
+
+std::string_view LayoutName(const PackedFormat& format) {
+  switch (format.layout) {
     case Layout::kPackQuantized:
       return "pack-quantized";
     case Layout::kIntQuantized:
@@ -60,23 +67,42 @@ std::string_view LayoutName(Layout layout) {
       return "GPTQ";
     case Layout::kAwq:
       return "AWQ";
-    case Layout::kMxfp4:
-      return "MXFP4";
     case Layout::kNf4:
       return "bitsandbytes nf4";
-    case Layout::kFp8Blocks:
-      return "block FP8";
+    case Layout::kFloats4:
+    case Layout::kFloats8:
+      return format.group_outputs > 1 ? "block FP8" : FloatsName(format);
   }
   return "";
 }
 
+std::string ScaledPart(const PackedFormat& format) {
+  if (format.group_outputs == 0) return "each tensor";
+  if (format.group == 0) return "each output";
+  return format.group_outputs > 1
+             ? fmt::format("{} inputs of {} outputs", format.group, format.group_outputs)
+             : fmt::format("each {} inputs", format.group);
+}
+
 }  // namespace
 
+std::span<const float> E4M3Levels() { return E4M3(); }
+
 std::span<const float> LevelsOf(const PackedFormat& format) {
-  if (format.layout == Layout::kMxfp4) return kE2M1;
+  if (format.layout == Layout::kFloats4) return kE2M1;
   if (format.layout == Layout::kNf4) return kNormalFloat4;
-  if (format.layout == Layout::kFp8Blocks) return E4M3();
+  if (format.layout == Layout::kFloats8) return E4M3();
   return {};
+}
+
+std::span<const std::string_view> UnusedSuffixes(const PackedFormat& format) {
+  static constexpr std::array<std::string_view, 7> kSuffixes = {
+      ".input_scale",    ".input_global_scale",
+      ".input_scale_ub", ".activation_scale",
+      ".q_scale",        ".k_scale",
+      ".v_scale"};
+  if (!format.has_float_codes()) return {};
+  return kSuffixes;
 }
 
 std::string_view ShortName(const PackedFormat& format) {
@@ -90,25 +116,20 @@ std::string_view ShortName(const PackedFormat& format) {
       return four ? "GPTQ-Int4" : "GPTQ-Int8";
     case Layout::kAwq:
       return "AWQ-Int4";
-    case Layout::kMxfp4:
-      return "MXFP4";
     case Layout::kNf4:
       return "NF4";
-    case Layout::kFp8Blocks:
-      return "FP8";
+    case Layout::kFloats4:
+    case Layout::kFloats8:
+      return FloatsName(format);
   }
   return "";
 }
 
 std::string Describe(const PackedFormat& format) {
-  return fmt::format(
-      "{}-bit weights ({}) with {}a scale{} for {}{}", format.bits, LayoutName(format.layout),
-      format.nested ? "the 8-bit code of " : "", format.zeros ? " and a zero point" : "",
-      format.group == 0 ? "each output"
-      : format.group_outputs > 1
-          ? fmt::format("{} inputs of {} outputs", format.group, format.group_outputs)
-          : fmt::format("each {} inputs", format.group),
-      format.act_order ? ", in act order" : "");
+  return fmt::format("{}-bit weights ({}) with {}a scale{} for {}{}", format.bits,
+                     LayoutName(format), format.nested ? "the 8-bit code of " : "",
+                     format.zeros ? " and a zero point" : "", ScaledPart(format),
+                     format.act_order ? ", in act order" : "");
 }
 
 }  // namespace godwit

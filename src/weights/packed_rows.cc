@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "weights/packed_config.h"
+#include "weights/float_codes_config.h"
 #include "weights/tensor_rows.h"
 #include "weights/transposed_matrix.h"
 
@@ -15,6 +15,7 @@ namespace godwit {
 namespace {
 
 using Layout = PackedFormat::Layout;
+using ScaleType = PackedFormat::ScaleType;
 
 constexpr int64_t kWordBytes = 4;
 
@@ -27,6 +28,11 @@ int64_t Words(const PackedFormat& format, int64_t codes) {
 }
 int64_t GroupsOf(const PackedFormat& format, int64_t inputs) {
   return format.group == 0 ? 1 : (inputs + format.group - 1) / format.group;
+}
+// Rows of scales.
+int64_t ScaledRows(const PackedFormat& format, int64_t outputs) {
+  if (format.group_outputs == 0) return 1;
+  return (outputs + format.group_outputs - 1) / format.group_outputs;
 }
 int Centre(const PackedFormat& format) { return 1 << (format.bits - 1); }
 
@@ -89,14 +95,12 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .scales = {".weight.absmax", {outputs * groups}},
               .zeros = {},
               .groups = {}};
-    case Layout::kFp8Blocks:
-      return {.codes = {".weight", {outputs, inputs}},
-              .scales = {".weight_scale_inv",
-                         {(outputs + format.group_outputs - 1) / format.group_outputs, groups}},
+    case Layout::kFloats4:
+    case Layout::kFloats8:
+      return {.codes = {format.codes_suffix, {outputs, inputs * format.bits / 8}},
+              .scales = {format.scales_suffix, {ScaledRows(format, outputs), groups}},
               .zeros = {},
               .groups = {}};
-    case Layout::kMxfp4:
-      break;  // experts, which are no modules, have Mxfp4Tensors
   }
   return {};
 }
@@ -147,7 +151,7 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
   ReadScales();
   if (tensors.zeros) ReadZeros();
   if (tensors.format.layout == Layout::kIntQuantized) CheckIntegers();
-  if (tensors.format.layout == Layout::kFp8Blocks) CheckLevels(pool);
+  if (tensors.format.layout == Layout::kFloats8) CheckLevels(pool);
 }
 
 void PackedRows::CheckLevels(ThreadPool& pool) const {
@@ -159,6 +163,7 @@ void PackedRows::CheckLevels(ThreadPool& pool) const {
     }
   });
 }
+
 void PackedRows::CheckIntegers() const {
   const int centre = Centre(tensors_.format);
   for (int64_t i = 0; i < outputs_ * inputs_; ++i) {
@@ -171,7 +176,7 @@ void PackedRows::CheckIntegers() const {
 
 std::vector<float> PackedRows::StoredScales() const {
   const TensorInfo& tensor = tensors_.scales;
-  if (tensor.dtype != DType::kU8) return ReadAllRows(tensor);
+  const ScaleType type = tensors_.format.scale_type;
   std::vector<float> scales;
   if (tensors_.nested) {
     const NestedScales& nested = *tensors_.nested;
@@ -180,6 +185,14 @@ std::vector<float> PackedRows::StoredScales() const {
     for (const std::byte code : tensor.bytes) {
       const size_t group = scales.size() / static_cast<size_t>(nested.group);
       scales.push_back(levels[std::to_integer<size_t>(code)] * outer[group] + nested.offset);
+    }
+    return scales;
+  }
+  if (type == ScaleType::kFloats) return ReadAllRows(tensor);
+  if (type == ScaleType::kE4M3) {
+    const auto levels = E4M3Levels();
+    for (const std::byte code : tensor.bytes) {
+      scales.push_back(levels[std::to_integer<size_t>(code)]);
     }
     return scales;
   }
@@ -201,9 +214,10 @@ void PackedRows::ReadScales() {
             tensor.name, i, stored[i]);
     }
   }
+  const int64_t group_outputs = tensors_.format.group_outputs;
   scales_.resize(outputs_ * groups_);
   for (int64_t output = 0; output < outputs_; ++output) {
-    const int64_t row = output / tensors_.format.group_outputs;
+    const int64_t row = group_outputs == 0 ? 0 : output / group_outputs;
     for (int64_t group = 0; group < groups_; ++group) {
       scales_[output * groups_ + group] =
           stored[across ? group * outputs_ + output : row * groups_ + group];
@@ -246,7 +260,7 @@ void PackedRows::ReadStored(int64_t row, std::span<uint8_t> codes) const {
     }
     return;
   }
-  if (format.layout == Layout::kFp8Blocks) {
+  if (format.layout == Layout::kFloats8) {
     std::memcpy(codes.data(), codes_ + row * inputs_, codes.size());
     return;
   }
@@ -279,8 +293,8 @@ void PackedRows::Dequantize(int64_t row, std::span<float> weights) const {
     const size_t group = i / static_cast<size_t>(this->group());
     const int zero = zeros.empty() ? Centre(tensors_.format) : zeros[group];
     const size_t input = tensors_.order.empty() ? i : static_cast<size_t>(tensors_.order[i]);
-    weights[input] =
-        scales[group] * (levels.empty() ? static_cast<float>(codes[i] - zero) : levels[codes[i]]);
+    weights[input] = scales[group] * tensors_.factor *
+                     (levels.empty() ? static_cast<float>(codes[i] - zero) : levels[codes[i]]);
   }
 }
 

@@ -22,8 +22,8 @@ struct PackedShape {
   std::vector<int64_t> shape;
 };
 struct PackedShapes {
-  PackedShape codes;   // I32, of nf4 U8, of "int-quantized" I8, of FP8 its own
-  PackedShape scales;  // floats, of nested ones U8
+  PackedShape codes;   // I32, of nf4 and FP4 U8, of "int-quantized" I8, of FP8 F8_E4M3
+  PackedShape scales;  // floats, of nested ones and powers of two U8, F8_E4M3
   PackedShape zeros;   // I32, if the format has some
   PackedShape groups;  // I32 [inputs]: the group of every input, if there is act order
 };
@@ -49,6 +49,7 @@ struct PackedTensors {
   std::vector<TensorInfo> others;  // small, read when the layer was found
   std::vector<int32_t> order;      // InputOrder
   std::optional<NestedScales> nested;
+  float factor = 1;  // what all scales are multiplied by: positive
 };
 
 // The weight of an expert of gpt-oss, of which there is a slice of two tensors. blocks: U8
@@ -71,9 +72,10 @@ class PackedRows {
 
   // Inputs that share a scale.
   int64_t group() const { return tensors_.format.group == 0 ? inputs_ : tensors_.format.group; }
-  // [groups], the zero points empty if the format has none.
+  // [groups], scales without `factor`, the zero points empty if the format has none.
   std::span<const float> Scales(int64_t row) const { return Numbers(scales_, row); }
   std::span<const uint8_t> Zeros(int64_t row) const { return Numbers(zeros_, row); }
+  float factor() const { return tensors_.factor; }
   // codes [inputs], in the order of PackedTensors.
   void ReadCodes(int64_t row, std::span<uint8_t> codes) const;
   // The weights of a row in the order of the model's inputs: [inputs].

@@ -80,7 +80,7 @@ TEST(PackedRowsTest, Fp8HasAScaleForEachBlock) {
   codes[33] = 0x01;                      // the smallest
   const std::vector<float> scales = {1, 2, 3, 4, 5, 6};
   PackedTensors tensors{
-      .format = {.layout = Layout::kFp8Blocks, .bits = 8, .group = 4, .group_outputs = 2},
+      .format = {.layout = Layout::kFloats8, .bits = 8, .group = 4, .group_outputs = 2},
       .weight = {.name = "x.weight", .shape = {5, 7}},
       .codes = TensorOf(DType::kU8, {5, 7}, codes),
       .scales = TensorOf(DType::kF32, {3, 2}, scales)};
@@ -98,6 +98,85 @@ TEST(PackedRowsTest, Fp8HasAScaleForEachBlock) {
   codes[3] = 0x7f;
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { PackedRows(pool, tensors); }),
               testing::HasSubstr("tensor x: element 3 is not a number"));
+}
+
+// One scale for all, and one for each output.
+TEST(PackedRowsTest, Fp8HasAScaleForATensorOrAnOutput) {
+  const std::vector<uint8_t> codes = {0x38, 0x40, 0xb8};  // 1, 2, -1
+  const std::vector<float> scales = {3, 5, 7};
+  ThreadPool pool(1);
+  for (const bool whole : {true, false}) {
+    PackedTensors tensors{
+        .format = {.layout = Layout::kFloats8, .bits = 8, .group_outputs = whole ? 0 : 1},
+        .weight = {.name = "x.weight", .shape = {3, 1}},
+        .codes = TensorOf(DType::kU8, {3, 1}, codes),
+        .scales = TensorOf(DType::kF32, {3}, scales)};
+    const PackedShapes shapes = ShapesOf(tensors.format, 3, 1);
+    EXPECT_THAT(shapes.scales.shape, ElementsAre(whole ? 1 : 3, 1));
+    const PackedRows rows(pool, tensors);
+    std::vector<float> found(3);
+    for (size_t row = 0; row < 3; ++row) {
+      rows.Dequantize(static_cast<int64_t>(row), std::span(found).subspan(row, 1));
+    }
+    if (whole) {
+      EXPECT_THAT(found, ElementsAre(3, 6, -3));
+    } else {
+      EXPECT_THAT(found, ElementsAre(3, 10, -7));
+    }
+  }
+}
+
+// Two groups of NVFP4: E4M3 scales of 1.5 and -448 times the factor, the low bits first.
+TEST(PackedRowsTest, Nvfp4HasScalesOfEightBits) {
+  std::vector<uint8_t> codes(16, 0);
+  codes[0] = 0xf1;  // 0.5, -6
+  codes[8] = 0x72;  // 1, 6
+  std::vector<uint8_t> scales = {0x3c, 0xfe};
+  PackedTensors tensors{.format = {.layout = Layout::kFloats4,
+                                   .group = 16,
+                                   .scale_type = PackedFormat::ScaleType::kE4M3,
+                                   .codes_suffix = ".weight_packed"},
+                        .weight = {.name = "x.weight", .shape = {1, 32}},
+                        .codes = TensorOf(DType::kU8, {1, 16}, codes),
+                        .scales = TensorOf(DType::kU8, {1, 2}, scales),
+                        .factor = 0.25f};
+  const PackedShapes shapes = ShapesOf(tensors.format, 9, 32);
+  EXPECT_EQ(shapes.codes.suffix, ".weight_packed");
+  EXPECT_THAT(shapes.codes.shape, ElementsAre(9, 16));
+  EXPECT_THAT(shapes.scales.shape, ElementsAre(9, 2));
+  ThreadPool pool(1);
+  const PackedRows rows(pool, tensors);
+  std::vector<float> weights(32), want(32, 0);
+  want[0] = 0.1875f;
+  want[1] = -2.25f;
+  want[16] = -112;
+  want[17] = -672;
+  rows.Dequantize(0, weights);
+  EXPECT_THAT(weights, ElementsAreArray(want));
+  EXPECT_THAT(rows.Scales(0), ElementsAre(1.5f, -448));
+  scales[1] = 0x7f;
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { PackedRows(pool, tensors); }),
+              testing::HasSubstr("tensor x: element 1 is nan, expected a finite number"));
+}
+
+TEST(PackedRowsTest, Mxfp8HasPowersOfTwo) {
+  std::vector<uint8_t> codes(64, 0x38);  // 1
+  std::vector<uint8_t> scales = {127, 121};
+  PackedTensors tensors{.format = {.layout = Layout::kFloats8,
+                                   .bits = 8,
+                                   .group = 32,
+                                   .scale_type = PackedFormat::ScaleType::kPowers},
+                        .weight = {.name = "x.weight", .shape = {1, 64}},
+                        .codes = TensorOf(DType::kU8, {1, 64}, codes),
+                        .scales = TensorOf(DType::kU8, {1, 2}, scales)};
+  ThreadPool pool(1);
+  std::vector<float> weights(64);
+  PackedRows(pool, tensors).Dequantize(0, weights);
+  EXPECT_EQ(weights[31], 1);
+  EXPECT_EQ(weights[32], 0x1p-6f);
+  scales[0] = 255;
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { PackedRows(pool, tensors); }),
+              testing::HasSubstr("tensor x: element 0 is nan"));
 }
 
 // The first version stores the zero point minus one; zero becomes all bits.

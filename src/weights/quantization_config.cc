@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "weights/float_codes_config.h"
 #include "weights/packed_config.h"
 
 namespace godwit {
@@ -47,6 +48,21 @@ InputQuantization ReadInput(const HfConfig& arguments) {
           .symmetric = arguments.BoolOr("symmetric", true)};
 }
 
+// A format of float codes. null: there is none of this name.
+PackedFormat (*FloatReader(std::string_view format))(const HfConfig& weights) {
+  if (format == "float-quantized") return ReadFloatQuantized;
+  if (format == "nvfp4-pack-quantized") return ReadNvfp4;
+  if (format == "mxfp4-pack-quantized") return ReadMxfp4;
+  if (format == "mxfp8-quantized") return ReadMxfp8;
+  return nullptr;
+}
+
+// Whether weights are floats, of which "naive-quantized" has some.
+bool AreFloats(const HfConfig& group) {
+  const auto weights = group.Object("weights");
+  return weights && weights->StringOr("type", "int") == "float";
+}
+
 // Inputs are quantized for each block anyway, which is finer than for each token.
 LayerQuantization ReadPacked(const HfConfig& group,
                              PackedFormat (*read_weights)(const HfConfig& weights)) {
@@ -82,8 +98,15 @@ LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group
   }
   const HfConfig& from = group.Has("format") ? group : config;
   const std::string format = from.StringOr("format", "");
-  ExpectOneOf(from, "format", format, {"int-quantized", "naive-quantized", "pack-quantized"});
+  ExpectOneOf(from, "format", format,
+              {"int-quantized", "naive-quantized", "pack-quantized", "float-quantized",
+               "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized"});
   if (format == "pack-quantized") return ReadPacked(group, ReadPackQuantized);
+  const bool naive_floats = format == "naive-quantized" && AreFloats(group);
+  if (const auto read = naive_floats ? ReadFloatQuantized : FloatReader(format)) {
+    ExpectFloatInputs(group);
+    return {.packed = read(NeedObject(group, "weights"))};
+  }
   return AreGrouped(group) ? ReadPacked(group, ReadIntQuantized) : ReadInt8(group);
 }
 
@@ -112,13 +135,15 @@ class Pattern {
   // Matches modules that end with the text, or contain it as whole parts. Versions of transformers
   // differ in whether it may stand in the middle.
   static Pattern Part(std::string text);
+  // Matches modules as a whole; `*` stands for any characters.
+  static Pattern Wildcard(std::string text);
 
   bool Matches(std::string_view module) const;
   // Names come first, then regular expressions, then classes, each by the alphabet.
   auto Rank() const { return std::tie(kind_, text_); }
 
  private:
-  enum class Kind { kName, kRegex, kClass, kPart };
+  enum class Kind { kName, kRegex, kClass, kPart, kWildcard };
 
   Pattern(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
 
@@ -151,6 +176,24 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
 
 Pattern Pattern::Part(std::string text) { return {Kind::kPart, std::move(text)}; }
 
+Pattern Pattern::Wildcard(std::string text) { return {Kind::kWildcard, std::move(text)}; }
+
+// Where a part behind a `*` is found first, none of the later places would match more.
+bool MatchesWildcard(std::string_view pattern, std::string_view text) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  while ((star = pattern.find('*')) != std::string_view::npos) {
+    const size_t at = text.find(pattern.substr(0, star));
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + star);
+    pattern.remove_prefix(star + 1);
+  }
+  return text.ends_with(pattern);
+}
+
 bool Pattern::Matches(std::string_view module) const {
   switch (kind_) {
     case Kind::kName:
@@ -163,6 +206,8 @@ bool Pattern::Matches(std::string_view module) const {
     case Kind::kPart:
       return module.ends_with(text_) ||
              fmt::format(".{}.", module).find(fmt::format(".{}.", text_)) != std::string::npos;
+    case Kind::kWildcard:
+      return MatchesWildcard(text_, module);
   }
   return false;
 }
@@ -224,9 +269,24 @@ Method ReadMethod(const HfConfig& config, std::string_view method, const std::st
   if (method == "mxfp4") {
     return {.target = Pattern::Part("experts"), .quantization = {.packed = kMxfp4}, .ignored = {}};
   }
-  Method result{
-      .quantization = {.packed = method == "fp8" ? ReadFp8Blocks(config) : ReadAwq(config)},
-      .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
+  if (method == "modelopt") {
+    ModelOptConfig read = ReadModelOpt(config);
+    Method result{.quantization = {.packed = read.format}, .ignored = {}};
+    for (std::string& name : read.ignored) {
+      result.ignored.push_back(Pattern::Wildcard(std::move(name)));
+    }
+    return result;
+  }
+  Method result{.quantization = {.packed = method == "fp8"          ? ReadFp8(config)
+                                           : method == "fbgemm_fp8" ? kFbgemmFp8
+                                                                    : ReadAwq(config)},
+                .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
+  if (method == "fp8") {
+    // AutoFP8's.
+    for (Pattern& pattern : ReadPatterns(config, "ignored_layers")) {
+      result.ignored.push_back(std::move(pattern));
+    }
+  }
   result.ignored.emplace_back(head);
   return result;
 }
@@ -274,7 +334,8 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
                                          ? "bitsandbytes"
                                          : "compressed-tensors");
   ExpectOneOf(block, "quant_method", method,
-              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4", "fp8"});
+              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4", "fp8", "fbgemm_fp8",
+               "modelopt"});
   if (method != "compressed-tensors") {
     Method all = ReadMethod(block, method, head);
     rules->targets = {{std::move(all.target), std::move(all.quantization)}};

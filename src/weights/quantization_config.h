@@ -51,10 +51,10 @@ class QuantizationConfig {
   // Reads the quantization of a config.json; older ones call it `compression_config`. head: the
   // module of the output head, which transformers leaves in float unless it is told what to skip.
   //
-  // Throws Error(kUnsupported) naming the key unless layers are int8 times int8 with one weight
-  // scale per output or tensor, or packed as weights/packed_config.h reads it. Refused are another
-  // quant_method, float types, 2 or 3 bits, and transforms. Throws Error(kFormat) for what is no
-  // quantization_config.
+  // Layers are int8 times int8 with one weight scale per output or tensor, or packed as
+  // weights/packed_config.h and weights/float_codes_config.h have it. Throws Error(kUnsupported)
+  // that names the key for all else: another quant_method, other bits, and transforms. Throws
+  // Error(kFormat) for what is no quantization_config.
   static QuantizationConfig Read(const HfConfig& config, const std::string& head);
 
   // How a linear layer is quantized, by the name of its module; null: it is not quantized.

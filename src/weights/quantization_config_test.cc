@@ -187,13 +187,14 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
       with(R"("quant_method":"aqlm")"),
       HasSubstr(
           "config.json: quantization_config.quant_method: expected "
-          "compressed-tensors or bitsandbytes or gptq or awq or mxfp4 or fp8, found \"aqlm\""));
+          "compressed-tensors or bitsandbytes or gptq or awq or mxfp4 or fp8 or fbgemm_fp8 or "
+          "modelopt, found \"aqlm\""));
   EXPECT_THAT(with(R"("quantization_status":"calibration")"), HasSubstr("quantization_status"));
   EXPECT_THAT(with(R"("kv_cache_scheme":{"num_bits":8})"), HasSubstr("kv_cache_scheme"));
   EXPECT_THAT(with(R"("transform_config":{"config_groups":{}})"), HasSubstr("transform_config"));
   EXPECT_THAT(with(R"("sparsity_config":{"format":"sparse-24-bitmask"})"),
               HasSubstr("sparsity_config.format: expected dense"));
-  for (const char* format : {"marlin-24", "float-quantized", "dense"}) {
+  for (const char* format : {"marlin-24", "mxfp6-pack-quantized", "dense"}) {
     EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")")), "", format)),
                 HasSubstr("format: expected int-quantized or naive-quantized or pack-quantized"));
   }

@@ -252,7 +252,8 @@ class ModelTest(CliTest):
         model = self.corrupt("config.json", lambda b: b.replace(b'"model_type"', other))
         for verb in (["run", "-p", "x"], ["inspect"]):
             self.assertIn("quantization_config.quant_method: expected compressed-tensors or "
-                          "bitsandbytes or gptq or awq or mxfp4 or fp8, found \"hqq\"",
+                          "bitsandbytes or gptq or awq or mxfp4 or fp8 or fbgemm_fp8 or modelopt, found "
+                          "\"hqq\"",
                           self.refused(UNSUPPORTED, *verb, "-m", model))
 
     def test_corrupt_weights(self):

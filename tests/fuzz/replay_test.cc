@@ -35,6 +35,7 @@ TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerat
 TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
 TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
 TEST(FuzzReplayTest, Packed) { Replay("packed", FuzzPacked); }
+TEST(FuzzReplayTest, PackedRows) { Replay("packed_rows", FuzzPackedRows); }
 TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompletionRequest); }
 TEST(FuzzReplayTest, Http) { Replay("http", FuzzHttp); }
 TEST(FuzzReplayTest, JsonSchema) { Replay("json_schema", FuzzJsonSchema); }

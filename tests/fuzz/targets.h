@@ -22,6 +22,7 @@ void FuzzGenerationConfig(std::span<const uint8_t> input);
 void FuzzTasks(std::span<const uint8_t> input);
 void FuzzSnapshot(std::span<const uint8_t> input);
 void FuzzPacked(std::span<const uint8_t> input);
+void FuzzPackedRows(std::span<const uint8_t> input);
 void FuzzCompletionRequest(std::span<const uint8_t> input);
 void FuzzHttp(std::span<const uint8_t> input);
 void FuzzTemplate(std::span<const uint8_t> input);

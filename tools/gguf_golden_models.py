@@ -12,6 +12,7 @@ from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
 from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
 from golden_variants_hybrids import LFM2, LFM2_MOE, QWEN3_5_MOE_TEXT, QWEN3_5_TEXT, QWEN3_NEXT
 from golden_variants_kin import BASE, COHERE
+from golden_variants_mamba import GRANITE as GRANITE_HYBRID
 from golden_variants_late import ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2
 from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 
@@ -51,7 +52,7 @@ def llama(name, qtype, overrides=None, **kwargs):
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
          "granitemoe_shared", "olmo3", "cohere2", "gpt_oss", "llama4", "glm4moe", "ernie4_5_moe",
          "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4",
-         "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe"}
+         "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "granite_hybrid"}
 
 
 def other(name, architecture, base, overrides, variant=None, **options):
@@ -130,6 +131,7 @@ def all_models():
     yield from latent_models()
     yield from hybrid_models()
     yield from delta_net_models()
+    yield from mamba_models()
 
 
 def gemma_models():
@@ -350,6 +352,25 @@ def delta_net_models():
     yield other("qwen3_5_moe", "qwen35moe", QWEN3_5_MOE_TEXT,
                 sizes | widths | {"layer_types": every_second[:2], "num_hidden_layers": 2},
                 shifted_norms=True, keys=keys | experts | sections | interval)
+
+
+def mamba_models():
+    """Granite 4-H, with experts and without."""
+    sizes = {"hidden_size": 64, "mamba_d_head": 16, "mamba_d_state": 32, "mamba_expand": 2,
+             "mamba_n_heads": 8, "mamba_n_groups": 2, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "shared_intermediate_size": 64, "intermediate_size": 32,
+             "num_hidden_layers": 2, "layer_types": ["mamba", "attention"]}
+    keys = {"attention.head_count_kv": [0, 2], "attention.layer_norm_rms_epsilon": 1e-5,
+            "attention.scale": 0.2, "embedding_scale": 12.0, "logit_scale": 8.0,
+            "residual_scale": 0.22, "ssm.conv_kernel": 4, "ssm.group_count": 2,
+            "ssm.inner_size": 128, "ssm.state_size": 32, "ssm.time_step_rank": 8}
+    yield other("granite_hybrid", "granitehybrid", GRANITE_HYBRID, sizes,
+                keys=keys | {"expert_count": 6, "expert_used_count": 2,
+                             "expert_shared_feed_forward_length": 64,
+                             "rope.scaling.finetuned": False})
+    yield other("granite_hybrid_dense", "granitehybrid", GRANITE_HYBRID,
+                sizes | {"num_local_experts": 0, "position_embedding_type": "rope"}, paired=True,
+                keys=keys | {"feed_forward_length": 64})
 
 
 def latent_models():

@@ -27,7 +27,7 @@ import tempfile
 from pathlib import Path
 
 import gguf
-import gguf_delta_nets
+import gguf_mixers
 import numpy as np
 import safetensors.numpy
 import safetensors.torch
@@ -164,12 +164,12 @@ def convert(model, name, weights):
         return paired(weights, kv_heads)
     if model.qkv and "query_key_value" in name:
         return ungrouped(weights, *model.qkv)
-    return gguf_delta_nets.reordered(name, weights, model.variant.config)
+    return gguf_mixers.reordered(name, weights, model.variant.config)
 
 
 def unconvert(model, name, weights):
     if ".linear_attn." in name:
-        return gguf_delta_nets.restored(name, weights, model.variant.config)
+        return gguf_mixers.restored(name, weights, model.variant.config)
     rows = np.arange(weights.shape[0])
     result = np.empty_like(weights)
     result[convert(model, name, rows)] = weights
@@ -205,7 +205,7 @@ def stacked_pieces(name, weights, model):
     """Names and values of a tensor that holds several of GGUF's; {} if it is one there, too."""
     config = model.variant.config
     if ".in_proj_qkvz." in name:
-        return gguf_delta_nets.apart(weights, config)
+        return gguf_mixers.apart(weights, config)
     if "kv_b_proj" in name and model.heads_apart:  # for each head: its keys, its values
         heads = weights.reshape(config["num_attention_heads"], -1, weights.shape[-1])
         keys, values = np.split(heads, [config["qk_nope_head_dim"]], axis=1)
@@ -228,8 +228,12 @@ def stacked_pieces(name, weights, model):
         return {"ffn_down_exps": weights}
     if "block_sparse_moe.router" in name:
         return {"ffn_gate_inp": weights}
+    # Without experts the shared MLP is the only one.
+    suffix = "" if config.get("num_local_experts") == 0 else "_shexp"
     if "shared_mlp.input_linear" in name:
-        return dict(zip(("ffn_gate_shexp", "ffn_up_shexp"), np.split(weights, 2)))
+        return dict(zip((f"ffn_gate{suffix}", f"ffn_up{suffix}"), np.split(weights, 2)))
+    if "shared_mlp.output_linear" in name and not suffix:
+        return {"ffn_down": weights}
     return {}
 
 
@@ -237,7 +241,7 @@ def unstacked(name, kept, model):
     """The way back."""
     config = model.variant.config
     if ".in_proj_qkvz." in name:
-        return gguf_delta_nets.together(kept, config)
+        return gguf_mixers.together(kept, config)
     if "kv_b_proj" in name:
         heads = np.concatenate([transposed(kept[0]), kept[1]], axis=1)
         return heads.reshape(-1, heads.shape[-1])
@@ -270,7 +274,7 @@ def merged_norms(state, found):
 
 
 def is_squeezed(name):
-    return "moe_statics" in name or "conv.conv" in name or ".linear_attn.conv1d" in name
+    return "moe_statics" in name or "conv.conv" in name or name.endswith("conv1d.weight")
 
 
 def tensors_of(model, hf, rng):
@@ -284,12 +288,8 @@ def tensors_of(model, hf, rng):
         if ".act_fn." in name:  # a key holds them
             continue
         weights = parameter.detach().numpy()
-        if ".linear_attn." in name and name.endswith((".A_log", ".dt_bias")):
-            block = f"blk.{name.split('.')[2]}."
-            numbers = gguf_delta_nets.reordered(name, weights, model.variant.config)
-            rates = name.endswith(".A_log")
-            found[block + ("ssm_a" if rates else "ssm_dt.bias")] = (
-                -np.exp(numbers) if rates else numbers, Type.F32)
+        if own := gguf_mixers.own_numbers(name, weights, model.variant.config):
+            found[f"blk.{name.split('.')[2]}.{own[0]}"] = (own[1], Type.F32)
             continue
         shifted = model.shifted_norms and not name.endswith("linear_attn.norm.weight")
         if shifted and name.endswith("norm.weight"):

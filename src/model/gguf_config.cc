@@ -157,13 +157,13 @@ json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
   return ReadLlama3(model, *factors, theta, rotated);
 }
 
-// Reads a list of KV heads, in which 0 stands for a layer that is a short convolution.
-void ReadConvolutions(const GgufMetadata& metadata, std::string_view key, GgufShape& shape) {
+// Reads a list of KV heads, in which 0 stands for a layer with another mixer than attention.
+void ReadKeyless(const GgufMetadata& metadata, std::string_view key, GgufShape& shape) {
   for (const int64_t heads : metadata.Ints(key, {0, kHeadCountRange.max})) {
-    shape.convolutions.push_back(heads == 0);
+    shape.keyless.push_back(heads == 0);
     if (heads == 0) continue;
     if (shape.kv_heads != 0 && heads != shape.kv_heads) {
-      metadata.Refuse(key, "one number of KV heads, and 0 for convolutions",
+      metadata.Refuse(key, "one number of KV heads, and 0 for layers without",
                       fmt::format("{} and {}", shape.kv_heads, heads), ErrorKind::kUnsupported);
     }
     shape.kv_heads = heads;
@@ -187,8 +187,8 @@ GgufShape ShapeOf(const GgufFiles& model, const GgufFamily& family) {
   GgufShape shape{.vocab_size = embedding->shape[0]};
   shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadCountRange);
   const std::string kv_key = metadata.ArchitectureKey("attention.head_count_kv");
-  if (family.convolutions && metadata.IsList(kv_key)) {
-    ReadConvolutions(metadata, kv_key, shape);
+  if (family.keyless_layers && metadata.IsList(kv_key)) {
+    ReadKeyless(metadata, kv_key, shape);
   } else {
     shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadCountRange);
   }

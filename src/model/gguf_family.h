@@ -29,6 +29,8 @@ enum class GgufRows {
   kHeads,
   // The matrices of all heads follow one another in one tensor.
   kHeadMatrices,
+  // A vector, which is a matrix in GGUF.
+  kVector,
   // The taps of a convolution, whose dimension of size 1 GGUF leaves out.
   kTaps,
   // One number, without a dimension.
@@ -57,7 +59,7 @@ struct GgufShape {
   bool qk_norm = false;
   bool mlp_norm = false;
   bool second_attention_norm = false;
-  std::vector<bool> convolutions;  // [layers], GgufFamily::convolutions
+  std::vector<bool> keyless;  // [layers], GgufFamily::keyless_layers
   // Whether keys and values of latent attention are made by tensors of their own, [heads, ...].
   bool latent_heads_apart = false;
 };
@@ -78,8 +80,8 @@ struct GgufFamily {
   // Whether layers have attn_norm_2; among two families with one architecture, the one with it
   // comes first.
   bool second_attention_norm = false;
-  // Whether layers in which the list of KV heads has 0 are short convolutions (Mixer).
-  bool convolutions = false;
+  // Whether layers in which the list of KV heads has 0 have another mixer than attention (Mixer).
+  bool keyless_layers = false;
   // Completes a config that has the common fields, by the names that Llama has for them.
   void (*complete)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
 };

@@ -128,6 +128,7 @@ class Translator {
       return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
+    if (name->rows == GgufRows::kVector) tensor.shape = {tensor.NumElements()};
     if (name->rows == GgufRows::kTaps && tensor.shape.size() == 2) {
       tensor.shape.insert(tensor.shape.begin() + 1, 1);
     }

@@ -45,6 +45,7 @@ std::vector<int64_t> GgufRowOrder(GgufRows kind, const GgufShape& shape, int64_t
     case GgufRows::kExperts:
     case GgufRows::kHeads:
     case GgufRows::kHeadMatrices:
+    case GgufRows::kVector:
     case GgufRows::kTaps:
     case GgufRows::kNumber:
       break;

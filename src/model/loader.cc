@@ -515,7 +515,7 @@ GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
 void Packer::MambaNumbers(const Mamba2Tensors& tensors, Mamba2Weights& weights) {
   if (tensors.rates == nullptr) return;
   weights.rates = Numbers(*tensors.rates);
-  for (float& rate : weights.rates) rate = std::exp(rate);
+  for (float& rate : weights.rates) rate = tensors.rates_negated ? -rate : std::exp(rate);
   weights.biases = Numbers(*tensors.biases);
   weights.skips = Numbers(*tensors.skips);
   weights.norm = {

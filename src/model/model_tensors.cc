@@ -312,6 +312,7 @@ void Resolver::Mamba2(int64_t index, LayerTensors& layer) {
     layer.convolution_bias = tensors_.Want(convolution + ".bias", {shape.convolved()});
   }
   tensors.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
+  tensors.rates_negated = mamba.rates_negated;
   tensors.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
   tensors.skips = tensors_.Want(Numbered(names.skips, index), {heads});
   if (mamba.norm != Mamba2Norm::kNone) {

@@ -111,7 +111,8 @@ struct DeltaTensors {
 // Mixer::kMamba2, beside its convolution.
 struct Mamba2Tensors {
   LinearTensors in, out;
-  const TensorInfo* rates = nullptr;      // [value_heads]: logarithms
+  const TensorInfo* rates = nullptr;      // [value_heads]: logarithms, unless negated
+  bool rates_negated = false;             // Mamba2Spec
   const TensorInfo* biases = nullptr;     // [value_heads]
   const TensorInfo* skips = nullptr;      // [value_heads]
   const TensorInfo* norm = nullptr;       // [values], or null: Mamba2Norm::kNone

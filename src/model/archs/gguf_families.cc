@@ -15,14 +15,15 @@ namespace godwit {
 namespace {
 
 constexpr std::array kGgufFamilies = {
-    &kLlamaGguf,    &kQwen2Gguf,    &kQwen3Gguf,        &kQwen3MoeGguf,   &kInternLm2Gguf,
-    &kGlm4Gguf,     &kPhi3Gguf,     &kGraniteGguf,      &kGraniteMoeGguf, &kOlmoGguf,
-    &kOlmo2Gguf,    &kStableLmGguf, &kStarcoder2Gguf,   &kCohereGguf,     &kCohere2Gguf,
-    &kGemmaGguf,    &kGemma2Gguf,   &kGemma3Gguf,       &kGptNeoxGguf,    &kFalcon40Gguf,
-    &kFalconGguf,   &kMptGguf,      &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
-    &kLlama4Gguf,   &kGlm4MoeGguf,  &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
-    &kErnieMoeGguf, &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
-    &kLfm2MoeGguf,  &kApertusGguf,  &kQwen3NextGguf,    &kQwen35Gguf,     &kQwen35MoeGguf};
+    &kLlamaGguf,        &kQwen2Gguf,    &kQwen3Gguf,        &kQwen3MoeGguf,   &kInternLm2Gguf,
+    &kGlm4Gguf,         &kPhi3Gguf,     &kGraniteGguf,      &kGraniteMoeGguf, &kOlmoGguf,
+    &kOlmo2Gguf,        &kStableLmGguf, &kStarcoder2Gguf,   &kCohereGguf,     &kCohere2Gguf,
+    &kGemmaGguf,        &kGemma2Gguf,   &kGemma3Gguf,       &kGptNeoxGguf,    &kFalcon40Gguf,
+    &kFalconGguf,       &kMptGguf,      &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
+    &kLlama4Gguf,       &kGlm4MoeGguf,  &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
+    &kErnieMoeGguf,     &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
+    &kLfm2MoeGguf,      &kApertusGguf,  &kQwen3NextGguf,    &kQwen35Gguf,     &kQwen35MoeGguf,
+    &kGraniteHybridGguf};
 
 }  // namespace
 

@@ -27,6 +27,7 @@ extern const GgufFamily kGlm4MoeGguf;
 extern const GgufFamily kGptNeoxGguf;
 extern const GgufFamily kGptOssGguf;
 extern const GgufFamily kGraniteGguf;
+extern const GgufFamily kGraniteHybridGguf;
 extern const GgufFamily kGraniteMoeGguf;
 extern const GgufFamily kHunyuanDenseGguf;
 extern const GgufFamily kHunyuanMoeGguf;

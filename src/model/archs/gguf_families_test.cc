@@ -3,6 +3,7 @@
 
 #include "model/archs/gguf_families.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -388,6 +389,36 @@ TEST(GgufQwen, GatedDeltaNetsAreAsConvertersStoreThem) {
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file("qwen35", 13)), HasSubstr("a multiple of 4 heads"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file("qwen35", 12, 3)),
               HasSubstr("fewer than all 3 layers"));
+}
+
+TEST(GgufGraniteHybrid, LayersWithoutKvHeadsAreMamba2) {
+  const auto file = [](const std::vector<int32_t>& kv_heads, uint32_t inner, uint32_t experts) {
+    GgufBuilder made = Deep("granitehybrid", 2, 8);
+    const auto own = [](const char* key) { return fmt::format("granitehybrid.{}", key); };
+    made.List<int32_t>(own("attention.head_count_kv"), GgufType::kI32, kv_heads);
+    made.U32(own("ssm.conv_kernel"), 4).U32(own("ssm.state_size"), 5);
+    made.U32(own("ssm.group_count"), 1).U32(own("ssm.time_step_rank"), 4);
+    made.U32(own("ssm.inner_size"), inner).Bool(own("rope.scaling.finetuned"), false);
+    made.U32(own("expert_count"), experts).U32(own("expert_used_count"), 2);
+    made.U32(own("expert_shared_feed_forward_length"), 7);
+    return made;
+  };
+  GgufBuilder right = file({0, 1}, 16, 3);
+  right.Tensor("blk.0.ssm_a", {4, 1}, kF32, Rows(4, 1));
+  right.Tensor("blk.0.ssm_norm.weight", {2, 8}, kF32, Rows(2, 8));
+  const Translated model(right);
+  EXPECT_EQ(model.config["layer_types"], json({"mamba", "attention"}));
+  EXPECT_EQ(model.config["position_embedding_type"], "nope");
+  EXPECT_EQ(model.config["mamba_expand"], 2);
+  EXPECT_EQ(model.config["mamba_d_head"], 4);
+  EXPECT_EQ(model.config["shared_intermediate_size"], 7);
+  const WeightSource& weights = *model.model.weights;
+  EXPECT_EQ(weights.Find("model.layers.0.mamba.A_log")->Describe(), "F32 [4]");
+  EXPECT_EQ(weights.Find("model.layers.0.mamba.norm.weight")->Describe(), "F32 [16]");
+  EXPECT_EQ(Translated(file({0, 1}, 16, 0)).config["shared_intermediate_size"], 16)
+      << "the one MLP's, without experts";
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 1}, 20, 3)), HasSubstr("a multiple of 8"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({1}, 16, 3)), HasSubstr("one for each of 2 layers"));
 }
 
 TEST(GgufExaone4, SilenceIsNoWindow) {

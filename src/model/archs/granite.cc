@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -109,13 +111,18 @@ DecoderSpec DescribeGraniteMoeHybrid(const HfConfig& config) {
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   if (!experts) {
     config.MarkAsRead("num_experts_per_tok");
-    ReadSharedMlpAlone(config, spec);
+    if (GateIsApart(config)) {
+      spec.mlp.intermediate = config.Int("shared_intermediate_size", kWidthRange);
+    } else {
+      ReadSharedMlpAlone(config, spec);
+    }
   } else if (!config.Has("shared_intermediate_size")) {
     spec.shared_mlp.intermediate = 1024;
   }
   if (!Rotates(config)) spec.rotary = {};
   NameMamba("model.layers.{}.mamba", spec.names);
   spec.mamba = ReadMamba(config, ReadExpandedWidth(config, spec));
+  spec.mamba.rates_negated = config.BoolOr("mamba_rates_negated", false);
   ChangeLayers(spec,
                ReadMambaLayers(config, std::vector<bool>(static_cast<size_t>(spec.layers), true)),
                [](LayerKind& kind) { kind.mixer = Mixer::kMamba2; });
@@ -141,20 +148,35 @@ constexpr GgufName kGraniteLayers[] = {
     {"ffn_gate_shexp", "model.layers.{}.shared_mlp.gate_proj"},
     {"ffn_up_shexp", "model.layers.{}.shared_mlp.up_proj"},
     {"ffn_down_shexp", "model.layers.{}.shared_mlp.down_proj"},
+    {"ssm_in", "model.layers.{}.mamba.in_proj"},
+    {"ssm_conv1d", "model.layers.{}.mamba.conv1d", GgufRows::kTaps},
+    {"ssm_dt", "model.layers.{}.mamba.dt_bias", GgufRows::kAsTheyWere, ".bias"},
+    {"ssm_a", "model.layers.{}.mamba.A_log", GgufRows::kVector, ""},
+    {"ssm_d", "model.layers.{}.mamba.D", GgufRows::kVector, ""},
+    {"ssm_norm", "model.layers.{}.mamba.norm", GgufRows::kVector},
+    {"ssm_out", "model.layers.{}.mamba.out_proj"},
 };
 
 // The file's scale of the logits divides them.
-void CompleteGranite(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
-  RequireWholeRotation(metadata, shape);
-  const std::string rotates = metadata.ArchitectureKey("rope.scaling.finetuned");
-  if (!metadata.BoolOr(rotates, true)) {
-    metadata.Refuse(rotates, "true, because layers without positions are not supported", "false",
-                    ErrorKind::kUnsupported);
-  }
+void CompleteFactors(const GgufShape& shape, nlohmann::json& config) {
   config["attention_bias"] = shape.qkv_bias;
   config["mlp_bias"] = shape.mlp_bias;
   if (config.contains("logit_scale")) config["logits_scaling"] = config["logit_scale"];
   config.erase("logit_scale");
+}
+
+bool FileRotates(const GgufMetadata& metadata) {
+  return metadata.BoolOr(metadata.ArchitectureKey("rope.scaling.finetuned"), true);
+}
+
+void CompleteGranite(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  if (!FileRotates(metadata)) {
+    metadata.Refuse(metadata.ArchitectureKey("rope.scaling.finetuned"),
+                    "true, because layers without positions are not supported", "false",
+                    ErrorKind::kUnsupported);
+  }
+  CompleteFactors(shape, config);
 }
 
 void CompleteGraniteMoe(const GgufMetadata& metadata, const GgufShape& shape,
@@ -171,6 +193,46 @@ void CompleteGraniteMoe(const GgufMetadata& metadata, const GgufShape& shape,
   config["shared_intermediate_size"] = shared;
 }
 
+// Layers without KV heads are Mamba2.
+void CompleteGraniteHybrid(const GgufMetadata& metadata, const GgufShape& shape,
+                           nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  CompleteFactors(shape, config);
+  config["position_embedding_type"] = FileRotates(metadata) ? "rope" : "nope";
+  config["gate_is_apart"] = config["mamba_rates_negated"] = true;
+  const int64_t experts = OwnIntOr(metadata, "expert_count", 0);
+  config["num_local_experts"] = experts;
+  if (experts > 0) {
+    config["num_experts_per_tok"] = OwnInt(metadata, "expert_used_count");
+    config["shared_intermediate_size"] = OwnInt(metadata, "expert_shared_feed_forward_length");
+  } else {
+    config["shared_intermediate_size"] = config["intermediate_size"];
+  }
+  const int64_t width = OwnInt(metadata, "ssm.inner_size");
+  const int64_t heads = OwnInt(metadata, "ssm.time_step_rank");
+  const int64_t hidden = config["hidden_size"];
+  if (width % hidden != 0 || width % heads != 0) {
+    metadata.Refuse(metadata.ArchitectureKey("ssm.inner_size"),
+                    fmt::format("a multiple of {} and of {} heads", hidden, heads),
+                    fmt::format("{}", width));
+  }
+  config["mamba_expand"] = width / hidden;
+  config["mamba_n_heads"] = heads;
+  config["mamba_d_head"] = width / heads;
+  config["mamba_d_state"] = OwnInt(metadata, "ssm.state_size");
+  config["mamba_d_conv"] = OwnInt(metadata, "ssm.conv_kernel");
+  config["mamba_n_groups"] = OwnInt(metadata, "ssm.group_count");
+  const int64_t layers = config["num_hidden_layers"];
+  if (std::ssize(shape.keyless) != layers) {
+    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"),
+                    fmt::format("a list, one for each of {} layers", layers),
+                    fmt::format("{}", std::ssize(shape.keyless)));
+  }
+  for (const bool keyless : shape.keyless) {
+    config["layer_types"].push_back(keyless ? "mamba" : "attention");
+  }
+}
+
 }  // namespace
 
 const GgufFamily kGraniteGguf = {.architecture = "granite",
@@ -182,5 +244,10 @@ const GgufFamily kGraniteMoeGguf = {.architecture = "granitemoe",
                                     .other_types = {"granitemoeshared"},
                                     .layers = kGraniteLayers,
                                     .complete = CompleteGraniteMoe};
+const GgufFamily kGraniteHybridGguf = {.architecture = "granitehybrid",
+                                       .model_type = "granitemoehybrid",
+                                       .layers = kGraniteLayers,
+                                       .keyless_layers = true,
+                                       .complete = CompleteGraniteHybrid};
 
 }  // namespace godwit

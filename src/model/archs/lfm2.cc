@@ -134,12 +134,12 @@ void CompleteLfm2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann
   config["block_auto_adjust_ff_dim"] = false;
   config["conv_L_cache"] = OwnInt(metadata, "shortconv.l_cache");
   const int64_t layers = config["num_hidden_layers"];
-  const auto stated = std::ssize(shape.convolutions);
+  const auto stated = std::ssize(shape.keyless);
   if (stated != 0 && stated != layers) {
     metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"),
                     fmt::format("one for each of {} layers", layers), fmt::format("{}", stated));
   }
-  for (const bool convolution : shape.convolutions) {
+  for (const bool convolution : shape.keyless) {
     config["layer_types"].push_back(convolution ? "conv" : "full_attention");
   }
 }
@@ -159,13 +159,13 @@ const GgufFamily kLfm2Gguf = {.architecture = "lfm2",
                               .model_type = "lfm2",
                               .whole = kLfm2Whole,
                               .layers = kLfm2Layers,
-                              .convolutions = true,
+                              .keyless_layers = true,
                               .complete = CompleteLfm2};
 const GgufFamily kLfm2MoeGguf = {.architecture = "lfm2moe",
                                  .model_type = "lfm2_moe",
                                  .whole = kLfm2Whole,
                                  .layers = kLfm2Layers,
-                                 .convolutions = true,
+                                 .keyless_layers = true,
                                  .complete = CompleteLfm2Moe};
 
 }  // namespace godwit

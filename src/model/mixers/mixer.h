@@ -76,6 +76,7 @@ struct Mamba2Spec {
   bool in_bias = false;
   bool out_bias = false;
   bool convolution_bias = true;
+  bool rates_negated = false;                        // GatedDeltaNetSpec
   std::array<float, 5> in_scales = {1, 1, 1, 1, 1};  // factors on z, x, B, C and steps
   float out_scale = 1;                               // a factor on the result
 

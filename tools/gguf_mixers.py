@@ -1,7 +1,8 @@
-"""The work of converters to GGUF on gated DeltaNets, for make_gguf_goldens.py.
+"""The work of converters to GGUF on gated DeltaNets and Mamba2, for make_gguf_goldens.py.
 
 Qwen3-Next's rows of q, k, v and z lie by key heads, and come apart. Qwen3.5's value heads come in
 turn: the first of each key head, then the second of each. Rates of decay are stored, times -1.
+Mamba2's vectors are matrices: of one column, or of one row for each group.
 """
 
 import numpy as np
@@ -54,6 +55,21 @@ def reordered(name, weights, config):
 def restored(name, weights, config):
     found = order(name, weights.shape, config)
     return weights if found is None else np.take(weights, np.argsort(found[1]), axis=found[0])
+
+
+def own_numbers(name, weights, config):
+    """The ending of the file's name and the numbers of a small tensor, or None: it stays as it is."""
+    mamba, part = ".mamba." in name, name.split(".")[-1]
+    numbers = reordered(name, weights, config)
+    if part == "dt_bias":
+        return "ssm_dt.bias", numbers
+    if part == "A_log":
+        return "ssm_a", -np.exp(numbers).reshape((-1, 1) if mamba else -1)
+    if mamba and part == "D":
+        return "ssm_d", numbers.reshape(-1, 1)
+    if name.endswith(".mamba.norm.weight"):
+        return "ssm_norm.weight", numbers.reshape(config["mamba_n_groups"], -1)
+    return None
 
 
 def apart(weights, config):

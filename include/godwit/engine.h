@@ -94,6 +94,11 @@ struct LoadOptions {
   // 3,600,000. A rank reports ten times a second that it lives, whatever it computes.
   double mpi_silence_ms = 10'000;
 
+  // Whether to load the layer for multi-token prediction that comes with the checkpoint, for
+  // GenerateOptions::draft "mtp". Its keys and values then lie in the cache of every text, which
+  // takes one layer more. A model without such a layer is refused, and so are ranks.
+  bool mtp = false;
+
   // The group of engines that share threads and the memory of KV caches. It decides over threads,
   // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. An engine
   // with mpi cannot be in one. Null: the engine is alone.
@@ -225,6 +230,7 @@ struct GenerateOptions {
   double timeout_ms = 0;  // after which it ends with what it has; 0: none
   // The sources of draft tokens, which the model reads together with the last token:
   //   "ngram"    what followed such a place earlier in the text
+  //   "mtp"      the layer for multi-token prediction of the checkpoint (LoadOptions::mtp)
   //   "heads"    draft_heads.safetensors in the model's folder, or NAME.draft_heads.safetensors
   //              beside NAME.gguf
   //   "partial"  the model itself, which sees 4,096 tokens ("partial:budget=N": N) of a text of

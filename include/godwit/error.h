@@ -30,6 +30,7 @@ enum class ErrorCode {
   kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
   kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
   kNoDraftHeads,        // draft heads that the model does not have
+  kNoPrediction,        // a layer that predicts tokens and was not loaded
   kOtherRank,           // another rank has ended, and told why itself
 };
 

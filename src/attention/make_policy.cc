@@ -138,7 +138,7 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
           "this model's keys contain its values (latent attention), so they cannot be stored in 4 "
           "bits: use a KV cache of int8");
   }
-  KvLayout layout{.layers = geometry.layers,
+  KvLayout layout{.layers = geometry.layers + geometry.predicting,
                   .kv_heads = geometry.shape.kv_heads,
                   .head_dim = geometry.shape.head_dim,
                   .dtype = kv_type,
@@ -150,7 +150,9 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
   for (const ops::AttentionShape& shape : geometry.layer_shapes) {
     heads.push_back({.kv_heads = shape.kv_heads, .head_dim = shape.head_dim});
   }
-  if (!heads.empty()) layout.PlaceLayers(heads);
+  if (heads.empty()) return layout;
+  heads.resize(layout.layers, {.kv_heads = layout.kv_heads, .head_dim = layout.head_dim});
+  layout.PlaceLayers(heads);
   return layout;
 }
 

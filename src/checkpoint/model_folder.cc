@@ -161,6 +161,21 @@ const DecoderSpec& ModelFolder::spec() const {
   });
 }
 
+void ModelFolder::RequestPrediction() {
+  if (is_gguf()) {
+    Throw(ErrorKind::kUnsupported,
+          "{}: godwit reads the layer that predicts tokens from safetensors alone: expected the "
+          "model's folder, found a GGUF file",
+          path_);
+  }
+  (void)spec();
+  godwit::RequestPrediction(*spec_);
+  if (HasPrediction(*spec_, weights())) return;
+  Throw(ErrorKind::kUnsupported,
+        "{} has no layer that predicts tokens: expected the tensor {}.weight, found none", path_,
+        spec_->prediction->join);
+}
+
 void ModelFolder::RefuseUnknownFamily() const {
   const NearestFamily nearest = FindNearestFamily(config());
   std::string tensors;

@@ -48,6 +48,10 @@ class ModelFolder {
   // The model that it describes. Throws as DescribeModel does.
   const DecoderSpec& spec() const;
 
+  // Asks for the layer that predicts tokens, before the tensors are asked for. Throws
+  // Error(kUnsupported) if the model has none: godwit::RequestPrediction, or no weights of it.
+  void RequestPrediction();
+
   // The file that the tokenizer comes from, as FindTokenizerFile has it, or a GGUF file.
   std::optional<std::string> tokenizer_file() const;
   // Whether there is one of a kind that is supported: what needs no text does without. Throws as

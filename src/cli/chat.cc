@@ -27,6 +27,7 @@
 #include "console/terminal/line_editor.h"
 #include "console/terminal/line_source.h"
 #include "console/terminal/output.h"
+#include "engine/make_drafts.h"
 
 namespace godwit::cli {
 namespace {
@@ -118,6 +119,7 @@ int Chat(std::span<const std::string> arguments) {
   if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
   auto files = console::ReadInputFiles(options.files, options.lossy);
   const ModelFolder model(options.model.folder);
+  options.model.mtp = NamesMtp(options.sampling.draft);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const EffectiveSampler sampler =

@@ -48,6 +48,7 @@ constexpr Remedy kRemedies[] = {
     {ErrorCode::kNeedsInt8Kv, Always, "use --kv-type int8"},
     {ErrorCode::kQuantizedOtherwise, Always, "use --weights int8"},
     {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
+    {ErrorCode::kNoPrediction, Always, "start with --draft mtp"},
     {ErrorCode::kNeverReached, Always, "use --keep with its name"},
 };
 

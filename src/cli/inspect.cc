@@ -53,6 +53,9 @@ struct ModelFacts {
         machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
   }
 
+  // Whether a layer that predicts tokens can be loaded.
+  bool Predicts() const { return !folder.is_gguf() && HasPrediction(spec, source); }
+
   ModelFolder folder;
   const DecoderSpec& spec;
   SpecialTokens special;
@@ -139,7 +142,8 @@ std::string DescribeText(const ModelFacts& facts) {
   return line;
 }
 
-std::string DescribeSpec(const DecoderSpec& spec) {
+// predicts: whether the checkpoint has the layer of DecoderSpec::prediction.
+std::string DescribeSpec(const DecoderSpec& spec, bool predicts) {
   std::string line = fmt::format(
       "{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
       console::Plural(spec.layers, "layer"), spec.hidden_size, console::Plural(spec.heads, "head"),
@@ -189,6 +193,7 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (recurrent > 0) line += fmt::format(", {} of the layers recurrent", recurrent);
   if (beside > 0) line += fmt::format(", {} of them with attention beside", beside);
   if (alone > 0) line += fmt::format(", {} of the layers without a mixer", alone);
+  if (predicts) line += ", a layer that predicts tokens (--draft mtp)";
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";
   if (spec.attention_sink == AttentionSink::kLearned) line += ", learned attention sinks";
@@ -277,7 +282,7 @@ console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
 
 std::string InspectText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
   console::Table model = console::Facts();
-  model.Add("model", DescribeSpec(facts.spec));
+  model.Add("model", DescribeSpec(facts.spec, facts.Predicts()));
   model.Add("parameters", DescribeFiles(facts));
   if (facts.folder.is_gguf()) model.Add("GGUF", DescribeGguf(facts));
   for (const LayerQuantization& quantization : facts.spec.quantization.Distinct()) {
@@ -317,6 +322,7 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
   json["format"] = facts.folder.is_gguf() ? "gguf" : "hf";
   json["parameters"] = facts.weights.parameters;
   json["layers"] = facts.spec.layers;
+  json["predicts_tokens"] = facts.Predicts();
   json["hidden_size"] = facts.spec.hidden_size;
   json["heads"] = facts.spec.heads;
   json["kv_heads"] = facts.spec.kv_heads;

@@ -20,6 +20,7 @@
 #include "engine/render_chat.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
+#include "generate/mtp_drafts.h"
 #include "godwit/version.h"
 #include "model/decoder.h"
 
@@ -49,6 +50,7 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
     facts.emplace_back("rank", fmt::format("{} of {}, {} share weights", ranks->rank() + 1,
                                            ranks->size(), tensor ? tensor->size() : 1));
   }
+  if (engine.served.spec.predicts) facts.emplace_back("keys of mtp", "saved");
   if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
@@ -70,11 +72,20 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_stage) options.on_stage(stage);
     return Stopwatch();
   };
-  const ModelFolder opened(folder);
+  ModelFolder opened(folder);
   if (served.placement.all != nullptr) {
     AgreeOnModel(*served.placement.all, folder,
                  {"the tokens of a step and the ranks that share weights",
                   fmt::format("{} and {}", options.step_tokens, options.tensor_parallel)});
+  }
+  if (options.mtp) {
+    if (served.placement.all != nullptr) {
+      Throw(ErrorKind::kUnsupported,
+            "the draft source \"mtp\" needs the whole model and the whole text on one rank, and "
+            "there are {} ranks: leave it out, or run one rank",
+            served.placement.all->size());
+    }
+    opened.RequestPrediction();
   }
   served.spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
@@ -216,14 +227,14 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
                                                           const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
   RefuseDraftsThatShow(served.spec);
+  const auto partial = [&](std::string_view named) {
+    RequireAllWeights("partial");
+    return MakePartialDrafts(named, served.geometry(), plan.options(), now_ms_);
+  };
   auto sources = MakeDrafts(options.draft, {.vocab = served.spec.vocab_size,
                                             .heads = [this] { return Heads(); },
-                                            .partial =
-                                                [&](std::string_view named) {
-                                                  RequireAllWeights("partial");
-                                                  return MakePartialDrafts(named, served.geometry(),
-                                                                           plan.options(), now_ms_);
-                                                }});
+                                            .partial = partial,
+                                            .mtp = [this] { return Predictions(); }});
   return std::make_unique<Speculative>(std::move(sources), now_ms_);
 }
 
@@ -234,6 +245,15 @@ void Engine::Impl::RequireAllWeights(std::string_view draft) const {
       "the draft source \"{}\" needs the whole model on one rank, and {} ranks share its weights: "
       "leave it out, or let one rank have them",
       draft, served.placement.parts());
+}
+
+std::unique_ptr<DraftSource> Engine::Impl::Predictions() const {
+  if (model->predicts()) return std::make_unique<MtpDrafts>(now_ms_);
+  DecoderSpec spec = served.spec;
+  RequestPrediction(spec);
+  ThrowWith({.code = ErrorCode::kNoPrediction}, ErrorKind::kInput,
+            "the draft source \"mtp\" needs the layer that predicts tokens, which was not loaded "
+            "with the model");
 }
 
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {

@@ -88,6 +88,8 @@ class Engine::Impl {
                                               const TextPlan& plan) const;
   // Throws Error(kUnsupported) for this source of draft tokens if ranks share the weights.
   void RequireAllWeights(std::string_view draft) const;
+  // Draft tokens by the layer that predicts. Throws Error where none is loaded.
+  std::unique_ptr<DraftSource> Predictions() const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 

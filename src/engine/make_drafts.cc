@@ -31,16 +31,29 @@ std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const Langu
       now_ms);
 }
 
+namespace {
+
+std::vector<std::string_view> SourcesIn(std::string_view names) {
+  std::vector<std::string_view> sources;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.size(), names.find(',', begin));
+    sources.push_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return sources;
+}
+
+}  // namespace
+
+bool NamesMtp(std::string_view names) { return std::ranges::count(SourcesIn(names), "mtp") > 0; }
+
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts) {
   std::vector<std::unique_ptr<DraftSource>> sources;
   std::vector<std::string_view> known;
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.size(), names.find(',', begin));
-    const std::string_view source = names.substr(begin, end - begin);
+  for (const std::string_view source : SourcesIn(names)) {
     const std::string_view name = source.substr(0, source.find(':'));
     const std::string_view arguments = source.substr(std::min(source.size(), name.size() + 1));
-    begin = end + 1;
     if (std::ranges::find(known, name) != known.end()) {
       Throw(ErrorKind::kInput, "the draft source {} is named twice", Quote(name));
     }
@@ -50,10 +63,12 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
       sources.push_back(std::make_unique<RecycledDrafts>(parts.vocab));
     } else if (source == "heads") {
       sources.push_back(std::make_unique<HeadDrafts>(parts.heads()));
+    } else if (source == "mtp") {
+      sources.push_back(parts.mtp());
     } else if (name == "partial") {
       sources.push_back(parts.partial(arguments));
     } else {
-      Throw(ErrorKind::kInput, "unknown draft source {}; there are: ngram, heads, partial",
+      Throw(ErrorKind::kInput, "unknown draft source {}; there are: ngram, mtp, heads, partial",
             Quote(source));
     }
   }

@@ -26,11 +26,15 @@ struct DraftParts {
   int64_t vocab;
   std::function<std::shared_ptr<HeadBatch>()> heads;
   std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> partial;
+  std::function<std::unique_ptr<DraftSource>()> mtp;
 };
 
-// names: "ngram", "heads", "partial" and what MakePartialDrafts takes behind a colon, several with
-// commas between. Throws what the parts throw, and Error(kInput) for other names and for one that
-// comes twice.
+// Whether "mtp" is one of the names that MakeDrafts takes.
+bool NamesMtp(std::string_view names);
+
+// names: "ngram", "heads", "mtp", "partial" and what MakePartialDrafts takes behind a colon,
+// several with commas between. Throws what the parts throw, and Error(kInput) for other names and
+// for one that comes twice.
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts);
 

@@ -1,53 +1,18 @@
 #include "generate/partial_drafts.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "base/error.h"
-
 namespace godwit {
-namespace {
-
-constexpr double kAssumed = 0.8;
-// Steps after which one draft token is made although none pays, since that may change.
-constexpr int64_t kTryAgain = 64;
-
-}  // namespace
 
 PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t min_tokens,
                              NowMs now_ms)
-    : policy_(std::move(policy)), min_tokens_(min_tokens), now_ms_(now_ms) {}
+    // The first draft token of all makes the policy's index.
+    : ChainDrafts(now_ms, /*first_apart=*/true),
+      policy_(std::move(policy)),
+      min_tokens_(min_tokens) {}
 
-void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
-                          int32_t node, std::vector<DraftOffer>& offers) {
-  const auto [token, parent, depth, reach] = tree[node];
-  const auto at = static_cast<size_t>(depth);
-  if (std::ssize(text) != text_tokens_ || at > draft_tokens_.size()) return;
-  if (depth == 0) chain_.clear();
-  if (chain_.size() != at) return;
-  if (depth > 0 && (chain_.back() != parent || draft_tokens_[at - 1].token != token)) return;
-  chain_.push_back(node);
-  if (at == draft_tokens_.size()) return;
-  const DraftToken& draft = draft_tokens_[at];
-  offers.push_back({draft.token, draft.kind});
-  if (draft.other >= 0) offers.push_back({draft.other, draft.other_kind});
-}
-
-void PartialDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome,
-                                 int64_t /*row*/) {
-  CountHits(sequence.tokens);
-  draft_tokens_.clear();
-  costs_.Record(outcome.step_rows, outcome.step_ms);
-  if (released_ || sequence.cache->length() < min_tokens_) return;
-  const ChainForecast forecast = Predict(sequence, outcome);
-  if (forecast.most < 1 || (!forecast.pays && ++idle_steps_ % kTryAgain != 0)) return;
-  try {
-    Draft(sequence, outcome, forecast);
-  } catch (const Error& error) {
-    // A cancelled text ends by itself.
-    if (error.kind() != ErrorKind::kCancelled) ReleaseMemory();
-  }
+bool PartialDrafts::CanDraft(const Sequence& sequence) const {
+  return !released_ && sequence.cache->length() >= min_tokens_;
 }
 
 bool PartialDrafts::ReleaseMemory() {
@@ -55,62 +20,6 @@ bool PartialDrafts::ReleaseMemory() {
   const bool any = draft_.has_value();
   draft_.reset();
   return any;
-}
-
-void PartialDrafts::CountHits(std::span<const int32_t> text) {
-  auto at = static_cast<size_t>(text_tokens_);
-  for (const DraftToken& draft : draft_tokens_) {
-    if (at >= text.size()) break;
-    const bool hit = text[at++] == draft.token;
-    all_.Count(hit);
-    rates_[draft.kind].Count(hit);
-    if (!hit) break;
-  }
-}
-
-PartialDrafts::ChainForecast PartialDrafts::Predict(const Sequence& sequence,
-                                                    const Outcome& outcome) const {
-  ChainForecast forecast{.others = outcome.step_rows - outcome.logits.rows,
-                         .most = 0,
-                         .chance = all_.Chance(kAssumed),
-                         .tokens_per_ms = 0,
-                         .pays = false};
-  const double plain_ms = StepMs(forecast, 0);
-  if (plain_ms == 0) return forecast;
-  const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
-  // The limit is twice the largest measured number of rows; more would be a blind guess.
-  const int64_t rows = std::min(StepCosts::kMaxRows, 2 * costs_.Largest()) - forecast.others;
-  forecast.most = std::min({kMaxDraftTokens, room - 1, rows - 1});
-  double tokens = static_cast<double>(forecast.others + 1), reach = 1;
-  forecast.tokens_per_ms = tokens / plain_ms;
-  for (int64_t draft_tokens = 1; draft_tokens <= forecast.most; ++draft_tokens) {
-    tokens += reach *= forecast.chance;
-    const double rate = tokens / StepMs(forecast, draft_tokens);
-    if (rate <= forecast.tokens_per_ms) continue;
-    forecast.tokens_per_ms = rate;
-    forecast.pays = true;
-  }
-  return forecast;
-}
-
-double PartialDrafts::StepMs(const ChainForecast& forecast, int64_t draft_tokens) const {
-  const double step_ms = costs_.Ms(forecast.others + 1 + draft_tokens);
-  if (draft_tokens == 0) return step_ms;
-  const auto& [first, other] = draft_costs_;
-  return step_ms + first.Ms(1) + static_cast<double>(draft_tokens - 1) * other.Ms(1);
-}
-
-// Whether more draft tokens, behind those accepted with probability `reach`, make more tokens than
-// their time is worth.
-bool PartialDrafts::GoesOn(const ChainForecast& forecast, double reach) const {
-  const int64_t made = std::ssize(draft_tokens_);
-  double tokens = 0;
-  for (int64_t draft_tokens = made + 1; draft_tokens <= forecast.most; ++draft_tokens) {
-    tokens += reach *= forecast.chance;
-    const double ms = StepMs(forecast, draft_tokens) - StepMs(forecast, made);
-    if (tokens > forecast.tokens_per_ms * ms) return true;
-  }
-  return false;
 }
 
 void PartialDrafts::ContinueAs(const Sequence& sequence) {
@@ -128,8 +37,8 @@ void PartialDrafts::ContinueAs(const Sequence& sequence) {
   text_tokens_ = std::ssize(sequence.tokens);
 }
 
-void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
-                          const ChainForecast& forecast) {
+void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/,
+                          int64_t /*most*/, Add add) {
   ContinueAs(sequence);
   const LanguageModel& model = *outcome.model;
   Exec exec = *outcome.exec;
@@ -137,40 +46,13 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
   Workspace::Scope scope(exec.workspace);
   const auto hidden = exec.workspace.Matrix<float>(1, model.hidden_size());
   const auto logits = exec.workspace.Matrix<float>(1, model.vocab_size());
-  double reach = 1;
-  do {
-    const double since = now_ms_();
+  bool goes_on = true;
+  while (goes_on) {
     const Segment segment = NextSegment(*draft_, 1);
     model.Forward(exec, {&segment, 1}, hidden);
     model.Logits(exec, hidden, logits);
-    Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
-    // The first draft token of all makes the index, so its time counts apart.
-    const double ms = now_ms_() - since;
-    if (index_ms_) {
-      draft_costs_[draft_tokens_.size() == 1 ? 0 : 1].Record(1, ms);
-    } else {
-      index_ms_ = ms;
-    }
-    const DraftToken& last = draft_tokens_.back();
-    const auto kind = static_cast<size_t>(last.kind);
-    reach *= rates_[kind].Chance(kPriors[kind]);
-  } while (forecast.pays && std::ssize(draft_tokens_) < forecast.most && GoesOn(forecast, reach));
-}
-
-void PartialDrafts::Add(int32_t token, std::span<const float> logits) {
-  int32_t other = -1;
-  float best = -INFINITY;
-  for (int32_t t = 0; t < std::ssize(logits); ++t) {
-    if (!(logits[t] > best) || t == token) continue;
-    best = logits[t];
-    other = t;
+    goes_on = add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
   }
-  const float lead = logits[token] - best;
-  const auto kind = static_cast<int32_t>(std::ranges::upper_bound(kLeads, lead) - kLeads.begin());
-  draft_tokens_.push_back({.token = token,
-                           .kind = kind,
-                           .other = other,
-                           .other_kind = kind + static_cast<int32_t>(kLeads.size()) + 1});
 }
 
 }  // namespace godwit

@@ -172,6 +172,11 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
                 "partial:MS");
         }
         return MakePartialDrafts(arguments, geometry, text, ReplayedMs);
+      },
+      .mtp = []() -> std::unique_ptr<DraftSource> {
+        Throw(ErrorKind::kUnsupported,
+              "the gain by --draft mtp is not estimated here: expected ngram, heads or partial, "
+              "found mtp");
       }};
   const auto prompt = MakeTextCache(geometry, text);
   ReadPrompt(tokens.first(prompt_tokens), *decoder, exec, *prompt);

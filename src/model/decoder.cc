@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "attention/core/prediction_step.h"
 #include "base/fnv.h"
 #include "model/mixers/decaying_sum.h"
 #include "model/weight_ranks.h"
@@ -26,13 +27,48 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Commu
       weights_(std::move(weights)),
       ranks_(std::move(ranks)) {}
 
-int64_t Decoder::weight_bytes() const {
+namespace {
+
+// The bytes of a layer's matrices, with so many experts.
+int64_t BytesOf(const DecoderLayer& layer, int64_t experts) {
+  int64_t bytes = 0;
+  const LatentWeights& latent = layer.latent;
+  for (const Weight* weight :
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
+        &layer.mamba.in, &layer.mamba.out, &layer.attention_out, &layer.up, &layer.down,
+        &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.streams.router,
+        &layer.streams.predict, &layer.streams.correct, &layer.laurel_down, &layer.laurel_up,
+        &layer.moe.router}) {
+    bytes += weight->bytes();
+  }
+  for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
+    for (const Weight& weight : *heads) bytes += weight.bytes();
+  }
+  const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
+  for (const ops::Expert& expert : std::span(layer.moe.experts).first(count)) {
+    bytes += expert.up.bytes() + expert.down.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t Decoder::weight_bytes() const { return ModelBytes() + prediction_bytes(); }
+
+int64_t Decoder::ModelBytes() const {
   return weights_.embedding.data.bytes() + weights_.embedding_blocks.bytes() +
          weights_.positions.data.bytes() + MatrixBytes(spec_.mlp.experts);
 }
 
+int64_t Decoder::prediction_bytes() const {
+  if (!predicts()) return 0;
+  const PredictionWeights& weights = *weights_.prediction;
+  return weights.join.bytes() + BytesOf(weights.layer, spec_.prediction->kind.mlp.experts);
+}
+
+// All weights are mapped, or none, except those of a layer that predicts.
 int64_t Decoder::mapped_bytes() const {
-  return weights_.head.panels.is_mapped() ? weight_bytes() : 0;  // all are mapped, or none
+  return weights_.head.panels.is_mapped() ? ModelBytes() : 0;
 }
 
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
@@ -43,25 +79,12 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
   for (const std::vector<Weight>* streams : {&weights_.streams_in, &weights_.streams_out}) {
     for (const Weight& weight : *streams) bytes += weight.bytes();
   }
-  for (const DecoderLayer& layer : weights_.layers) {
-    const LatentWeights& latent = layer.latent;
-    for (const Weight* weight :
-         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
-          &layer.mamba.in, &layer.mamba.out, &layer.attention_out, &layer.up, &layer.down,
-          &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.streams.router,
-          &layer.streams.predict, &layer.streams.correct, &layer.laurel_down, &layer.laurel_up,
-          &layer.moe.router}) {
-      bytes += weight->bytes();
-    }
-    for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
-      for (const Weight& weight : *heads) bytes += weight.bytes();
-    }
-    const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
-    for (const ops::Expert& expert : std::span(layer.moe.experts).first(count)) {
-      bytes += expert.up.bytes() + expert.down.bytes();
-    }
-  }
+  for (const DecoderLayer& layer : weights_.layers) bytes += BytesOf(layer, experts);
   return bytes;
+}
+
+const DecoderLayer& Decoder::LayerWeights(int64_t index) const {
+  return index == spec_.layers ? weights_.prediction->layer : weights_.layers[index];
 }
 
 // The forward pass of the model. x [tokens, hidden] runs through the layers. The tokens of every
@@ -100,7 +123,89 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     }
     if (spec_.layer_scales) ops::Scale(exec, layer.scale, x);
   }
+  if (predicts()) CachePredictionKeys(exec, segments, step, x);
   step.End();
+}
+
+// The keys of a position come from the model's output at the position before. Where that is not
+// known, as at the beginning and behind a text that was saved, zeros stand for it: worse drafts.
+void Decoder::CachePredictionKeys(const Exec& exec, std::span<const Segment> segments,
+                                  AttentionStep& step, MatrixView<const float> x) const {
+  Workspace::Scope scope(exec.workspace);
+  const int64_t hidden = spec_.hidden_size;
+  const auto outputs = exec.workspace.Matrix<float>(x.rows, hidden);
+  const auto pairs = exec.workspace.Matrix<float>(x.rows, 2 * hidden);
+  const auto joined = exec.workspace.Matrix<float>(x.rows, hidden);
+  ops::Norm(exec, x, weights_.final_norm, outputs);
+  EmbedTokens(exec, segments, pairs.Cols(0, hidden));
+  const auto before = pairs.Cols(hidden, 2 * hidden);
+  int64_t first = 0;
+  for (const Segment& segment : segments) {
+    const auto rows = std::ssize(segment.tokens);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t parent = segment.parents.empty() ? row - 1 : segment.parents[row];
+      std::span<const float> output = segment.text->last_output();
+      if (parent >= 0) output = outputs.RowSpan(first + parent);
+      const auto to = before.RowSpan(first + row);
+      if (output.empty()) {
+        std::ranges::fill(to, 0.0f);
+      } else {
+        std::ranges::copy(output, to.begin());
+      }
+    }
+    first += rows;
+  }
+  JoinForPrediction(exec, pairs, joined);
+  AnyAttentionBlock(exec, spec_.layers,
+                    [&](const AttentionInput& input, MatrixView<float> out) {
+                      step.Attend(attention_places_[spec_.layers], input, out);
+                    },
+                    joined, {});
+  step.KeepOutputs(outputs);
+}
+
+void Decoder::JoinForPrediction(const Exec& exec, MatrixView<float> pairs,
+                                MatrixView<float> x) const {
+  const PredictionWeights& weights = *weights_.prediction;
+  const int64_t hidden = spec_.hidden_size;
+  const auto embeddings = pairs.Cols(0, hidden), outputs = pairs.Cols(hidden, 2 * hidden);
+  ops::Norm(exec, embeddings, weights.embedding_norm, embeddings);
+  ops::Norm(exec, outputs, weights.output_norm, outputs);
+  ops::Linear(exec, pairs, weights.join, x);
+}
+
+void Decoder::Predict(const Exec& exec, TextCache& text, int32_t token,
+                      std::span<const float> state, int64_t most, NextPrediction next) const {
+  assert(spec_.topology == Topology::kSequential && ranks_ == nullptr);
+  Workspace::Scope scope(exec.workspace);
+  const int64_t hidden = spec_.hidden_size;
+  const auto output = exec.workspace.Matrix<float>(1, hidden);
+  const auto pair = exec.workspace.Matrix<float>(1, 2 * hidden);
+  const auto x = exec.workspace.Matrix<float>(1, hidden);
+  const auto block = exec.workspace.Matrix<float>(1, hidden);
+  const auto logits = exec.workspace.Matrix<float>(1, spec_.vocab_size);
+  std::ranges::copy(state, x.RowSpan(0).begin());
+  ops::Norm(exec, x, weights_.final_norm, output);
+  PredictionStep step(exec, text, most);
+  for (int64_t i = 0; i < most; ++i) {
+    const Segment segment{.tokens = {&token, 1}, .text = &text};
+    EmbedTokens(exec, {&segment, 1}, pair.Cols(0, hidden));
+    std::ranges::copy(output.RowSpan(0), pair.RowSpan(0).begin() + hidden);
+    JoinForPrediction(exec, pair, x);
+    AnyAttentionBlock(
+        exec, spec_.layers,
+        [&](const AttentionInput& input, MatrixView<float> out) { step.Attend(input, out); }, x,
+        block);
+    ops::Add(exec, block, x);
+    MlpBlock(exec, spec_.layers, x, block);
+    ops::Add(exec, block, x);
+    // Deeper predictions read what the output head reads, as they read the model's own output.
+    ops::Norm(exec, x, weights_.prediction->norm, output);
+    NormedLogits(exec, output, logits);
+    const std::optional<int32_t> chosen = next(logits.RowSpan(0));
+    if (!chosen) return;
+    token = *chosen;
+  }
 }
 
 void Decoder::Embed(const Exec& exec, std::span<const Segment> segments, const AttentionStep& step,
@@ -221,17 +326,15 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
                          MatrixView<const float> x, MatrixView<float> out) const {
   const LayerKind& kind = KindOf(spec_, index);
   const DecoderLayer& layer = weights_.layers[index];
+  const auto attend = [&](const AttentionInput& input, MatrixView<float> results) {
+    step.Attend(attention_places_[index], input, results);
+  };
   Workspace::Scope scope(exec.workspace);
   switch (kind.mixer) {
     case Mixer::kNone:
       return;
     case Mixer::kAttention:
-      if (spec_.latent) {
-        LatentAttentionBlock(exec, index, step, x, out);
-      } else {
-        AttentionBlock(exec, index, step, x, out);
-      }
-      break;
+      return AnyAttentionBlock(exec, index, attend, x, out);
     case Mixer::kShortConvolution:
       MixByShortConvolution(exec, kind.convolution, layer.convolution, layer.qkv,
                             layer.attention_out, step.States(state_places_[index]),
@@ -248,7 +351,7 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
                   BlockInput(exec, layer.attention_norm, x, layer.mamba.in), out);
       if (kind.attention_beside) {
         const auto attended = exec.workspace.Matrix<float>(out.rows, out.cols);
-        AttentionBlock(exec, index, step, x, attended);
+        AttentionBlock(exec, index, attend, x, attended);
         ops::Add(exec, attended, out);
       }
       break;
@@ -261,10 +364,20 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
   FinishBlock(exec, layer.attention_out_norm, out);
 }
 
+void Decoder::AnyAttentionBlock(const Exec& exec, int64_t index, Attend attend,
+                                MatrixView<const float> x, MatrixView<float> out) const {
+  if (spec_.latent) {
+    LatentAttentionBlock(exec, index, attend, x, out);
+  } else {
+    AttentionBlock(exec, index, attend, x, out);
+  }
+  if (out.rows > 0) FinishBlock(exec, LayerWeights(index).attention_out_norm, out);
+}
+
 // out = o(attention(q, k, v of norm(x))).
-void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
+void Decoder::AttentionBlock(const Exec& exec, int64_t index, Attend attend,
                              MatrixView<const float> x, MatrixView<float> out) const {
-  const DecoderLayer& layer = weights_.layers[index];
+  const DecoderLayer& layer = LayerWeights(index);
   const LayerKind& kind = KindOf(spec_, index);
   const int64_t q_cols = spec_.heads * kind.head_dim;
   const int64_t kv_cols = HasKeys(kind) ? kind.kv_heads * kind.head_dim : 0;
@@ -273,7 +386,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   Workspace::Scope scope(exec.workspace);
   const auto normed = BlockInput(exec, layer.attention_norm, x, layer.qkv);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, layer.qkv.outputs);
-  const auto attended = exec.workspace.Matrix<float>(x.rows, q_cols);
+  const auto attended = exec.workspace.Matrix<float>(out.rows, q_cols);
 
   ops::Linear(exec, normed, layer.qkv, qkv);
   if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
@@ -284,21 +397,21 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
     v = exec.workspace.Matrix<float>(x.rows, kv_cols);
     ops::CopyRows(exec, k, v);
   }
-  NormQueriesOrKeys(exec, layer.q_norm, kind.head_dim, q);
+  if (out.rows > 0) NormQueriesOrKeys(exec, layer.q_norm, kind.head_dim, q);
   if (kv_cols > 0) NormQueriesOrKeys(exec, layer.k_norm, kind.head_dim, k);
   if (kv_cols > 0 && spec_.value_norm) ops::NormHeads(exec, layer.v_norm, kind.head_dim, v);
   std::span<const float> key_means;
   if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
-  step.Attend(attention_places_[index],
-              {.q = q,
-               .k = kv_cols > 0 ? k : MatrixView<const float>(),
-               .v = kv_cols > 0 ? v : MatrixView<const float>(),
-               .sink_logits = layer.sink_logits,
-               .key_means = key_means,
-               .query_gains = layer.query_gains},
-              attended);
+  attend({.q = q.Rows(0, out.rows),
+          .k = kv_cols > 0 ? k : MatrixView<const float>(),
+          .v = kv_cols > 0 ? v : MatrixView<const float>(),
+          .sink_logits = layer.sink_logits,
+          .key_means = key_means,
+          .query_gains = layer.query_gains},
+         attended);
+  if (out.rows == 0) return;
   if (spec_.gated_attention) {
     ops::MultiplyBySigmoids(exec, qkv.Cols(gates, qkv.cols), attended);
   }
@@ -330,26 +443,27 @@ void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
   }
 }
 
-void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
+void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, Attend attend,
                                    MatrixView<const float> x, MatrixView<float> out) const {
   const LatentAttention& shape = *spec_.latent;
-  const DecoderLayer& layer = weights_.layers[index];
+  const DecoderLayer& layer = LayerWeights(index);
   const LatentWeights& w = layer.latent;
   const int64_t cached = shape.cached_dim(), width = cached - shape.values_from();
   Workspace::Scope scope(exec.workspace);
   const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
-  const auto queries = exec.workspace.Matrix<float>(x.rows, spec_.heads * cached);
+  const auto queries = exec.workspace.Matrix<float>(out.rows, spec_.heads * cached);
   const auto down = exec.workspace.Matrix<float>(x.rows, cached);
   const auto k = exec.workspace.Matrix<float>(x.rows, cached);
-  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * width);
-  const auto values = exec.workspace.Matrix<float>(x.rows, spec_.heads * shape.value_dim);
+  const auto attended = exec.workspace.Matrix<float>(out.rows, spec_.heads * width);
+  const auto values = exec.workspace.Matrix<float>(out.rows, spec_.heads * shape.value_dim);
 
   ops::Norm(exec, x, layer.attention_norm, normed);
-  LatentQueries(exec, w, normed, queries);
+  if (out.rows > 0) LatentQueries(exec, w, normed, queries);
   ops::Linear(exec, normed, w.kv_down, down);
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
   ops::CopyRows(exec, down.Cols(shape.kv_rank, cached), k.Cols(0, shape.rotary_dim));
-  step.Attend(attention_places_[index], {.q = queries, .k = k, .v = {}}, attended);
+  attend({.q = queries, .k = k, .v = {}}, attended);
+  if (out.rows == 0) return;
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),
                 w.values[head], values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
@@ -443,7 +557,7 @@ void Decoder::Branches(const Exec& exec, const LayerKind& kind, const DecoderLay
 // out = the MLP of norm(x), or a mixture of experts.
 void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
-  const DecoderLayer& layer = weights_.layers[index];
+  const DecoderLayer& layer = LayerWeights(index);
   Workspace::Scope scope(exec.workspace);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "dist/communicator.h"
 #include "model/language_model.h"
 #include "model/mixers/gated_delta_net.h"
@@ -87,6 +88,15 @@ struct WeightTypes {
   std::string_view head_blocks = {};
 };
 
+// DecoderSpec::prediction.
+struct PredictionWeights {
+  ops::NormWeights embedding_norm;  // [hidden], as output_norm and norm
+  ops::NormWeights output_norm;
+  Weight join;  // [hidden, 2 * hidden]
+  DecoderLayer layer;
+  ops::NormWeights norm;
+};
+
 struct DecoderWeights {
   Table embedding;                  // [vocab, embedding_size]; empty if tied, or of blocks
   Weight embedding_blocks;          // [vocab, embedding_size]; empty unless of blocks
@@ -102,8 +112,9 @@ struct DecoderWeights {
   Weight project_in;   // [hidden, embedding_size], with DecoderSpec::embedding_size
   Weight project_out;  // [embedding_size, hidden], with DecoderSpec::embedding_size
   std::vector<DecoderLayer> layers;
-  ops::NormWeights final_norm;  // [hidden], with DecoderSpec::final_norm
-  Weight head;                  // [vocab, embedding_size]
+  ops::NormWeights final_norm;                          // [hidden], with DecoderSpec::final_norm
+  Weight head;                                          // [vocab, embedding_size]
+  std::unique_ptr<const PredictionWeights> prediction;  // with DecoderSpec::predicts
   WeightTypes types;
 };
 
@@ -122,6 +133,8 @@ class Decoder : public LanguageModel {
   // The bytes of weights that a decode step reads: the matrices that a token meets, and the output
   // head.
   int64_t step_bytes() const;
+  // The part of weight_bytes() in the layer that predicts (DecoderSpec::predicts).
+  int64_t prediction_bytes() const;
   const WeightTypes& weight_types() const { return weights_.types; }
 
   int64_t vocab_size() const override { return spec_.vocab_size; }
@@ -133,6 +146,10 @@ class Decoder : public LanguageModel {
   void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                     MatrixView<float> logits) const override;
 
+  bool predicts() const override { return weights_.prediction != nullptr; }
+  void Predict(const Exec& exec, TextCache& text, int32_t token, std::span<const float> state,
+               int64_t most, NextPrediction next) const override;
+
   // The weight of the final norm [hidden], or empty if there is none.
   std::span<const float> final_norm_weight() const { return weights_.final_norm.weight; }
   // A digest of the final norm, which quantizing the layers leaves alone. It tells models apart
@@ -140,7 +157,9 @@ class Decoder : public LanguageModel {
   uint64_t StatesDigest() const;
 
  private:
-  // The bytes of all layers' matrices, with so many experts in each.
+  // The bytes without the layer that predicts: all, or those of all layers' matrices, with so many
+  // experts in each.
+  int64_t ModelBytes() const;
   int64_t MatrixBytes(int64_t experts) const;
   void Embed(const Exec& exec, std::span<const Segment> segments, const AttentionStep& step,
              MatrixView<float> x) const;
@@ -175,13 +194,20 @@ class Decoder : public LanguageModel {
   // The same in the form that a block's first weight reads.
   ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
                              MatrixView<const float> x, const Weight& w) const;
+  // The weights of a layer; that which predicts has the number of layers.
+  const DecoderLayer& LayerWeights(int64_t index) const;
+  // Caches keys and values of a layer, and attends.
+  using Attend = FunctionRef<void(const AttentionInput& input, MatrixView<float> out)>;
   // out = what the layer's mixer makes of norm(x).
   void MixerBlock(const Exec& exec, int64_t layer, AttentionStep& step, MatrixView<const float> x,
                   MatrixView<float> out) const;
-  void AttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
-                      MatrixView<const float> x, MatrixView<float> out) const;
+  // The block with attention. out: no rows if nothing attends, and keys and values are only cached.
+  void AnyAttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
+                         MatrixView<float> out) const;
+  void AttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
+                      MatrixView<float> out) const;
   // The attention block with latent vectors in the place of keys and values.
-  void LatentAttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
+  void LatentAttentionBlock(const Exec& exec, int64_t layer, Attend attend,
                             MatrixView<const float> x, MatrixView<float> out) const;
   void LatentQueries(const Exec& exec, const LatentWeights& w, MatrixView<const float> normed,
                      MatrixView<float> queries) const;
@@ -200,6 +226,12 @@ class Decoder : public LanguageModel {
   // Turns a block's result, which is a part of one where ranks share the weights, into what it adds
   // to the residual stream.
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
+  // Caches the keys of the layer that predicts, from the step's final states x.
+  void CachePredictionKeys(const Exec& exec, std::span<const Segment> segments, AttentionStep& step,
+                           MatrixView<const float> x) const;
+  // Makes the input of that layer, x [rows, hidden], from pairs [rows, 2 * hidden]: embeddings of
+  // tokens, and the outputs before them. Both are normalised in place.
+  void JoinForPrediction(const Exec& exec, MatrixView<float> pairs, MatrixView<float> x) const;
   // The tokens whose rows of the embedding and the head are here.
   IndexRange Tokens() const;
 

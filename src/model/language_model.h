@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "attention/core/step.h"
+#include "base/function_ref.h"
 #include "ops/exec.h"
 #include "tensor/view.h"
 
@@ -33,6 +35,18 @@ class LanguageModel {
   // a multiple of 64.
   virtual void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                             MatrixView<float> logits) const = 0;
+
+  // Whether the model has a layer that predicts tokens (DecoderSpec::predicts).
+  virtual bool predicts() const { return false; }
+  // The choice of a token from its logits [vocab], with which predictions go on; none: they end.
+  using NextPrediction = FunctionRef<std::optional<int32_t>(std::span<const float> logits)>;
+  // Predicts, one after the other, the tokens behind `token`, which comes next in the text. state
+  // [hidden_size]: that out of which `token` was chosen, as Forward has it. At most `most` tokens,
+  // 1 or more. The text stays as it is, with draft tokens or without. Needs predicts(), and a text
+  // on one rank. Throws Error(kMemory), and kCancelled.
+  virtual void Predict(const Exec& /*exec*/, TextCache& /*text*/, int32_t /*token*/,
+                       std::span<const float> /*state*/, int64_t /*most*/,
+                       NextPrediction /*next*/) const {}
 };
 
 }  // namespace godwit

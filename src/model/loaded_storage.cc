@@ -122,13 +122,18 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
   for (const auto* linears : {&tensors.streams_in, &tensors.streams_out}) {
     for (const LinearTensors& linear : *linears) VisitLinear(linear, storage, add);
   }
-  for (const LayerTensors& layer : tensors.layers) {
+  const auto add_layer = [&](const LayerTensors& layer) {
     VisitLinears(layer, storage, add, experts);
     for (const LinearTensors* gates :
          {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.stream_router,
           &layer.stream_predict, &layer.stream_correct}) {
       VisitLinear(*gates, DType::kF32, add);
     }
+  };
+  for (const LayerTensors& layer : tensors.layers) add_layer(layer);
+  if (tensors.prediction && experts == INT64_MAX) {  // no step of the model reads it
+    VisitLinear(tensors.prediction->join, storage, add);
+    add_layer(tensors.prediction->layer);
   }
   return bytes;
 }

@@ -95,6 +95,7 @@ class Packer {
   DecoderLayer Layer(const LayerTensors& tensors);
   void BranchNorms(const LayerTensors& tensors, DecoderLayer& layer);
   void Streams(const LayerTensors& tensors, DecoderLayer& layer);
+  PredictionWeights Prediction(const PredictionTensors& tensors);
   LatentWeights Latent(const LatentTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
@@ -679,6 +680,18 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   return layer;
 }
 
+// A packed copy holds the model without the layer that predicts, so that is packed anew.
+PredictionWeights Packer::Prediction(const PredictionTensors& tensors) {
+  places_.from = nullptr;
+  PredictionWeights weights;
+  weights.embedding_norm = Norm(tensors.embedding_norm);
+  weights.output_norm = Norm(tensors.output_norm);
+  weights.join = Linear(tensors.join);
+  weights.layer = Layer(tensors.layer);
+  weights.norm = Norm(tensors.norm);
+  return weights;
+}
+
 void Packer::BeginToRead(const ModelTensors& tensors) const {
   if (!tensors.taken_tokens) WarnIfUntied(*tensors.head.parts[0]);
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
@@ -717,6 +730,9 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   }
   weights.final_norm = Norm(tensors.final_norm);
   weights.head = Linear(tensors.head, HeadStorage(storage_));
+  if (tensors.prediction && places_.to == nullptr) {
+    weights.prediction = std::make_unique<PredictionWeights>(Prediction(*tensors.prediction));
+  }
   return weights;
 }
 

@@ -49,6 +49,9 @@ class Resolver {
   void Streams(int64_t index, LayerTensors& layer);
   LayerTensors Layer(int64_t index);
   void LayerTable(ModelTensors& tensors);
+  PredictionTensors Prediction();
+  // A name of a layer, and of its expert or head. The layer that predicts may have others.
+  std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) const;
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
 
@@ -65,8 +68,15 @@ NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
           .bias = gain && bias ? tensors_.Want(module + ".bias", {size}) : nullptr};
 }
 
-std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) {
-  return fmt::format(fmt::runtime(pattern), layer, expert);
+std::string Resolver::Numbered(const std::string& pattern, int64_t layer, int64_t expert) const {
+  if (!spec_.predicts || layer != spec_.layers) {
+    return fmt::format(fmt::runtime(pattern), layer, expert);
+  }
+  constexpr std::string_view kLayer = "model.layers.{}";
+  const size_t begin = pattern.find(kLayer);
+  assert(begin != std::string::npos);
+  return spec_.prediction->layer +
+         fmt::format(fmt::runtime(pattern.substr(begin + kLayer.size())), expert);
 }
 
 NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_t heads) {
@@ -461,6 +471,18 @@ void Resolver::LayerTable(ModelTensors& tensors) {
   }
 }
 
+PredictionTensors Resolver::Prediction() {
+  const godwit::Prediction& names = *spec_.prediction;
+  const int64_t hidden = spec_.hidden_size;
+  PredictionTensors tensors;
+  tensors.embedding_norm = Norm(names.embedding_norm, hidden, spec_.norm_bias);
+  tensors.output_norm = Norm(names.output_norm, hidden, spec_.norm_bias);
+  tensors.join = linears_.Find({{names.join, hidden}}, 2 * hidden, /*bias=*/false);
+  tensors.layer = Layer(spec_.layers);
+  tensors.norm = Norm(names.norm, hidden, spec_.norm_bias);
+  return tensors;
+}
+
 void Resolver::Embedding(ModelTensors& tensors) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
@@ -504,6 +526,7 @@ ModelTensors Resolver::FindAll() {
   if (spec_.final_norm) {
     tensors.final_norm = Norm(spec_.names.final_norm, spec_.hidden_size, spec_.norm_bias);
   }
+  if (spec_.predicts) tensors.prediction = Prediction();
   return tensors;
 }
 
@@ -636,34 +659,50 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
   return totals;
 }
 
+namespace {
+
+void AddLinears(const LayerTensors& layer, std::vector<const LinearTensors*>& all) {
+  const LatentTensors& latent = layer.latent;
+  for (const LinearTensors* linear : {&layer.qkv, &layer.delta.gates, &layer.mamba.in,
+                                      &latent.query_down, &latent.query, &latent.kv_down}) {
+    all.push_back(linear);
+  }
+  for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
+  for (const LinearTensors& values : latent.values) all.push_back(&values);
+  for (const LinearTensors* linear :
+       {&layer.attention_out, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.shared_share,
+        &layer.embedding_gate, &layer.embedding_out, &layer.stream_router, &layer.stream_predict,
+        &layer.stream_correct, &layer.laurel_down, &layer.laurel_up, &layer.router}) {
+    all.push_back(linear);
+  }
+  for (const MlpTensors& expert : layer.experts) {
+    for (const LinearTensors* linear : {&expert.up, &expert.down}) all.push_back(linear);
+  }
+}
+
+}  // namespace
+
 std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
   std::vector<const LinearTensors*> all = {&tensors.embedding_blocks, &tensors.project_in,
                                            &tensors.project_out, &tensors.layer_model};
   for (const auto* linears : {&tensors.streams_in, &tensors.streams_out}) {
     for (const LinearTensors& linear : *linears) all.push_back(&linear);
   }
-  for (const LayerTensors& layer : tensors.layers) {
-    const LatentTensors& latent = layer.latent;
-    for (const LinearTensors* linear : {&layer.qkv, &layer.delta.gates, &layer.mamba.in,
-                                        &latent.query_down, &latent.query, &latent.kv_down}) {
-      all.push_back(linear);
-    }
-    for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
-    for (const LinearTensors& values : latent.values) all.push_back(&values);
-    for (const LinearTensors* linear :
-         {&layer.attention_out, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down,
-          &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.stream_router,
-          &layer.stream_predict, &layer.stream_correct, &layer.laurel_down, &layer.laurel_up,
-          &layer.router}) {
-      all.push_back(linear);
-    }
-    for (const MlpTensors& expert : layer.experts) {
-      for (const LinearTensors* linear : {&expert.up, &expert.down}) all.push_back(linear);
-    }
-  }
+  for (const LayerTensors& layer : tensors.layers) AddLinears(layer, all);
   all.push_back(&tensors.head);
+  if (tensors.prediction) {
+    all.push_back(&tensors.prediction->join);
+    AddLinears(tensors.prediction->layer, all);
+  }
   std::erase_if(all, [](const LinearTensors* linear) { return linear->parts.empty(); });
   return all;
+}
+
+bool HasPrediction(const DecoderSpec& spec, const WeightSource& source) {
+  if (!spec.prediction) return false;
+  return std::ranges::any_of(source.Names(), [&](const std::string& name) {
+    return name.starts_with(spec.prediction->join + ".");
+  });
 }
 
 std::string ModuleName(const TensorInfo& weight) {

@@ -152,6 +152,13 @@ struct LayerTensors {
   int64_t first_expert = 0;                 // the number of the first of these
 };
 
+// DecoderSpec::prediction.
+struct PredictionTensors {
+  NormTensors embedding_norm, output_norm, norm;
+  LinearTensors join;
+  LayerTensors layer;
+};
+
 struct ModelTensors {
   const TensorInfo* embedding = nullptr;  // null if tied, or of blocks
   LinearTensors embedding_blocks;  // the embedding if of blocks, which are packed as a layer's
@@ -166,6 +173,7 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
+  std::optional<PredictionTensors> prediction;  // with DecoderSpec::predicts
   std::optional<IndexRange> taken_tokens;  // rows of the embedding that a rank takes; none: all
   std::vector<std::shared_ptr<const TensorInfo>> slices;  // of tensors of several matrices
   int64_t bytes = 0;                                      // of all tensors
@@ -191,6 +199,9 @@ struct TensorTotals {
   int64_t elements = 0;
 };
 TensorTotals CountTensors(const DecoderSpec& spec);
+
+// Whether the checkpoint has a layer that predicts tokens (DecoderSpec::prediction).
+bool HasPrediction(const DecoderSpec& spec, const WeightSource& source);
 
 // Finds everything that the spec asks for. Throws Error(kFormat) that lists the missing,
 // unexpected, misshapen and mistyped tensors, each with what was expected and found. The error also

@@ -68,9 +68,25 @@ StateLayout StatesOf(const DecoderSpec& spec) {
 }  // namespace
 
 const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer) {
+  if (spec.predicts && layer == spec.layers) return spec.prediction->kind;
   const int64_t kind = KindIndex(spec, layer);
   if (kind == 0) return spec;
   return spec.other_kinds[kind - 1];
+}
+
+void RequestPrediction(DecoderSpec& spec) {
+  if (!spec.prediction) {
+    Throw(ErrorKind::kUnsupported,
+          "this {} model has no layer that predicts tokens: expected num_nextn_predict_layers or "
+          "mtp_num_hidden_layers of 1 in its {}, found none that godwit knows",
+          spec.family, spec.described_by);
+  }
+  if (!spec.prediction->unsupported.empty()) {
+    Throw(ErrorKind::kUnsupported,
+          "the layer that predicts tokens is another than godwit computes: {} has {}",
+          spec.described_by, spec.prediction->unsupported);
+  }
+  spec.predicts = true;
 }
 
 void ChangeLayers(DecoderSpec& spec, const std::function<void(int64_t, LayerKind&)>& change) {
@@ -114,6 +130,7 @@ std::vector<int64_t> KeyPlaces(const DecoderSpec& spec) {
     assert(kind.keys_of < layer && HasKeys(KindOf(spec, kind.keys_of)));
     places[layer] = places[kind.keys_of];
   }
+  if (spec.predicts) places.push_back(KeyLayers(spec));
   return places;
 }
 
@@ -155,6 +172,7 @@ std::vector<LayersOfKind> LayersByKind(const DecoderSpec& spec) {
 
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
+  spec.predicts = false;
   if (!spec.layer_kind.empty()) spec.layer_kind.resize(layers);
   return spec;
 }
@@ -164,6 +182,7 @@ DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts) {
   MlpSpec& mlp = kind == 0 ? spec.mlp : spec.other_kinds[kind - 1].mlp;
   mlp.experts = std::min(mlp.experts, experts);
   spec.layers = 1;
+  spec.predicts = false;
   spec.layer_kind = {static_cast<int8_t>(kind)};
   return spec;
 }
@@ -188,6 +207,9 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
     layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, kind.rotary)));
     windows.push_back(kind.window);
   }
+  if (spec.predicts) {
+    layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, spec.prediction->kind.rotary)));
+  }
   const ops::AttentionShape usual = shapes.empty() ? ShapeOf(spec, spec) : shapes.front();
   const bool alike = std::ranges::all_of(shapes, [&](const ops::AttentionShape& shape) {
     return shape.kv_heads == usual.kv_heads && shape.head_dim == usual.head_dim;
@@ -195,6 +217,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
   if (alike) shapes.clear();
   if (std::ranges::count(readers, 0) == std::ssize(readers)) readers.clear();
   return {.layers = std::ssize(windows),
+          .predicting = spec.predicts ? 1 : 0,
           .shape = usual,
           .layer_shapes = std::move(shapes),
           .readers = std::move(readers),

@@ -223,6 +223,20 @@ struct ModuleNames {
   std::vector<std::string> others;
 };
 
+// The layer with which a checkpoint predicts the token behind the next one, for draft tokens: one
+// step of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2). At position p it
+// reads the model's output at p - 1, behind the final norm, and the embedding of the token at p:
+// join([norm(embedding); norm(output)]). A block with attention follows, then a norm. Its
+// result through the model's output head predicts the token at p + 1.
+struct Prediction {
+  LayerKind kind;     // with attention
+  std::string layer;  // stands in names for "model.layers.{}"
+  std::string join;   // [hidden, 2 * hidden]
+  std::string embedding_norm, output_norm, norm;
+  // A key of config.json, and its value, by which the layer computes otherwise; empty: none.
+  std::string unsupported;
+};
+
 // A spec is also the usual kind of its layers. A model whose layers are alike has no other.
 struct DecoderSpec : LayerKind {
   std::string family;                        // model_type, for messages
@@ -303,13 +317,23 @@ struct DecoderSpec : LayerKind {
 
   ModuleNames names;
 
+  // The layer that predicts; none: no checkpoint of this config has one. It is loaded on request
+  // alone, and then has the number `layers`. Layers that are counted do not include it.
+  std::optional<Prediction> prediction;
+  bool predicts = false;  // whether it is loaded
+
   // Warnings for the user: keys of the config.json that this spec leaves out.
   std::vector<std::string> warnings;
 
   bool operator==(const DecoderSpec&) const = delete;  // would compare usual kinds alone
 };
 
+// The kind of a layer, with DecoderSpec::predicts also of the layer that predicts.
 const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer);
+
+// Asks for the layer that predicts (DecoderSpec::predicts). Throws Error(kUnsupported) if there is
+// none, or one that computes otherwise.
+void RequestPrediction(DecoderSpec& spec);
 
 // Calls change(layer, kind) for every layer with the kind that it has, and lets it have the changed
 // kind. Changes add up, and equal kinds become one. A family does this last: later changes of the
@@ -336,7 +360,8 @@ bool HasUnequalKeys(const DecoderSpec& spec);
 // For each layer [layers] the number of earlier ones whose kinds are so: its place among them.
 std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const LayerKind& kind));
 // The place of each layer [layers] among those with keys of their own. A layer that reads another's
-// has the place of that layer.
+// has the place of that layer. With DecoderSpec::predicts the place of that layer follows, the
+// last.
 std::vector<int64_t> KeyPlaces(const DecoderSpec& spec);
 int64_t AttentionLayers(const DecoderSpec& spec);
 // The layers with keys of their own.

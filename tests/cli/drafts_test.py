@@ -61,7 +61,7 @@ class DraftsTest(CliTest):
         self.assertIn("unknown draft source", json.dumps(answers["2"]))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, heads, "
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, mtp, heads, "
                               "partial"),
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):

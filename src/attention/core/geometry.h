@@ -15,6 +15,9 @@ namespace godwit {
 
 struct AttentionGeometry {
   int64_t layers = 0;  // those with keys of their own; others attend as one of these
+  // The number of layers behind these that predict tokens and no policy knows: PredictionStep shows
+  // them their keys. Their keys lie behind those of the others, in the same pages.
+  int64_t predicting = 0;
   ops::AttentionShape shape;
   // The shape of each layer [layers], where layers have KV heads of different numbers or sizes;
   // empty: all have `shape`.
@@ -25,7 +28,8 @@ struct AttentionGeometry {
   // neither. Layers may rotate differently: by a base of their own (Gemma 3), or not at all
   // (SmolLM3), where rotary_dim is 0.
   std::vector<RotarySpec> rotaries = {RotarySpec{}};
-  std::vector<int8_t> layer_rotary;  // [layers], an index of `rotaries`, or empty: all 0
+  // [layers + predicting], an index of `rotaries`, or empty: all 0
+  std::vector<int8_t> layer_rotary;
   ops::Alibi alibi;
   // Whether the model tells the mean of its keys (AttentionInput::key_means).
   bool key_means = false;
@@ -50,7 +54,7 @@ struct AttentionGeometry {
   }
 
   const ops::AttentionShape& ShapeOf(int64_t layer) const {
-    return layer_shapes.empty() ? shape : layer_shapes[layer];
+    return layer < std::ssize(layer_shapes) ? layer_shapes[layer] : shape;
   }
   // The rotation of a layer, as an index of `rotaries`.
   int64_t RotaryOf(int64_t layer) const { return layer_rotary.empty() ? 0 : layer_rotary[layer]; }

@@ -121,6 +121,7 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   assert(!text.AllRanksReadNext() || std::ssize(segment.tokens) == text.MaxNextTokens());
   const size_t first_run = run_count_;
   text.branches_.clear();
+  text.row_outputs_.clear();
   int64_t longest = 0;
   for (size_t row = 0, begin = 0; row < segment.tokens.size(); ++row) {
     if (!EndsRun(segment, row)) continue;
@@ -375,6 +376,18 @@ std::span<const ops::StatePiece> AttentionStep::States(int64_t layer) const {
   return pieces;
 }
 
+void AttentionStep::KeepOutputs(MatrixView<const float> outputs) {
+  for (const Run& run : runs_.first(run_count_)) {
+    TextCache& text = *run.text;
+    const int64_t end = run.rows.first_row + run.rows.rows;
+    text.output_size_ = outputs.cols;
+    for (int64_t row = run.chain ? end - 1 : run.rows.first_row; row < end; ++row) {
+      const auto output = outputs.RowSpan(row);
+      text.row_outputs_.insert(text.row_outputs_.end(), output.begin(), output.end());
+    }
+  }
+}
+
 void AttentionStep::End() {
   const auto runs = std::span<const Run>(runs_).first(run_count_);
   for (const Run& run : runs) run.text->reads_ = {};
@@ -382,6 +395,7 @@ void AttentionStep::End() {
     run.text->reads_ += run.reads;
     if (!run.chain) continue;
     run.text->states_.Append(run.rows.rows);
+    run.text->KeepOutput(0);
     run.text->Append(run.rows.rows);
   }
   ended_ = true;

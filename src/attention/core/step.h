@@ -62,12 +62,16 @@ class AttentionStep {
   int64_t PositionOf(int64_t row) const;
 
   // Caches k and v of `layer`, counted among those with keys of their own, and attends: out
-  // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once.
+  // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once. Layers that
+  // predict come behind the others, and only cache here.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
 
   // The rows of all texts as a recurrent layer sees them, in order. layer: among recurrent ones. In
   // the workspace, for as long as its Scope lasts.
   std::span<const ops::StatePiece> States(int64_t layer) const;
+
+  // Keeps the model's outputs [tokens, size] of the rows, as TextCache::last_output() has them.
+  void KeepOutputs(MatrixView<const float> outputs);
 
   void End();
 

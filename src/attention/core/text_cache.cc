@@ -35,6 +35,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       ranks_(other.ranks_),
       answer_(other.answer_),
       reads_(other.reads_),
+      output_(other.output_),
       positions_(rotaries_.size()),
       tiles_(rotaries_.size()),
       place_(rotaries_.size()) {}
@@ -68,6 +69,7 @@ void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
   TruncateIndex(cache_.ContinueAs(text.cache_));
   states_ = text.states_.Fork();
+  output_ = text.output_;
   Append(0);
 }
 
@@ -159,9 +161,18 @@ void TextCache::Truncate(int64_t length) {
         length, this->length(), policy_->facts().name);
   }
   branches_.clear();
+  if (length < this->length()) output_.clear();
   cache_.Truncate(length);
   states_.Truncate(length);
   TruncateIndex(length);
+}
+
+void TextCache::KeepOutput(int64_t row) {
+  output_.clear();
+  if (row_outputs_.empty()) return;
+  const auto begin = row_outputs_.begin() + row * output_size_;
+  output_.assign(begin, begin + output_size_);
+  row_outputs_.clear();
 }
 
 void TextCache::Append(int64_t tokens) {
@@ -183,6 +194,7 @@ void TextCache::Accept(int64_t row) {
   if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();
   states_.Accept(row);
+  KeepOutput(row);
   Append(end - length());
   cache_.Truncate(end);  // frees the memory of rows below the accepted one
   TruncateIndex(end);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -121,10 +122,15 @@ class TextCache {
   // other rows. To be called before the next step; without it no row is kept.
   void Accept(int64_t row);
 
+  // The model's output for the last token, where the model gave it (AttentionStep::KeepOutputs) and
+  // the text has not been shortened or saved since. Else empty.
+  std::span<const float> last_output() const { return output_; }
+
   KvStats Stats() const;
 
  private:
   friend class AttentionStep;
+  friend class PredictionStep;
   friend class TextRestorer;  // restore_text.cc
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
   // The most tokens, up to `length`, from which the policy and other ranks let the text go on.
@@ -149,6 +155,8 @@ class TextCache {
   // Gives back what is reserved for a step that did not happen.
   void ReleaseReserved() noexcept;
   void Append(int64_t tokens);
+  // Makes the output of a row of the step the last one; none, if the step has none.
+  void KeepOutput(int64_t row);
   // Skips the positions that other ranks read.
   void SkipTokensOfOtherRanks();
 
@@ -162,6 +170,7 @@ class TextCache {
   std::shared_ptr<Communicator> ranks_;
   int64_t answer_ = INT64_MAX;
   KvReads reads_;
+  std::vector<float> output_;  // last_output()
 
   // Data of the step in progress, or of the tree that waits for Accept.
   // Each is indexed as rotaries_.
@@ -170,6 +179,9 @@ class TextCache {
   std::vector<RotaryStep> place_;      // at Look::query_place
   int64_t placed_at_ = -1;
   std::vector<Branch> branches_;
+  // Outputs [rows, output_size_] of a tree's rows, or that of a chain's last one.
+  std::vector<float> row_outputs_;
+  int64_t output_size_ = 0;
 };
 
 }  // namespace godwit

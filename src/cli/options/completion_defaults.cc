@@ -8,6 +8,7 @@
 #include "cli/options/cache_options.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/template_options.h"
+#include "engine/make_drafts.h"
 
 namespace godwit::cli {
 namespace {
@@ -68,7 +69,9 @@ void CheckCompletionFlags(const ModelFolder& folder, const CompletionFlags& flag
 Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
                   const CompletionFlags& flags) {
   CheckCompletionFlags(folder, flags);
-  return LoadEngine(folder, model, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
+  ModelOptions loaded = model;
+  loaded.mtp = NamesMtp(flags.sampling.draft);
+  return LoadEngine(folder, loaded, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags) {

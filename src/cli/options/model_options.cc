@@ -239,6 +239,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .mpi = MpiSize() > 1,
        .tensor_parallel = options.tensor_parallel,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
+       .mtp = options.mtp,
        .group = options.group,
        .needs_text = options.needs_text,
        .on_progress =

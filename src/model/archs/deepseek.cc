@@ -108,6 +108,7 @@ DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
                       .share_scale = 2.5,
                       .dense_layers = 3},
                      spec);
+  ReadDeepseekPrediction(config, spec);
   return spec;
 }
 

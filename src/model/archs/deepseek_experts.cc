@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
@@ -68,6 +69,18 @@ void ReadSigmoidExperts(const HfConfig& config, const DeepSeekExperts& absent, D
   for (const char* layers : {"model.layers", "blk"}) {
     spec.names.others.push_back(fmt::format("{}.{}.", layers, spec.layers));
   }
+}
+
+void ReadDeepseekPrediction(const HfConfig& config, DecoderSpec& spec) {
+  if (config.IntOr("num_nextn_predict_layers", 0, {0, kLayerRange.max}) == 0) return;
+  const std::string layer = fmt::format("model.layers.{}", spec.layers);
+  spec.prediction = {.kind = spec,
+                     .layer = layer,
+                     .join = layer + ".eh_proj",
+                     .embedding_norm = layer + ".enorm",
+                     .output_norm = layer + ".hnorm",
+                     .norm = layer + ".shared_head.norm",
+                     .unsupported = {}};
 }
 
 }  // namespace godwit

@@ -87,6 +87,10 @@ DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = 
 // with the names here, and others experts.
 void NameExperts(ModuleNames& names);
 
+// Reads num_nextn_predict_layers (absent: 0). DeepSeek's layer that predicts is stored behind the
+// others. The first of several is described.
+void ReadDeepseekPrediction(const HfConfig& config, DecoderSpec& spec);
+
 // Reads Llama 4's temperature of the queries of all layers from rope_parameters.
 void ReadQueryTemperature(const HfConfig& fields, DecoderSpec& spec);
 

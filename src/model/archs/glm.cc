@@ -40,6 +40,7 @@ DecoderSpec DescribeGlm4Moe(const HfConfig& config) {
   if (config.BoolOr("use_qk_norm", false)) spec.qk_norm = QkNorm::kHeads;
   ReadSigmoidExperts(
       config, {.experts = 128, .intermediate = 1408, .per_token = 8, .dense_layers = 1}, spec);
+  ReadDeepseekPrediction(config, spec);
   return spec;
 }
 

@@ -71,6 +71,23 @@ DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate)
   return spec;
 }
 
+// A layer as those with attention, on request. key: the number of such layers (absent: 1), of which
+// the first is described.
+void ReadPrediction(const HfConfig& config, std::string_view key, DecoderSpec& spec) {
+  if (config.IntOr(key, 1, {0, kLayerRange.max}) == 0) return;
+  spec.prediction = {.kind = spec,
+                     .layer = "mtp.layers.0",
+                     .join = "mtp.fc",
+                     .embedding_norm = "mtp.pre_fc_norm_embedding",
+                     .output_norm = "mtp.pre_fc_norm_hidden",
+                     .norm = "mtp.norm",
+                     .unsupported = {}};
+  constexpr std::string_view kOwnEmbeddings = "mtp_use_dedicated_embeddings";
+  if (config.BoolOr(kOwnEmbeddings, false)) {
+    spec.prediction->unsupported = fmt::format("{} true, expected false", kOwnEmbeddings);
+  }
+}
+
 // z apart from q, k and v.
 void NameInputsApart(DecoderSpec& spec) {
   spec.names.mixer_in = "model.layers.{}.linear_attn.in_proj_qkv";
@@ -119,6 +136,7 @@ DecoderSpec DescribeQwen3Next(const HfConfig& config) {
     ReadExperts(config, experts, /*per_token=*/10, spec);
     spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
   }
+  ReadPrediction(config, "num_nextn_predict_layers", spec);
   const int64_t step = config.IntOr("decoder_sparse_step", 1, kLayerRange);
   const std::vector<int64_t> listed = config.Ints("mlp_only_layers", {0, kLayerRange.max});
   SetDeltaNets(config, spec);
@@ -132,6 +150,7 @@ DecoderSpec DescribeQwen3Next(const HfConfig& config) {
 DecoderSpec DescribeQwen35Text(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, "intermediate_size");
   NameApart(spec);
+  ReadPrediction(config, "mtp_num_hidden_layers", spec);
   SetDeltaNets(config, spec);
   return spec;
 }
@@ -149,6 +168,7 @@ DecoderSpec DescribeQwen35MoeText(const HfConfig& config) {
   names.up = "model.layers.{}.mlp.experts.gate_up_proj";
   names.down = "model.layers.{}.mlp.experts.down_proj";
   names.expert_weight = "";
+  ReadPrediction(config, "mtp_num_hidden_layers", spec);
   SetDeltaNets(config, spec);
   return spec;
 }

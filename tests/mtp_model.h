@@ -70,8 +70,10 @@ inline void WriteAgreeingModel(const MtpGolden& golden, const std::filesystem::p
   const fs::path config =
       fs::path(GODWIT_SOURCE_DIR "/tests/golden") / golden.family / golden.model / "config.json";
   fs::create_directories(folder);
-  fs::copy_file(config, folder / "config.json");
-  DecoderSpec spec = DescribeModel(HfConfig::Load(config));
+  auto fields = nlohmann::json::parse(ReadTextFile(config, 1 << 20));
+  fields["max_position_embeddings"] = 4096;
+  WriteTestFile(folder / "config.json", fields.dump());
+  DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
   RequestPrediction(spec);
   const std::string embedding = spec.names.embedding + ".weight",
                     head = spec.names.head + ".weight", join = spec.prediction->join + ".weight";

@@ -223,10 +223,10 @@ struct ModuleNames {
   std::vector<std::string> others;
 };
 
-// The layer with which a checkpoint predicts the token behind the next one, for draft tokens: one
-// step of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2). At position p it
-// reads the model's output at p - 1, behind the final norm, and the embedding of the token at p:
-// join([norm(embedding); norm(output)]). A block with attention follows, then a norm. Its
+// The layer with which a checkpoint predicts the token behind the next one, for draft tokens. It is
+// one step of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2). At position p it
+// reads the embedding of the token, and the model's output at p - 1 behind the final norm. Both are
+// joined: join([norm(embedding); norm(output)]). A block with attention follows, then a norm. Its
 // result through the model's output head predicts the token at p + 1.
 struct Prediction {
   LayerKind kind;     // with attention

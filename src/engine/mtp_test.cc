@@ -1,0 +1,279 @@
+// Draft tokens by the layer that comes with a model: requests keep every promise, and the layer is
+// there only for those that ask for it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "checkpoint/model_folder.h"
+#include "dist/local.h"
+#include "engine/engine_impl.h"
+#include "engine/engine_test_support.h"
+#include "engine/generation_impl.h"
+#include "model/loader.h"
+#include "tests/mtp_model.h"
+#include "tests/session_of.h"
+
+namespace godwit::mtp_test {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// Only steps of the model take time, the same for any number of rows, so that draft tokens pay.
+std::atomic<double> test_ms = 0;
+
+class TimedModel : public LanguageModel {
+ public:
+  explicit TimedModel(std::unique_ptr<Decoder> model) : model_(std::move(model)) {}
+  int64_t vocab_size() const override { return model_->vocab_size(); }
+  int64_t hidden_size() const override { return model_->hidden_size(); }
+  void Forward(const Exec& exec, std::span<const Segment> segments,
+               MatrixView<float> hidden) const override {
+    model_->Forward(exec, segments, hidden);
+    test_ms += 0.5;
+  }
+  void Logits(const Exec& exec, MatrixView<const float> hidden,
+              MatrixView<float> logits) const override {
+    model_->Logits(exec, hidden, logits);
+  }
+  void NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                    MatrixView<float> logits) const override {
+    model_->NormedLogits(exec, normed, logits);
+  }
+  bool predicts() const override { return model_->predicts(); }
+  void Predict(const Exec& exec, TextCache& text, int32_t token, std::span<const float> state,
+               int64_t most, NextPrediction next) const override {
+    model_->Predict(exec, text, token, state, most, next);
+  }
+
+ private:
+  std::unique_ptr<Decoder> model_;
+};
+
+GenerateOptions With(GenerateOptions options, const char* draft) {
+  options.draft = draft;
+  return options;
+}
+
+// Prompts of tokens that these models have.
+Tokens SmallPrompt(int i, int64_t length) {
+  Tokens prompt;
+  for (int64_t k = 0; k < length; ++k) {
+    prompt.push_back(static_cast<int32_t>((k * k * 7 + 13 * i + k * i) % 51));
+  }
+  return prompt;
+}
+
+class MtpEngine : public testing::TestWithParam<MtpGolden> {
+ protected:
+  MtpEngine() : folder_(temp_.path() / "model") { WriteAgreeingModel(GetParam(), folder_); }
+
+  std::unique_ptr<Engine::Impl> Timed(int64_t kv_memory_bytes = 0) const {
+    ModelFolder folder(folder_.string());
+    folder.RequestPrediction();
+    ThreadPool pool(1);
+    auto decoder = LoadDecoder(folder.spec(), folder.weights(), pool, {});
+    DecoderSpec spec = decoder->spec();
+    return std::make_unique<Engine::Impl>(
+        std::make_unique<TimedModel>(std::move(decoder)), std::move(spec), nullptr, SpecialTokens{},
+        LoadOptions{.threads = 2, .kv_memory_bytes = kv_memory_bytes},
+        [] { return test_ms.load(); });
+  }
+  Engine Plain(LoadOptions options = {}) const {
+    options.threads = 2;
+    return Engine(folder_.string(), options);
+  }
+  GenerateResult Alone(const Tokens& prompt, const GenerateOptions& options,
+                       const SessionOptions& session = {}) const {
+    return Plain().NewSession(session).Generate(prompt, options);
+  }
+
+  TempFolder temp_;
+  fs::path folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Families, MtpEngine, testing::ValuesIn(MtpGoldens()),
+                         [](const auto& test) { return test.param.family; });
+
+TEST_P(MtpEngine, FewerStepsMakeTheSameText) {
+  const auto engine = Timed();
+  const Tokens prompt = SmallPrompt(1, 100);
+  const auto plain = Alone(prompt, GreedyWithLogprobs(200));
+  for (const char* draft : {"mtp", "ngram,mtp"}) {
+    Session session = SessionOf(*engine);
+    const auto drafted = session.Generate(prompt, With(GreedyWithLogprobs(200), draft));
+    EXPECT_EQ(AnswerOf(drafted), AnswerOf(plain));
+    EXPECT_GT(drafted.drafts->accepted, 80);
+    EXPECT_LT(drafted.drafts->steps, 120);
+    EXPECT_EQ(drafted.drafts->sources.back().name, "mtp");
+    EXPECT_GT(drafted.drafts->sources.back().accepted, 0);
+  }
+}
+
+TEST_P(MtpEngine, TurnsAndForksGoOnFromTheSameText) {
+  const auto engine = Timed();
+  const Engine without = Plain();
+  for (const char* kv : {"dense", "sinks:4+60"}) {
+    Session plain = without.NewSession({.kv = kv}), drafted = SessionOf(*engine, {.kv = kv});
+    Tokens text = SmallPrompt(2, 90);
+    for (int turn = 0; turn < 3; ++turn) {
+      const auto expected = plain.Generate(text, Greedy(50 + turn));
+      Session fork = drafted.Fork();
+      for (Session* session : {&fork, &drafted}) {
+        const auto found = session->Generate(text, With(Greedy(50 + turn), "mtp"));
+        EXPECT_EQ(found.tokens, expected.tokens) << kv << turn;
+        EXPECT_EQ(found.cached_tokens, expected.cached_tokens) << kv << turn;
+        EXPECT_GT(found.drafts->accepted, 10) << kv << turn;
+      }
+      text.assign(drafted.tokens().begin(), drafted.tokens().end());
+      text.resize(text.size() - 5);  // a part of the answer is taken back
+      text.insert(text.end(), {5, 6, 7});
+    }
+  }
+}
+
+// Some requests sample their tokens. Others beside them are cancelled, or draft otherwise.
+TEST_P(MtpEngine, ManyRequestsHaveTheTextsOfEachAlone) {
+  const auto engine = std::shared_ptr<const Engine::Impl>(Timed());
+  const auto prompt = [](int i) { return SmallPrompt(i % 4, 100 + i % 3); };
+  const auto options = [](int i) {
+    GenerateOptions options = Greedy(40 + i);
+    if (i % 3 == 0) options.sampler = {.temperature = 1, .seed = static_cast<uint64_t>(i)};
+    constexpr const char* kDrafts[] = {"mtp", "ngram,mtp", "mtp", ""};
+    return With(options, kDrafts[i % 4]);
+  };
+  std::vector<Generation> generations;
+  for (int i = 0; i < 16; ++i) {
+    generations.push_back(SubmitTo(engine, prompt(i), options(i), {}));
+  }
+  for (int i = 1; i < 16; i += 4) {
+    Generation& given_up = generations[i];
+    for (int events = i; events > 0 && !given_up.Next().done;) --events;
+    given_up.Cancel();
+  }
+  int64_t accepted = 0;
+  const Engine without = Plain();
+  for (int i = 0; i < 16; ++i) {
+    const auto result = generations[i].Wait();
+    Tokens alone = without.NewSession({}).Generate(prompt(i), With(options(i), "")).tokens;
+    if (i % 4 == 1) alone.resize(result.tokens.size());
+    EXPECT_EQ(result.tokens, alone) << i;
+    if (result.drafts) accepted += result.drafts->accepted;
+  }
+  EXPECT_GT(accepted, 50);
+}
+
+// Where memory is short, there are fewer draft tokens, and the text goes on.
+TEST_P(MtpEngine, TextContinuesWithoutMemoryForDrafts) {
+  const auto unlimited = Timed();
+  Session alone = SessionOf(*unlimited);
+  const Tokens prompt = SmallPrompt(3, 100);
+  const auto plain = alone.Generate(prompt, Greedy(150));
+  const auto engine = Timed(Plain({.mtp = true}).KvBytes(250, {}));
+  Session tight = SessionOf(*engine);
+  const auto drafted = tight.Generate(prompt, With(Greedy(150), "mtp"));
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+  EXPECT_EQ(drafted.pauses, 0);
+  EXPECT_GT(drafted.drafts->accepted, 10);
+}
+
+// Saved texts hold the layer's keys, so that engines without the layer read theirs anew.
+TEST_P(MtpEngine, GoesOnFromSavedTexts) {
+  const Tokens prompt = SmallPrompt(4, 200);
+  const Answer alone = AnswerOf(Alone(prompt, GreedyWithLogprobs(30)));
+  const auto saving = [&](bool mtp) {
+    return Plain(
+        {.cache_dir = (temp_.path() / "cache").string(), .cache_every_tokens = 64, .mtp = mtp});
+  };
+  const auto first =
+      saving(true).NewSession({}).Generate(prompt, With(GreedyWithLogprobs(30), "mtp"));
+  EXPECT_EQ(AnswerOf(first), alone);
+  const auto other = saving(false).NewSession({}).Generate(prompt, GreedyWithLogprobs(30));
+  EXPECT_EQ(AnswerOf(other), alone);
+  EXPECT_EQ(other.disk_tokens, 0);
+  const auto second =
+      saving(true).NewSession({}).Generate(prompt, With(GreedyWithLogprobs(30), "mtp"));
+  EXPECT_EQ(AnswerOf(second), alone);
+  EXPECT_GE(second.disk_tokens, 128);
+}
+
+// The layer takes memory for its weights and, in every text, for its keys.
+TEST_P(MtpEngine, CountsItsMemory) {
+  const Engine without = Plain(), with = Plain({.mtp = true});
+  EXPECT_GT(with.weight_bytes(), without.weight_bytes());
+  ModelFolder folder(folder_.string());
+  folder.RequestPrediction();
+  ThreadPool pool(1);
+  const auto decoder = LoadDecoder(folder.spec(), folder.weights(), pool, {});
+  EXPECT_EQ(with.weight_bytes() - without.weight_bytes(), decoder->prediction_bytes());
+  EXPECT_EQ(LoadedBytes(folder.tensors(), std::nullopt), decoder->weight_bytes());
+  const int64_t layers = AttentionLayers(decoder->spec());
+  const auto keys = [](const Engine& engine) {
+    return engine.KvBytes(2048, {}) - engine.KvBytes(1024, {});  // states are the same
+  };
+  EXPECT_EQ(keys(with) * layers, keys(without) * (layers + 1));
+}
+
+std::string ErrorOfLoading(const fs::path& folder, bool mtp = true) {
+  return ErrorOf(ErrorKind::kUnsupported,
+                 [&] { Engine(folder.string(), {.threads = 1, .mtp = mtp}); });
+}
+
+TEST(MtpRefusals, NameWhatIsMissing) {
+  EXPECT_THAT(ErrorOfLoading(kTiny),
+              HasSubstr("this llama model has no layer that predicts tokens: expected "
+                        "num_nextn_predict_layers or mtp_num_hidden_layers of 1 in its "
+                        "config.json"));
+  const fs::path goldens = GODWIT_SOURCE_DIR "/tests/golden";
+  EXPECT_THAT(ErrorOfLoading(goldens / "qwen3_next" / "experts"),
+              HasSubstr("experts has no layer that predicts tokens: expected the tensor "
+                        "mtp.fc.weight, found none"));
+  EXPECT_THAT(ErrorOfLoading(goldens / "glm4_moe" / "air"),
+              HasSubstr("expected the tensor model.layers.3.eh_proj.weight, found none"));
+  EXPECT_THAT(ErrorOfLoading(goldens / "gguf" / "deepseek_v3.gguf"),
+              HasSubstr("reads the layer that predicts tokens from safetensors alone"));
+}
+
+TEST(MtpRefusals, AnEngineWithoutTheLayer) {
+  TempFolder temp;
+  WriteAgreeingModel(MtpGoldens().front(), temp.path() / "model");
+  const auto generate = [](const Engine& engine) {
+    engine.NewSession({}).Generate(SmallPrompt(1, 3), With(Greedy(3), "mtp"));
+  };
+  const Error error =
+      ErrorOf([&] { generate(Engine((temp.path() / "model").string(), {.threads = 1})); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_EQ(error.data().code, ErrorCode::kNoPrediction);
+  EXPECT_THAT(error.what(), HasSubstr("which was not loaded with the model"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { generate(Engine(kTiny, {.threads = 1})); }),
+              HasSubstr("this llama model has no layer that predicts tokens"));
+}
+
+TEST(MtpRefusals, Ranks) {
+  TempFolder temp;
+  WriteAgreeingModel(MtpGoldens().front(), temp.path() / "model");
+  LocalWorld world(2);
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      errors[rank] = ErrorOf(ErrorKind::kUnsupported, [&] {
+        Engine::Impl((temp.path() / "model").string(), {.threads = 1, .mtp = true},
+                     world.Rank(rank));
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) {
+    EXPECT_THAT(error, HasSubstr("needs the whole model and the whole text on one rank, and there "
+                                 "are 2 ranks"));
+  }
+}
+
+}  // namespace
+}  // namespace godwit::mtp_test

@@ -1,5 +1,5 @@
-// Draft tokens by the layer that comes with a model: requests keep every promise, and the layer is
-// there only for those that ask for it.
+// Draft tokens by the layer that comes with a model. Requests keep every promise, and the layer is
+// loaded for those alone that ask for it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -66,6 +66,8 @@ class DraftsTest(CliTest):
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
+        self.assertIn("this llama model has no layer that predicts tokens",
+                      self.refused(UNSUPPORTED, *RUN, "--draft", "mtp"))
         self.assertIn("blocks shows a part of the text itself: leave it out, or use dense",
                       self.refused(UNSUPPORTED, *RUN, "--kv", "blocks", "--draft", "partial"))
 

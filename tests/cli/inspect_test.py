@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import unittest
 
 from harness import GOLDEN, TINY, CliTest, Terminal, changed
@@ -47,6 +48,24 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.0.mlp.up_proj.weight", text)
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
         self.assertNotIn("quantized", text)
+
+    def test_layer_that_predicts(self):
+        air = GOLDEN / "glm4_moe" / "air"
+        model = self.folder / "predicts"
+        model.mkdir()
+        shutil.copy(air / "config.json", model)
+        weights = {}
+        for shard in (air / "model.safetensors", GOLDEN / "mtp" / "glm4_moe.safetensors"):
+            name = f"{shard.parent.name}-{shard.name}"
+            shutil.copy(shard, model / name)
+            header = shard.read_bytes()
+            names = json.loads(header[8:8 + int.from_bytes(header[:8], "little")])
+            weights |= {tensor: name for tensor in names if tensor != "__metadata__"}
+        (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
+        self.assertIn("a layer that predicts tokens (--draft mtp)", self.ok("inspect", "-m", model))
+        for folder, predicts in ((model, True), (air, False)):
+            result = json.loads(self.ok("inspect", "-m", folder, "--json"))
+            self.assertEqual(result["predicts_tokens"], predicts)
 
     def test_leading_tokens_are_those_that_tokenize_shows(self):
         model = self.copy_of_tiny()

@@ -1,5 +1,5 @@
-// A layer that predicts tokens changes the time that a text takes, and nothing else: every policy,
-// storage and chunk, beside other sources, in models of latent, grouped and recurrent layers.
+// A layer that predicts tokens changes the time that a text takes, and nothing else. Policies,
+// storages, chunks and other sources meet it in models of latent, grouped and recurrent layers.
 
 #include <gtest/gtest.h>
 

@@ -223,7 +223,9 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
       const fs::path place = PackModel(model, pool, hooks, storage, options);
       LoadHooks quiet = hooks;  // the warnings have been given
       quiet.warn = nullptr;
-      return Load(place, ModelFolder(model.path()), pool, quiet, storage);
+      ModelFolder again(model.path());
+      if (model.spec().predicts) again.RequestPrediction();
+      return Load(place, again, pool, quiet, storage);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kIo || named) throw;
       problem = error.what();

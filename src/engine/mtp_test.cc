@@ -202,6 +202,25 @@ TEST_P(MtpEngine, GoesOnFromSavedTexts) {
   EXPECT_GE(second.disk_tokens, 128);
 }
 
+// A packed copy holds the model without the layer, which is packed beside it.
+TEST_P(MtpEngine, StandsBesideAPackedCopy) {
+  const Tokens prompt = SmallPrompt(5, 70);
+  const Answer alone = AnswerOf(Alone(prompt, GreedyWithLogprobs(20)));
+  const std::string copy = (temp_.path() / "copy.godwit").string();
+  for (const bool make : {true, false}) {
+    const Engine engine = Plain({.packed = copy, .pack = make, .mtp = true});
+    EXPECT_EQ(engine.weight_bytes(), Plain({.mtp = true}).weight_bytes());
+    const auto drafted =
+        engine.NewSession({}).Generate(prompt, With(GreedyWithLogprobs(20), "mtp"));
+    EXPECT_EQ(AnswerOf(drafted), alone);
+    EXPECT_TRUE(drafted.drafts);
+  }
+  EXPECT_TRUE(fs::exists(copy));
+  EXPECT_EQ(
+      AnswerOf(Plain({.packed = copy}).NewSession({}).Generate(prompt, GreedyWithLogprobs(20))),
+      alone);
+}
+
 // The layer takes memory for its weights and, in every text, for its keys.
 TEST_P(MtpEngine, CountsItsMemory) {
   const Engine without = Plain(), with = Plain({.mtp = true});

@@ -31,6 +31,8 @@ const std::vector<int64_t> kChunks = {1, 7, 512};
 enum class Beside { kNothing, kNgram, kForeseen };
 const std::vector<Beside> kBeside = {Beside::kNothing, Beside::kNgram, Beside::kForeseen};
 
+constexpr int64_t kPrompt = 240;
+
 using Combined = Combination<6>;
 const std::array<size_t, 6> kSizes = {kFamilies.size(), kPolicies.size(), kTypes.size(),
                                       kWeights.size(),  kChunks.size(),   kBeside.size()};
@@ -59,21 +61,35 @@ class MtpLaws : public testing::TestWithParam<Combined> {
                                               .context = 4096}),
                       .sampler = Sampler(sampler, vocab),
                       .id = 0};
-    for (int32_t i = 0; i < 240; ++i) sequence.tokens.push_back((i * i * 7 + i) % vocab);
-    sequence.cache->SetQuestion(230, 240);
+    for (int32_t i = 0; i < kPrompt; ++i) sequence.tokens.push_back((i * i * 7 + i) % vocab);
+    sequence.cache->SetQuestion(kPrompt - 10, kPrompt);
     return sequence;
   }
 
-  std::vector<int32_t> Continue(const Decoder& model, Strategy& strategy,
-                                const SamplerOptions& sampler, int64_t tokens, int64_t* steps) {
+  Sequence Continue(const Decoder& model, Strategy& strategy, const SamplerOptions& sampler,
+                    int64_t tokens, int64_t* steps) {
     Sequence sequence = NewSequence(model, sampler);
-    Drive drive{
-        .model = model,
-        .exec = {.pool = pool_, .kernels = *kernels::BestIsa().table, .workspace = workspace_},
-        .chunk = chunk()};
+    Drive drive{.model = model, .exec = exec(), .chunk = chunk()};
     drive.Continue(sequence, strategy, tokens);
     *steps = drive.steps;
-    return sequence.tokens;
+    return sequence;
+  }
+
+  // The logits of predictions behind the text, from any state.
+  std::vector<float> Predict(const Decoder& model, const Sequence& sequence) {
+    std::vector<float> state, all;
+    for (int64_t i = 0; i < model.hidden_size(); ++i) state.push_back(static_cast<float>(i % 7));
+    model.Predict(exec(), *sequence.cache, sequence.tokens.back(), state, /*most=*/3,
+                  [&](std::span<const float> logits) -> std::optional<int32_t> {
+                    all.insert(all.end(), logits.begin(), logits.end());
+                    return 5;
+                  });
+    EXPECT_EQ(std::ssize(all), 3 * model.vocab_size());
+    return all;
+  }
+
+  Exec exec() {
+    return {.pool = pool_, .kernels = *kernels::BestIsa().table, .workspace = workspace_};
   }
 
   ThreadPool pool_{2};
@@ -96,7 +112,8 @@ TEST_P(MtpLaws, KeepsTheText) {
     for (const SamplerOptions& sampler : {kGreedy, kSampled}) {
       int64_t plain_steps = 0, steps = 0;
       Autoregressive one_by_one;
-      const auto expected = Continue(*plain, one_by_one, sampler, kTokens + kPath, &plain_steps);
+      const auto expected =
+          Continue(*plain, one_by_one, sampler, kTokens + kPath, &plain_steps).tokens;
       const auto vocab = static_cast<int32_t>(plain->vocab_size());
       std::vector<std::unique_ptr<DraftSource>> sources;
       if (beside() == Beside::kNgram) {
@@ -107,9 +124,15 @@ TEST_P(MtpLaws, KeepsTheText) {
       }
       sources.push_back(std::make_unique<MtpDrafts>(NoTime));
       Speculative strategy(std::move(sources), NoTime);
-      const auto found = Continue(*drafting, strategy, sampler, kTokens, &steps);
+      const Sequence drafted = Continue(*drafting, strategy, sampler, kTokens, &steps);
+      const std::vector<int32_t>& found = drafted.tokens;
       EXPECT_TRUE(std::ranges::equal(found, std::span(expected).first(found.size())))
           << name << " at temperature " << sampler.temperature;
+      // The layer's keys are those of a text without draft tokens.
+      const Sequence undrafted =
+          Continue(*drafting, one_by_one, sampler, std::ssize(found) - kPrompt, &plain_steps);
+      EXPECT_EQ(undrafted.tokens, found);
+      EXPECT_EQ(Predict(*drafting, drafted), Predict(*drafting, undrafted)) << name;
       if (std::string_view(name) == "golden" || sampler.temperature > 0) continue;
       // The layer makes the model's choices, so that its weights are read for fewer steps.
       const auto& mtp = strategy.stats().accepted.back();

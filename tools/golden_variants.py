@@ -12,6 +12,7 @@ import golden_variants_gemma3n as gemma3n
 import golden_variants_gemma4 as gemma4
 import golden_variants_gpt as gpt
 import golden_variants_hybrids as hybrids
+import golden_variants_indexed as indexed
 import golden_variants_kin as kin
 import golden_variants_late as late
 import golden_variants_llama as llama
@@ -51,6 +52,8 @@ def all_variants():
         experts.llama4_variants,
         experts.deepseek_v2_variants,
         experts.deepseek_v3_variants,
+        indexed.deepseek_v32_variants,
+        indexed.glm_moe_dsa_variants,
         late.glm4_moe_variants,
         late.kimi_k2_variants,
         late.minimax_m2_variants,

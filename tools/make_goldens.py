@@ -18,6 +18,8 @@ avoided:
   falcon    with ALiBi has its attention from torch ("sdpa", which is the default): the eager code
             adds the bias twice, once to the scores and once with the causal mask;
   mpt       follows alibi_bias_max as MPT's own code does; transformers leaves it at 8.
+Where an index chooses keys of the best scores, the earlier one of equals is chosen; torch.topk leaves
+that open.
 
 How to read the variants whose rotary frequencies depend on a length:
   dynamic   the rotary base is computed for the length of the whole sequence, since it was seen in
@@ -56,6 +58,7 @@ import tempfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -70,6 +73,8 @@ import transformers
 from golden_variant import TOLERANCE, merged
 from golden_variants import all_variants
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.deepseek_v32.modeling_deepseek_v32 import DeepseekV32Indexer
+from transformers.models.glm_moe_dsa.modeling_glm_moe_dsa import GlmMoeDsaIndexer
 from transformers.models.mistral4 import Mistral4Config, Mistral4ForCausalLM
 from transformers.models.mpt import modeling_mpt
 
@@ -277,6 +282,27 @@ def configured_alibi(model, num_heads, sequence_length, device=None):
 
 
 modeling_mpt.MptModel.build_mpt_alibi_tensor = configured_alibi
+
+
+def by_position(forward):
+    """An indexer whose choice among equal scores is the earlier key: topk leaves it open."""
+
+    def topk(scores, k, dim):
+        ranked = scores.sort(stable=True, dim=dim, descending=True)
+        return SimpleNamespace(indices=ranked.indices[..., :k])
+
+    def ordered(self, *args, **kwargs):
+        usual, torch.Tensor.topk = torch.Tensor.topk, topk
+        try:
+            return forward(self, *args, **kwargs)
+        finally:
+            torch.Tensor.topk = usual
+
+    return ordered
+
+
+for indexer in (DeepseekV32Indexer, GlmMoeDsaIndexer):
+    indexer.forward = by_position(indexer.forward)
 
 
 def attention_of(config):

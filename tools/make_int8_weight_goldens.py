@@ -4,7 +4,7 @@
 The models are those of transformers, in float64, except for norms, softmaxes and rotations that they
 widen or round to float32 themselves. Every linear layer is quantized by the formulas that godwit
 documents (src/ops/quantize.h, src/ops/pack_weight.h), except routers, other gates of tokens, and the
-layers that make keys and values of latent vectors:
+layers that make keys and values of latent vectors or the weights of an index:
 
   weights   of an output, in float32, since that says which integers there are:
             scale = max|w| / 127, q = round(w * (127 / max|w|))
@@ -65,6 +65,7 @@ FLOAT_LAYERS = (
     "modality_router",
     "prediction_coefs",
     "correction_coefs",
+    "indexer.weights_proj",
 )
 
 # A product written out, which linear_layers() would not see.
@@ -137,6 +138,8 @@ class Int8Model:
         """name -> how far the logits move by 2 percent on every other scale of that layer."""
         effects = {}
         for name, weight in self.layers.items():
+            if ".indexer." in name:  # what it chooses need not change
+                continue
             saved = weight.clone()
             weight[::2] *= 1.02
             effects[name] = effect(logits, self.run(tokens))

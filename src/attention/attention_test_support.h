@@ -90,6 +90,15 @@ inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
   return geometry;
 }
 
+// The geometry with an index by which a query sees the best keys. The last of several layers sees
+// what the one before it chose.
+inline AttentionGeometry WithKeyIndex(AttentionGeometry geometry, int64_t best) {
+  geometry.key_index = {
+      .heads = 3, .head_dim = 18, .best = best, .scale = 0.3f, .weight_scale = 0.6f};
+  geometry.index_layers = std::max<int64_t>(1, geometry.layers - 1);
+  return geometry;
+}
+
 // A key as a query sees it.
 struct SeenKey {
   int64_t token;     // position in the text
@@ -146,6 +155,11 @@ class TestText {
         const double uniform = Uniform(seed, static_cast<uint64_t>(layer), i, 0);
         values.push_back(static_cast<float>(2 * uniform - 1));
       }
+      std::vector<float>& index = index_.emplace_back();
+      for (int64_t i = 0; layer < geometry.index_layers && i < tokens * IndexCols(); ++i) {
+        const double uniform = Uniform(seed + 1000, static_cast<uint64_t>(layer), i, 0);
+        index.push_back(static_cast<float>(2 * uniform - 1));
+      }
       std::vector<float>& means = key_means_.emplace_back();
       for (int64_t i = 0; geometry.key_means && i < ValueColumn(layer) - KeyColumn(layer); ++i) {
         means.push_back(static_cast<float>(3 * std::cos(layer + 2 * i)));
@@ -166,11 +180,46 @@ class TestText {
     const int64_t cols = Cols(layer), keys = KeyColumn(layer), values = ValueColumn(layer);
     const MatrixView<const float> all{layers_[layer].data(), tokens_, cols, cols};
     const auto rows = all.Rows(begin, end);
-    return {.q = rows.Cols(0, keys),
-            .k = rows.Cols(keys, values),
-            .v = shape(layer).values_from ? MatrixView<const float>{} : rows.Cols(values, cols),
-            .sink_logits = sink_logits_[layer],
-            .key_means = key_means_[layer]};
+    AttentionInput input{
+        .q = rows.Cols(0, keys),
+        .k = rows.Cols(keys, values),
+        .v = shape(layer).values_from ? MatrixView<const float>{} : rows.Cols(values, cols),
+        .sink_logits = sink_logits_[layer],
+        .key_means = key_means_[layer]};
+    if (layer >= geometry_.index_layers) return input;
+    const int64_t of_queries = index().heads * index().head_dim;
+    const int64_t of_keys = of_queries + index().head_dim;
+    const MatrixView<const float> of_index{index_[layer].data(), tokens_, IndexCols(), IndexCols()};
+    const auto some = of_index.Rows(begin, end);
+    input.index_q = some.Cols(0, of_queries);
+    input.index_k = some.Cols(of_queries, of_keys);
+    input.index_weights = some.Cols(of_keys, IndexCols());
+    return input;
+  }
+
+  // The keys that the model's index shows a token of the layer, in order.
+  std::vector<SeenKey> Chosen(int64_t layer, int64_t token) const {
+    const int64_t from = std::min(layer, geometry_.index_layers - 1);
+    const int64_t heads = index().heads, dim = index().head_dim;
+    std::vector<std::pair<double, int64_t>> scored;  // minus the score, and the position
+    std::vector<double> q(dim), k(dim);
+    for (int64_t key = 0; key <= token; ++key) {
+      RotateRow(layer, IndexAt(from, key) + heads * dim, key, k);
+      double sum = 0;
+      for (int64_t head = 0; head < heads; ++head) {
+        RotateRow(layer, IndexAt(from, token) + head * dim, token, q);
+        const double product = std::inner_product(q.begin(), q.end(), k.begin(), 0.0);
+        sum += double{index().weight_scale} * IndexAt(from, token)[(heads + 1) * dim + head] *
+               std::max(0.0, double{index().scale} * product);
+      }
+      scored.emplace_back(-sum, key);
+    }
+    std::ranges::sort(scored);
+    scored.resize(std::min(scored.size(), static_cast<size_t>(index().best)));
+    std::vector<SeenKey> keys;
+    for (const auto& [score, key] : scored) keys.push_back({key, key});
+    std::ranges::sort(keys, {}, &SeenKey::token);
+    return keys;
   }
 
   // The queries of a layer that reads the keys of `layer`: those of the layer, of other tokens.
@@ -239,6 +288,11 @@ class TestText {
     return KeyColumn(layer) + shape(layer).kv_heads * shape(layer).head_dim;
   }
   int64_t Cols(int64_t layer) const { return 2 * ValueColumn(layer) - KeyColumn(layer); }
+  const ops::KeyIndexShape& index() const { return *geometry_.key_index; }
+  int64_t IndexCols() const { return (index().heads + 1) * index().head_dim + index().heads; }
+  const float* IndexAt(int64_t layer, int64_t token) const {
+    return index_[layer].data() + token * IndexCols();
+  }
   const float* At(int64_t layer, int64_t token, int64_t col) const {
     return layers_[layer].data() + token * Cols(layer) + col;
   }
@@ -267,7 +321,10 @@ class TestText {
   // The head at `col`, rotated to `position`.
   void Rotate(int64_t layer, int64_t token, int64_t col, int64_t position,
               std::span<double> x) const {
-    std::copy_n(At(layer, token, col), x.size(), x.begin());
+    RotateRow(layer, At(layer, token, col), position, x);
+  }
+  void RotateRow(int64_t layer, const float* from, int64_t position, std::span<double> x) const {
+    std::copy_n(from, x.size(), x.begin());
     const std::vector<double>& periods = periods_[geometry_.RotaryOf(layer)];
     for (size_t a = 0; a < periods.size(); ++a) {
       const double angle = static_cast<double>(position) / periods[a];
@@ -285,6 +342,7 @@ class TestText {
   std::vector<std::vector<float>> layers_;
   std::vector<std::vector<float>> sink_logits_;
   std::vector<std::vector<float>> key_means_;
+  std::vector<std::vector<float>> index_;  // [tokens, IndexCols]: q of all heads, k, weights
 };
 
 // An empty text by a spec of --kv. Its pages have held something else: NaN in every type.
@@ -385,6 +443,10 @@ class StepRunner {
     const auto k = workspace_.Matrix<float>(time > 0 ? 0 : rows, kv_cols);
     const auto v = workspace_.Matrix<float>(time > 0 || shape.values_from ? 0 : rows, kv_cols);
     const auto out = workspace_.Matrix<float>(rows, out_cols);
+    const ops::KeyIndexShape index = geometry.key_index.value_or(ops::KeyIndexShape{});
+    const auto index_q = workspace_.Matrix<float>(rows, index.heads * index.head_dim);
+    const auto index_k = workspace_.Matrix<float>(rows, index.head_dim);
+    const auto index_weights = workspace_.Matrix<float>(rows, index.heads);
     int64_t row = 0;
     for (const StepRows& one : texts) {
       for (const int64_t from : one.rows) {
@@ -393,17 +455,26 @@ class StepRunner {
         std::ranges::copy(queries.RowSpan(0), q.Row(row));
         if (k.rows > 0) std::ranges::copy(input.k.RowSpan(0), k.Row(row));
         if (v.rows > 0) std::ranges::copy(input.v.RowSpan(0), v.Row(row));
+        if (input.index_k.rows > 0) {
+          std::ranges::copy(input.index_q.RowSpan(0), index_q.Row(row));
+          std::ranges::copy(input.index_k.RowSpan(0), index_k.Row(row));
+          std::ranges::copy(input.index_weights.RowSpan(0), index_weights.Row(row));
+        }
         ++row;
       }
     }
     const AttentionInput constants = texts.front().text->Input(layer, 0, 0);
-    step.Attend(layer,
-                {.q = q,
-                 .k = k,
-                 .v = v,
-                 .sink_logits = constants.sink_logits,
-                 .key_means = constants.key_means},
-                out);
+    AttentionInput all{.q = q,
+                       .k = k,
+                       .v = v,
+                       .sink_logits = constants.sink_logits,
+                       .key_means = constants.key_means};
+    if (layer < geometry.index_layers) {
+      all.index_q = index_q;
+      all.index_k = index_k;
+      all.index_weights = index_weights;
+    }
+    step.Attend(layer, all, out);
     row = 0;
     for (std::vector<float>& result : results) {
       for (int64_t at = col; at < std::ssize(result); at += ResultSize(geometry)) {

@@ -82,6 +82,18 @@ std::unique_ptr<AttentionPolicy> MakeKind(const AttentionGeometry& geometry,
   Throw(ErrorKind::kInput, "unknown KV policy \"{}\"; there are: {}", spec, usages);
 }
 
+// The model's index chooses among all keys of the text, and was trained to.
+void RefuseBesideIndex(const AttentionGeometry& geometry, const PolicyOptions& options,
+                       const AttentionPolicy& policy) {
+  const bool dense = policy.facts().name == "dense";
+  if (dense && (options.prefill.empty() || options.prefill == kAutoPrefill)) return;
+  Throw(ErrorKind::kUnsupported,
+        "this model itself chooses the {} keys that a token sees, among all keys of the text, so "
+        "{} \"{}\" cannot choose, too: use the KV policy dense without a prefill",
+        geometry.key_index->best, dense ? "the prefill" : "the KV policy",
+        dense ? options.prefill : options.spec);
+}
+
 }  // namespace
 
 std::span<const PolicyKind> AllPolicies() { return kPolicies; }
@@ -108,6 +120,7 @@ PlacedPolicy MakePlacedPolicy(const AttentionGeometry& geometry, const PolicyOpt
           "this model has no layer with attention, and godwit runs models that have some");
   }
   auto policy = MakeKind(geometry, options);
+  if (geometry.key_index) RefuseBesideIndex(geometry, options, *policy);
   PolicyOptions chosen = options;
   chosen.prefill = ChoosePrefill(geometry, options, policy->facts(), options.context);
   // A ring is no way of reading: a token sees and gets the same as on one rank.
@@ -143,6 +156,7 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
                   .head_dim = geometry.shape.head_dim,
                   .dtype = kv_type,
                   .values_in_keys = geometry.shape.values_from.has_value(),
+                  .index_dim = geometry.key_index ? geometry.key_index->head_dim : 0,
                   .states = geometry.states};
   // The score cap bends the sum of a query's products with a key and its centre, not each product.
   layout.centred = layout.hadamard() && geometry.key_means && geometry.shape.score_cap == 0;

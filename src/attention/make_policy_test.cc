@@ -52,6 +52,24 @@ TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
   }
 }
 
+TEST(MakePolicyTest, NothingElseChoosesBesideTheIndexOfAModel) {
+  const AttentionGeometry geometry =
+      WithKeyIndex(WithValuesInKeys(TestGeometry(4, 1, 16, 8, {0})), 30);
+  const auto refusal = [&](const PolicyOptions& options) {
+    return std::string(
+        ErrorOf(ErrorKind::kUnsupported, [&] { MakePlacedPolicy(geometry, options); }));
+  };
+  for (const char* spec : {"sinks:4+4", "window:9", "blocks"}) {
+    EXPECT_THAT(refusal({.spec = spec, .kv_type = DType::kF32, .context = 64}),
+                HasSubstr(fmt::format("chooses the 30 keys that a token sees, among all keys of "
+                                      "the text, so the KV policy \"{}\" cannot choose",
+                                      spec)));
+  }
+  EXPECT_THAT(refusal({.context = 64, .prefill = "window:9"}),
+              HasSubstr("so the prefill \"window:9\" cannot choose"));
+  EXPECT_EQ(MakePolicy(geometry, {.context = 64, .prefill = "auto"})->facts().name, "dense");
+}
+
 TEST(MakePolicyTest, ValuesInKeysAreNotStoredInFourBits) {
   const AttentionGeometry geometry = WithValuesInKeys(TestGeometry(4, 1, 16, 8, {0}));
   for (const DType type : {DType::kI8I4, DType::kI4}) {

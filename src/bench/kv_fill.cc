@@ -37,13 +37,15 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
     : cols_(model.spec().kv_heads * model.spec().head_dim),
       rows_(std::ssize(tokens)),
       k_(AttentionLayers(model.spec())),
-      v_(k_.size()) {
+      v_(k_.size()),
+      index_(k_.size()) {
   const AttentionGeometry geometry = Geometry(model.spec());
   if (HasUnequalKeys(model.spec())) {
     Throw(ErrorKind::kUnsupported,
           "a cache is filled with drawn keys for models whose layers have equal heads and keys of "
           "their own");
   }
+  if (geometry.key_index) index_cols_ = geometry.key_index->head_dim;
   const auto text = MakeTextCache(geometry, {.kv_type = DType::kF32, .context = rows_});
   {
     Workspace::Scope scope(exec.workspace);
@@ -74,6 +76,18 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
     }
     const int64_t rotary = geometry.RotaryOf(static_cast<int64_t>(layer));
     UndoRotary(exec, positions[rotary], head_dim, {k_[layer].data(), rows_, cols_, cols_});
+    const bool shares = KindOf(model.spec(), static_cast<int64_t>(layer)).shares_choice;
+    if (!geometry.key_index || shares) continue;
+    const ops::KvView index = text->cache().IndexView(static_cast<int64_t>(layer));
+    index_[layer].resize(rows_ * index_cols_);
+    for (int64_t row = 0; row < rows_; ++row) {
+      const auto* keys = reinterpret_cast<const float*>(index.Keys(0, row / kTileTokens));
+      for (int64_t i = 0; i < index_cols_; ++i) {
+        index_[layer][row * index_cols_ + i] = keys[kernels::KeyAt(kDepth, i, row % kTileTokens)];
+      }
+    }
+    UndoRotary(exec, positions[rotary], index_cols_,
+               {index_[layer].data(), rows_, index_cols_, index_cols_});
   }
 }
 
@@ -87,6 +101,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(v_.front().empty() ? 0 : rows, cols_);
+    const auto index = exec.workspace.Matrix<float>(rows, index_cols_);
     // A step uses only the number of these tokens.
     const std::vector<int32_t> tokens(rows);
     const Segment segment{.tokens = tokens, .text = &text};
@@ -94,11 +109,16 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
     for (size_t layer = 0; layer < k_.size(); ++layer) {
       exec.ParallelRows(rows, 2 * cols_, [&](int64_t row) {
         const uint64_t bits = RandomBits(/*seed=*/2, layer, first + row, draw);
-        const auto from = static_cast<int64_t>(bits % static_cast<uint64_t>(rows_)) * cols_;
+        const auto source = static_cast<int64_t>(bits % static_cast<uint64_t>(rows_));
+        const int64_t from = source * cols_;
         std::copy_n(k_[layer].data() + from, cols_, k.Row(row));
         if (v.rows > 0) std::copy_n(v_[layer].data() + from, cols_, v.Row(row));
+        if (index_[layer].empty()) return;
+        std::copy_n(index_[layer].data() + source * index_cols_, index_cols_, index.Row(row));
       });
-      step.Attend(static_cast<int64_t>(layer), {.q = {}, .k = k, .v = v}, {});
+      AttentionInput input{.q = {}, .k = k, .v = v};
+      if (!index_[layer].empty()) input.index_k = index;
+      step.Attend(static_cast<int64_t>(layer), input, {});
     }
     step.End();
   }

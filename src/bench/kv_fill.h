@@ -32,6 +32,9 @@ class KvSample {
   int64_t cols_ = 0;  // kv_heads * head_dim
   int64_t rows_ = 0;
   std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]; v_: or of none, if in keys
+  // Keys of the model's own index [layers] of [rows, index_cols], or of none.
+  int64_t index_cols_ = 0;
+  std::vector<std::vector<float>> index_;
 };
 
 }  // namespace godwit::bench

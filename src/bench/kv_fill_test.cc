@@ -1,5 +1,6 @@
 #include "bench/kv_fill.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "model/loader.h"
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
+#include "ops/read_keys.h"
 
 namespace godwit::bench::kv_fill_test {
 namespace {
@@ -103,6 +105,46 @@ TEST(KvFillLatent, FillsKeysAlone) {
   const Segment segment{.tokens = tokens, .text = text.get()};
   model->Forward(exec, {&segment, 1}, {hidden.data(), std::ssize(tokens), 32, 32});
   for (const float x : hidden) ASSERT_TRUE(std::isfinite(x));
+}
+
+// The index keys are those of the sample, in layers that have some.
+TEST(KvFillLatent, FillsIndexKeys) {
+  const DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      R"({"model_type": "glm_moe_dsa", "hidden_size": 32, "intermediate_size": 20,
+          "num_hidden_layers": 2, "first_k_dense_replace": 2, "num_attention_heads": 4,
+          "q_lora_rank": 8, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 6,
+          "v_head_dim": 5, "vocab_size": 51, "max_position_embeddings": 4096, "index_n_heads": 2,
+          "index_head_dim": 9, "index_topk": 20, "indexer_types": ["full", "shared"]})",
+      "indexed"));
+  ThreadPool pool(2);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {});
+  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 9};
+  const KvSample sample(*model, exec, tokens);
+  const PolicyOptions options{.kv_type = DType::kF32, .context = 1024};
+  const auto filled = MakeTextCache(Geometry(spec), options);
+  sample.Extend(*filled, exec, 100, 50);
+  const auto read = MakeTextCache(Geometry(spec), options);
+  std::vector<float> hidden(tokens.size() * 32);
+  const Segment segment{.tokens = tokens, .text = read.get()};
+  model->Forward(exec, {&segment, 1}, {hidden.data(), std::ssize(tokens), 32, 32});
+  // Rotation keeps the last three numbers.
+  const auto plain = [](const TextCache& text, int64_t position) {
+    std::vector<float> keys(9 * kTileTokens);
+    ops::ReadKeys(text.cache().IndexView(0), 9, 0, position / kTileTokens, keys.data(),
+                  kTileTokens);
+    std::vector<float> last;
+    for (int64_t d = 6; d < 9; ++d) last.push_back(keys[d * kTileTokens + position % kTileTokens]);
+    return last;
+  };
+  std::vector<std::vector<float>> of_sample;
+  for (int64_t position = 0; position < std::ssize(tokens); ++position) {
+    of_sample.push_back(plain(*read, position));
+  }
+  for (int64_t position = 0; position < 100; ++position) {
+    EXPECT_THAT(of_sample, testing::Contains(plain(*filled, position))) << position;
+  }
 }
 
 TEST_F(KvFill, DoesNotDependOnChunks) {

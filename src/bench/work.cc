@@ -6,6 +6,13 @@ namespace godwit::bench {
 
 namespace {
 
+// The weights of the index in a layer that chooses.
+int64_t IndexWeightsOf(const DecoderSpec& spec) {
+  const KeyIndexSpec& index = *spec.key_index;
+  return index.heads * index.head_dim * spec.latent->query_rank +
+         (index.head_dim + index.heads) * spec.hidden_size;
+}
+
 int64_t LatentWeightsOf(const DecoderSpec& spec) {
   const LatentAttention& shape = *spec.latent;
   const int64_t queries = spec.heads * shape.query_dim();
@@ -35,6 +42,7 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const LayerKind& kind = KindOf(spec, layer);
     if (HasAttention(kind)) weights += AttentionWeightsOf(spec, kind);
+    if (spec.key_index && !kind.shares_choice) weights += IndexWeightsOf(spec);
     if (kind.mixer == Mixer::kDecayingSum) weights += 2 * kind.sum.width * spec.hidden_size;
     if (kind.mixer == Mixer::kShortConvolution) {
       weights += kind.convolution.width * (4 * spec.hidden_size + kind.convolution.taps);

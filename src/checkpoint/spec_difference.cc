@@ -136,6 +136,7 @@ void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, SpecComparer& 
   c.Number("KV heads", a.kv_heads, b.kv_heads);
   c.Number("the size of a head", a.head_dim, b.head_dim);
   c.Kind("latent attention", a.latent.has_value(), b.latent.has_value());
+  c.Kind("an index of keys", a.key_index.has_value(), b.key_index.has_value());
   c.Kind("rotary pairs side by side", a.interleaved_rotary, b.interleaved_rotary);
   c.Kind("biases of q, k and v", a.qkv_bias, b.qkv_bias);
   c.Kind("a bias after attention", a.attention_out_bias, b.attention_out_bias);

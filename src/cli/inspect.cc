@@ -194,6 +194,9 @@ std::string DescribeSpec(const DecoderSpec& spec, bool predicts) {
   if (beside > 0) line += fmt::format(", {} of them with attention beside", beside);
   if (alone > 0) line += fmt::format(", {} of the layers without a mixer", alone);
   if (predicts) line += ", a layer that predicts tokens (--draft mtp)";
+  if (spec.key_index) {
+    line += fmt::format(", {} tokens that an index chooses", spec.key_index->best);
+  }
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 attention";
   if (spec.attention_sink == AttentionSink::kLearned) line += ", learned attention sinks";

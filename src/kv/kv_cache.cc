@@ -276,12 +276,20 @@ void KvCache::Drop(ops::KvRange range) {
 }
 
 ops::KvView KvCache::View(int64_t layer) const {
-  return ops::ViewOf(layout().OfLayer(layer), {.pages = data_.data() + layout().PageOf(layer),
-                                               .page_stride = layout().pages(),
-                                               .slots = tiles(),
-                                               .dropped_begin = dropped_.begin / kTileTokens,
-                                               .dropped_end = dropped_.end / kTileTokens,
-                                               .page_offset = layout().OffsetOf(layer)});
+  return ops::ViewOf(layout().OfLayer(layer), PagesOf(layer));
+}
+
+ops::KvView KvCache::IndexView(int64_t layer) const {
+  return ops::IndexViewOf(layout().OfLayer(layer), PagesOf(layer));
+}
+
+ops::KvPages KvCache::PagesOf(int64_t layer) const {
+  return {.pages = data_.data() + layout().PageOf(layer),
+          .page_stride = layout().pages(),
+          .slots = tiles(),
+          .dropped_begin = dropped_.begin / kTileTokens,
+          .dropped_end = dropped_.end / kTileTokens,
+          .page_offset = layout().OffsetOf(layer)};
 }
 
 PageData KvCache::PageAt(int64_t page, int64_t tile) const {

@@ -82,6 +82,8 @@ class KvCache {
   // Several threads may write different rows, at positions that are reserved and lie behind the
   // text's end. Valid until the next call that is not const.
   ops::KvView View(int64_t layer) const;
+  // The index keys of a layer (KvLayout::index_dim), likewise.
+  ops::KvView IndexView(int64_t layer) const;
   // A page of a tile that is held, by its number among the pages of a tile. Valid as a view is.
   PageData PageAt(int64_t page, int64_t tile) const;
 
@@ -106,6 +108,7 @@ class KvCache {
   void CountSkipped();
   // The tiles [begin, end) of a layer among these positions that may lie in a file, or in a
   // snapshot unverified.
+  ops::KvPages PagesOf(int64_t layer) const;
   ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);

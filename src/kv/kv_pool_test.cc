@@ -57,6 +57,10 @@ TEST(KvLayoutTest, CountsItsBytes) {
     const KvLayout latent{
         .layers = 3, .kv_heads = 1, .head_dim = 576, .dtype = type.dtype, .values_in_keys = true};
     EXPECT_EQ(latent.bytes_per_token(), 3 * (576 * key_bits / 8 + scales / 2));
+    // DeepSeek V3.2: 128 numbers more.
+    KvLayout indexed = latent;
+    indexed.index_dim = 128;
+    EXPECT_EQ(indexed.bytes_per_token(), 3 * (704 * key_bits / 8 + scales));
     const KvLayout wide{.layers = 32, .kv_heads = 8, .head_dim = 128, .dtype = type.dtype};
     EXPECT_EQ(wide.page_bytes(), 64 * 8 * (16 * (key_bits + value_bits) + scales));
   }

@@ -47,6 +47,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   if (info.layout.values_in_keys) json["values_in_keys"] = true;
   if (info.layout.centred) json["centred"] = true;
   if (info.layout.mixed_bytes > 0) json["page_bytes"] = info.layout.mixed_bytes;
+  if (info.layout.index_dim > 0) json["index_dim"] = info.layout.index_dim;
   if (!info.parent.empty()) json["parent"] = info.parent;
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
@@ -90,6 +91,9 @@ class Reader {
     const int64_t value = fits ? found->get<int64_t>() : -1;
     if (value < 0 || value > most) Refuse(name);
     return value;
+  }
+  int64_t IntOr(const char* name, int64_t absent, int64_t most) const {
+    return json_.contains(name) ? Int(name, most) : absent;
   }
   std::string Text(const char* name) const {
     const auto found = json_.find(name);
@@ -185,6 +189,7 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
                  .head_dim = reader.Int("head_dim", kMaxHeadDim)};
   info.layout.values_in_keys = reader.Flag("values_in_keys");
   info.layout.centred = reader.Flag("centred");
+  info.layout.index_dim = reader.IntOr("index_dim", 0, kMaxHeadDim);
   const auto dtype = TypeNamed(reader.Text("dtype"));
   if (!dtype) reader.Refuse("dtype");
   info.layout.dtype = *dtype;

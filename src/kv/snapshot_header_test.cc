@@ -55,11 +55,14 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
   endless.dropped = {64, 128};
   SnapshotInfo keys_alone = Info();
   keys_alone.layout.values_in_keys = true;
+  SnapshotInfo indexed = keys_alone;
+  indexed.layout.index_dim = 12;
   SnapshotInfo shared = Info();
   shared.skipped = {{128, 192}, {256, 320}};
   SnapshotInfo of_others = Info();
   of_others.skipped = {{128, 320}};
-  for (const SnapshotInfo& info : {Info(), endless, keys_alone, WithStates(), shared, of_others}) {
+  for (const SnapshotInfo& info :
+       {Info(), endless, keys_alone, indexed, WithStates(), shared, of_others}) {
     const auto file = FileOf(info);
     const SnapshotHeader header = ParseSnapshotHeader(file, "f");
     EXPECT_EQ(header.info.label, info.label);
@@ -75,6 +78,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
     EXPECT_EQ(header.info.layout.head_dim, 20);
     EXPECT_EQ(header.info.layout.dtype, DType::kBF16);
     EXPECT_EQ(header.info.layout.values_in_keys, info.layout.values_in_keys);
+    EXPECT_EQ(header.info.layout.index_dim, info.layout.index_dim);
     EXPECT_EQ(header.info.Name(), info.Name());
     EXPECT_EQ(header.info.states, info.states);
     EXPECT_EQ(header.info.state_bytes(), info.state_bytes());
@@ -129,6 +133,7 @@ TEST(SnapshotHeaderTest, IsNamedByWhatItSays) {
   differs([](SnapshotInfo& info) { info.layout.head_dim = 21; });
   differs([](SnapshotInfo& info) { info.layout.values_in_keys = true; });
   differs([](SnapshotInfo& info) { info.layout.centred = true; });
+  differs([](SnapshotInfo& info) { info.layout.index_dim = 12; });
 }
 
 TEST(SnapshotHeaderTest, IsRefusedWhereverItIsCut) {

@@ -33,12 +33,28 @@ namespace {
 int64_t BytesOf(const DecoderLayer& layer, int64_t experts) {
   int64_t bytes = 0;
   const LatentWeights& latent = layer.latent;
-  for (const Weight* weight :
-       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.delta.gates,
-        &layer.mamba.in, &layer.mamba.out, &layer.attention_out, &layer.up, &layer.down,
-        &layer.shared_share, &layer.embedding_gate, &layer.embedding_out, &layer.streams.router,
-        &layer.streams.predict, &layer.streams.correct, &layer.laurel_down, &layer.laurel_up,
-        &layer.moe.router}) {
+  for (const Weight* weight : {&layer.qkv,
+                               &latent.query_down,
+                               &latent.query,
+                               &latent.kv_down,
+                               &latent.index_query,
+                               &latent.index_key,
+                               &latent.index_weights,
+                               &layer.delta.gates,
+                               &layer.mamba.in,
+                               &layer.mamba.out,
+                               &layer.attention_out,
+                               &layer.up,
+                               &layer.down,
+                               &layer.shared_share,
+                               &layer.embedding_gate,
+                               &layer.embedding_out,
+                               &layer.streams.router,
+                               &layer.streams.predict,
+                               &layer.streams.correct,
+                               &layer.laurel_down,
+                               &layer.laurel_up,
+                               &layer.moe.router}) {
     bytes += weight->bytes();
   }
   for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
@@ -334,7 +350,7 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
     case Mixer::kNone:
       return;
     case Mixer::kAttention:
-      return AnyAttentionBlock(exec, index, attend, x, out);
+      return AnyAttentionBlock(exec, index, attend, x, out, step.Chooses());
     case Mixer::kShortConvolution:
       MixByShortConvolution(exec, kind.convolution, layer.convolution, layer.qkv,
                             layer.attention_out, step.States(state_places_[index]),
@@ -365,9 +381,10 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
 }
 
 void Decoder::AnyAttentionBlock(const Exec& exec, int64_t index, Attend attend,
-                                MatrixView<const float> x, MatrixView<float> out) const {
+                                MatrixView<const float> x, MatrixView<float> out,
+                                bool chooses) const {
   if (spec_.latent) {
-    LatentAttentionBlock(exec, index, attend, x, out);
+    LatentAttentionBlock(exec, index, attend, chooses, x, out);
   } else {
     AttentionBlock(exec, index, attend, x, out);
   }
@@ -422,18 +439,11 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, Attend attend,
 // queries [rows, heads * cached_dim]. A key has the latent vector c, and W makes a head's plain key
 // from it: q . (W c) = (q W) . c.
 void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
-                            MatrixView<const float> normed, MatrixView<float> queries) const {
+                            MatrixView<const float> source, MatrixView<float> queries) const {
   const LatentAttention& shape = *spec_.latent;
   Workspace::Scope scope(exec.workspace);
-  const auto q = exec.workspace.Matrix<float>(normed.rows, spec_.heads * shape.query_dim());
-  if (shape.query_rank > 0) {
-    const auto narrow = exec.workspace.Matrix<float>(normed.rows, shape.query_rank);
-    ops::Linear(exec, normed, w.query_down, narrow);
-    ops::Norm(exec, narrow, w.query_norm, narrow);
-    ops::Linear(exec, narrow, w.query, q);
-  } else {
-    ops::Linear(exec, normed, w.query, q);
-  }
+  const auto q = exec.workspace.Matrix<float>(source.rows, spec_.heads * shape.query_dim());
+  ops::Linear(exec, source, w.query, q);
   for (int64_t head = 0; head < spec_.heads; ++head) {
     const auto of_head = q.Cols(head * shape.query_dim(), (head + 1) * shape.query_dim());
     const auto to = queries.Cols(head * shape.cached_dim(), (head + 1) * shape.cached_dim());
@@ -443,7 +453,24 @@ void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
   }
 }
 
-void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, Attend attend,
+void Decoder::IndexKeys(const Exec& exec, const LatentWeights& w, bool chooses,
+                        MatrixView<const float> normed, MatrixView<const float> source,
+                        AttentionInput& input) const {
+  const KeyIndexSpec& index = *spec_.key_index;
+  const auto k = exec.workspace.Matrix<float>(normed.rows, index.head_dim);
+  ops::Linear(exec, normed, w.index_key, k);
+  ops::Norm(exec, k, w.index_norm, k);
+  input.index_k = k;
+  if (!chooses) return;
+  const auto q = exec.workspace.Matrix<float>(normed.rows, index.heads * index.head_dim);
+  const auto weights = exec.workspace.Matrix<float>(normed.rows, index.heads);
+  ops::Linear(exec, source, w.index_query, q);
+  ops::Linear(exec, normed, w.index_weights, weights);
+  input.index_q = q;
+  input.index_weights = weights;
+}
+
+void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, Attend attend, bool chooses,
                                    MatrixView<const float> x, MatrixView<float> out) const {
   const LatentAttention& shape = *spec_.latent;
   const DecoderLayer& layer = LayerWeights(index);
@@ -458,11 +485,20 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, Attend atten
   const auto values = exec.workspace.Matrix<float>(out.rows, spec_.heads * shape.value_dim);
 
   ops::Norm(exec, x, layer.attention_norm, normed);
-  if (out.rows > 0) LatentQueries(exec, w, normed, queries);
+  MatrixView<const float> source = normed;
+  if (shape.query_rank > 0 && out.rows > 0) {
+    const auto narrow = exec.workspace.Matrix<float>(x.rows, shape.query_rank);
+    ops::Linear(exec, normed, w.query_down, narrow);
+    ops::Norm(exec, narrow, w.query_norm, narrow);
+    source = narrow;
+  }
+  if (out.rows > 0) LatentQueries(exec, w, source, queries);
   ops::Linear(exec, normed, w.kv_down, down);
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
   ops::CopyRows(exec, down.Cols(shape.kv_rank, cached), k.Cols(0, shape.rotary_dim));
-  attend({.q = queries, .k = k, .v = {}}, attended);
+  AttentionInput input{.q = queries, .k = k, .v = {}};
+  if (w.index_key.outputs > 0) IndexKeys(exec, w, chooses, normed, source, input);
+  attend(input, attended);
   if (out.rows == 0) return;
   for (int64_t head = 0; head < spec_.heads; ++head) {
     ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),

@@ -25,6 +25,11 @@ struct LatentWeights {
   Weight query;    // [heads * query_dim, query_rank or hidden]: each head's plain part first
   Weight kv_down;  // [kv_rank + rotary_dim, hidden]
   ops::NormWeights kv_norm;  // [kv_rank]
+  // DecoderSpec::key_index, unless the layer shares the choice of another
+  Weight index_query;           // [index heads * index dim, query_rank]
+  Weight index_key;             // [index dim, hidden]
+  ops::NormWeights index_norm;  // [index dim]
+  Weight index_weights;         // [index heads, hidden], F32
   // For each head [kv_rank, plain_dim]: from a query to a query of latents
   std::vector<Weight> keys;
   std::vector<Weight> values;  // for each head [value_dim, kv_rank]: from a mean of latents
@@ -202,15 +207,21 @@ class Decoder : public LanguageModel {
   void MixerBlock(const Exec& exec, int64_t layer, AttentionStep& step, MatrixView<const float> x,
                   MatrixView<float> out) const;
   // The block with attention. out: no rows if nothing attends, and keys and values are only cached.
+  // chooses: AttentionStep::Chooses.
   void AnyAttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
-                         MatrixView<float> out) const;
+                         MatrixView<float> out, bool chooses = false) const;
   void AttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
                       MatrixView<float> out) const;
   // The attention block with latent vectors in the place of keys and values.
-  void LatentAttentionBlock(const Exec& exec, int64_t layer, Attend attend,
+  void LatentAttentionBlock(const Exec& exec, int64_t layer, Attend attend, bool chooses,
                             MatrixView<const float> x, MatrixView<float> out) const;
-  void LatentQueries(const Exec& exec, const LatentWeights& w, MatrixView<const float> normed,
+  // source: the vectors of which queries are made.
+  void LatentQueries(const Exec& exec, const LatentWeights& w, MatrixView<const float> source,
                      MatrixView<float> queries) const;
+  // Sets the index of the input, in the workspace.
+  void IndexKeys(const Exec& exec, const LatentWeights& w, bool chooses,
+                 MatrixView<const float> normed, MatrixView<const float> source,
+                 AttentionInput& input) const;
   void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, int64_t head_dim,
                          MatrixView<float> x) const;
   void MlpBlock(const Exec& exec, int64_t layer, MatrixView<const float> x,

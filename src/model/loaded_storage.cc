@@ -94,9 +94,10 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
                   int64_t experts = INT64_MAX) {
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
-       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
-        &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
-        &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &latent.index_query,
+        &latent.index_key, &layer.attention_out, &layer.mamba.in, &layer.mamba.out, &layer.mlp.up,
+        &layer.mlp.down, &layer.embedding_gate, &layer.embedding_out, &layer.laurel_down,
+        &layer.laurel_up}) {
     VisitLinear(*linear, storage, visit);
   }
   for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {
@@ -126,7 +127,7 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
     VisitLinears(layer, storage, add, experts);
     for (const LinearTensors* gates :
          {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.stream_router,
-          &layer.stream_predict, &layer.stream_correct}) {
+          &layer.latent.index_weights, &layer.stream_predict, &layer.stream_correct}) {
       VisitLinear(*gates, DType::kF32, add);
     }
   };

@@ -97,6 +97,7 @@ class Packer {
   void Streams(const LayerTensors& tensors, DecoderLayer& layer);
   PredictionWeights Prediction(const PredictionTensors& tensors);
   LatentWeights Latent(const LatentTensors& tensors);
+  ops::NormWeights IndexNorm(const LatentTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   // Reads the layer from the packed copy.
@@ -590,6 +591,10 @@ LatentWeights Packer::Latent(const LatentTensors& tensors) {
   latent.query_down = Linear(tensors.query_down);
   latent.query = Linear(tensors.query);
   latent.kv_down = Linear(tensors.kv_down);
+  latent.index_query = Linear(tensors.index_query);
+  latent.index_key = Linear(tensors.index_key);
+  // Narrow weights would round the hidden state, as with the router's scores.
+  latent.index_weights = Linear(tensors.index_weights, DType::kF32);
   const std::optional<DType> storage = LatentStorage(storage_);
   for (const LinearTensors& head : tensors.keys) latent.keys.push_back(Linear(head, storage));
   for (const LinearTensors& head : tensors.values) latent.values.push_back(Linear(head, storage));
@@ -598,7 +603,22 @@ LatentWeights Packer::Latent(const LatentTensors& tensors) {
   for (ops::NormWeights* norm : {&latent.query_norm, &latent.kv_norm}) {
     if (spec_.latent) norm->epsilon = spec_.latent->norm_epsilon;
   }
+  if (tensors.index_norm.size > 0) latent.index_norm = IndexNorm(tensors);
   return latent;
+}
+
+// Orders the numbers as the rows of the index keys.
+ops::NormWeights Packer::IndexNorm(const LatentTensors& tensors) {
+  ops::NormWeights norm = Norm(tensors.index_norm);
+  norm.kind = ops::NormKind::kLayer;
+  norm.epsilon = spec_.key_index->norm_epsilon;
+  for (std::vector<float>* numbers : {&norm.weight, &norm.bias}) {
+    const std::vector<float> stored = *numbers;
+    for (size_t i = 0; i < stored.size(); ++i) {
+      (*numbers)[i] = stored[SourceRow(spec_, tensors.index_key, static_cast<int64_t>(i))];
+    }
+  }
+  return norm;
 }
 
 // Takes the gains of queries and keys out of their norms.

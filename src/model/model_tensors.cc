@@ -30,6 +30,7 @@ class Resolver {
   NormTensors HeadNorm(const std::string& pattern, int64_t layer, int64_t heads);
   LatentTensors Latent(int64_t layer);
   void LatentHeads(const std::string& module, LatentTensors& latent);
+  void KeyIndex(int64_t layer, LatentTensors& latent);
   LinearTensors Qkv(int64_t layer);
   struct MlpNames {
     std::string gate, up, down;
@@ -118,6 +119,7 @@ LatentTensors Resolver::Latent(int64_t layer) {
     latent.kv_down.pairs_period = shape.cached_dim();
     latent.kv_down.pairs_first = shape.kv_rank;
   }
+  if (spec_.key_index && !KindOf(spec_, layer).shares_choice) KeyIndex(layer, latent);
   if (!shape.heads_apart) {
     LatentHeads(Numbered(names.kv_up, layer), latent);
     return latent;
@@ -130,6 +132,25 @@ LatentTensors Resolver::Latent(int64_t layer) {
                       /*bias=*/false));
   }
   return latent;
+}
+
+void Resolver::KeyIndex(int64_t layer, LatentTensors& latent) {
+  const ModuleNames& names = spec_.names;
+  const KeyIndexSpec& index = *spec_.key_index;
+  const int64_t hidden = spec_.hidden_size;
+  latent.index_query =
+      linears_.Find({{Numbered(names.index_query, layer), index.heads * index.head_dim}},
+                    spec_.latent->query_rank, /*bias=*/false);
+  latent.index_key = linears_.Find({{Numbered(names.index_key, layer), index.head_dim}}, hidden,
+                                   /*bias=*/false);
+  latent.index_norm = Norm(Numbered(names.index_key_norm, layer), index.head_dim, /*bias=*/true);
+  latent.index_weights =
+      linears_.Find({{Numbered(names.index_weights, layer), index.heads}}, hidden, /*bias=*/false);
+  if (!index.interleaved_rotary) return;
+  for (LinearTensors* linear : {&latent.index_query, &latent.index_key}) {
+    linear->pairs_period = index.head_dim;
+    linear->pairs_rows = spec_.latent->rotary_dim;
+  }
 }
 
 // Splits one matrix. For every head it has the rows of its keys, then the rows of its values.
@@ -663,8 +684,9 @@ namespace {
 
 void AddLinears(const LayerTensors& layer, std::vector<const LinearTensors*>& all) {
   const LatentTensors& latent = layer.latent;
-  for (const LinearTensors* linear : {&layer.qkv, &layer.delta.gates, &layer.mamba.in,
-                                      &latent.query_down, &latent.query, &latent.kv_down}) {
+  for (const LinearTensors* linear :
+       {&layer.qkv, &layer.delta.gates, &layer.mamba.in, &latent.query_down, &latent.query,
+        &latent.kv_down, &latent.index_query, &latent.index_key, &latent.index_weights}) {
     all.push_back(linear);
   }
   for (const LinearTensors& keys : latent.keys) all.push_back(&keys);

@@ -49,6 +49,7 @@ struct LinearTensors {
   // side by side; 0: none have.
   int64_t pairs_period = 0;
   int64_t pairs_first = 0;
+  int64_t pairs_rows = 0;  // the number of these rows; 0: up to the period's end
   // Whether parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
   // The modules of an expert's matrices, gate before up, in checkpoints where each is a tensor of
@@ -95,6 +96,9 @@ struct MlpTensors {
 struct LatentTensors {
   LinearTensors query_down, query, kv_down;
   NormTensors query_norm, kv_norm;
+  // DecoderSpec::key_index, unless the layer shares the choice of another
+  LinearTensors index_query, index_key, index_weights;
+  NormTensors index_norm;
   std::vector<LinearTensors> keys, values;  // for each head: LatentWeights
 };
 

@@ -43,8 +43,10 @@ int64_t SourceRow(const DecoderSpec& spec, const LinearTensors& tensors, int64_t
   }
   if (tensors.pairs_period > 0) {
     const int64_t d = output % tensors.pairs_period - tensors.pairs_first;
-    if (d < 0) return output;
-    return output - d + ByTurns(d, (tensors.pairs_period - tensors.pairs_first) / 2);
+    const int64_t rows =
+        tensors.pairs_rows > 0 ? tensors.pairs_rows : tensors.pairs_period - tensors.pairs_first;
+    if (d < 0 || d >= rows) return output;
+    return output - d + ByTurns(d, rows / 2);
   }
   if (!tensors.blocks.empty()) {
     return ByBlocks(output, tensors.blocks, tensors.OutputsOf(*tensors.parts.front()));

@@ -67,6 +67,14 @@ StateLayout StatesOf(const DecoderSpec& spec) {
 
 }  // namespace
 
+ops::KeyIndexShape KeyIndexSpec::shape() const {
+  return {.heads = heads,
+          .head_dim = head_dim,
+          .best = best,
+          .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
+          .weight_scale = 1 / std::sqrt(static_cast<float>(heads))};
+}
+
 const LayerKind& KindOf(const DecoderSpec& spec, int64_t layer) {
   if (spec.predicts && layer == spec.layers) return spec.prediction->kind;
   const int64_t kind = KindIndex(spec, layer);
@@ -216,6 +224,13 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
   });
   if (alike) shapes.clear();
   if (std::ranges::count(readers, 0) == std::ssize(readers)) readers.clear();
+  std::optional<ops::KeyIndexShape> key_index;
+  int64_t index_layers = 0;
+  if (spec.key_index) {
+    key_index = spec.key_index->shape();
+    const auto own = [](const LayerKind& kind) { return kind.shares_choice ? 0 : 1; };
+    index_layers = std::ranges::count(OfEachLayer(spec, own), 1);
+  }
   return {.layers = std::ssize(windows),
           .predicting = spec.predicts ? 1 : 0,
           .shape = usual,
@@ -228,6 +243,8 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
           .windows = std::move(windows),
           .chunked = spec.chunked,
+          .key_index = key_index,
+          .index_layers = index_layers,
           .states = StatesOf(spec)};
 }
 

@@ -18,6 +18,7 @@
 #include "ops/activation.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
+#include "ops/select_keys.h"
 #include "weights/quantization_config.h"
 
 namespace godwit {
@@ -79,6 +80,19 @@ struct LatentAttention {
   int64_t values_from() const { return rotary_dim / 4 * 4; }
 };
 
+// The index by which layers of latent attention choose the keys that a query sees
+// (ops/select_keys.h). Its queries are made of the query vector, its keys and its weights of the
+// hidden state. Keys are normalised, then they and the queries rotate as those of attention.
+struct KeyIndexSpec {
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t best = 0;
+  bool interleaved_rotary = false;  // as DecoderSpec has it, for the index alone
+  float norm_epsilon = 1e-6f;       // of the norm of keys
+
+  ops::KeyIndexShape shape() const;
+};
+
 struct MlpSpec {
   bool gated = true;  // down(activation(gate(x)) * up(x)), else down(activation(up(x)))
   ops::Activation activation = ops::Activation::kSilu;
@@ -128,8 +142,11 @@ struct LayerKind {
   bool keys_are_values = false;  // values are made of what keys are made of; no projection of v
   RotarySpec rotary;             // see AttentionGeometry::rotaries
   int64_t window = 0;            // see AttentionGeometry::windows
-  MlpSpec mlp;                   // width 0: none
-  MlpSpec shared_mlp;            // beside experts: of every token; width 0: none
+  // Whether the layer sees the keys that the last layer with an index chose, and has none of its
+  // own. With DecoderSpec::key_index.
+  bool shares_choice = false;
+  MlpSpec mlp;                // width 0: none
+  MlpSpec shared_mlp;         // beside experts: of every token; width 0: none
   bool shared_gated = false;  // the shared MLP's result times the sigmoid of a number of the token
 
   bool operator==(const LayerKind&) const = default;
@@ -178,6 +195,7 @@ struct ModuleNames {
   std::string query_down, query_down_norm, kv_down, kv_down_norm, kv_up;
   // LatentAttention::heads_apart, in the place of kv_up: "{}" stands for the layer, then the head.
   std::string head_keys, head_values;
+  std::string index_query, index_key, index_key_norm, index_weights;  // DecoderSpec::key_index
   std::string q_norm, k_norm;
   std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
   std::string attention_out;
@@ -277,6 +295,8 @@ struct DecoderSpec : LayerKind {
   int64_t heads = 0;
   // Latent attention. With it, kv_heads is 1 and head_dim is cached_dim().
   std::optional<LatentAttention> latent;
+  // With latent attention, whose query_rank is not 0.
+  std::optional<KeyIndexSpec> key_index;
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;

@@ -66,6 +66,10 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"dual_chunk_attention_config", "[]",
      "attention in chunks, which matters beyond the length that the model was first trained on",
      Otherwise::kWarned},
+    // Layers that share what an index chose: GLM-5
+    {"indexer_types", R"(["full"])", "layers that share what an index chose"},
+    {"index_topk_freq", "[0, 1]", "layers that share what an index chose"},
+    {"index_topk_pattern", "[]", "layers that share what an index chose"},
     // Positions: Phi, StableLM, GPT-J, GLM, Gemma 3, Qwen1, Qwen2-VL, Granite, Baichuan
     {"partial_rotary_factor", "[1]", "rotation of a part of a head"},
     {"rotary_pct", "[1]", "rotation of a part of a head"},

@@ -1,7 +1,9 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -224,9 +226,11 @@ class Attender {
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
     const BF16* const centre = kv.Centre(block.kv_head, part.tile);
-    const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
+    const bool moved = !alibi_.slopes.empty() || source.biases.rows > 0;
+    const bool biased = moved || part.hidden != 0;
     alignas(64) float bias[kBlockRows * kTileTokens];  // left unset without a bias
-    if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
+    if (moved) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
+    if (part.hidden != 0) Hide(part.hidden, block.rows(), /*biased=*/moved, bias);
     if (centre != nullptr) {
       if (!biased) std::fill_n(bias, block.rows() * kTileTokens, 0.0f);
       AddCentre(text, source, block, centre, bias);
@@ -309,6 +313,17 @@ class Attender {
       }
       FillAlibi(alibi_, head, source.PlaceOf(text.position + row / group_), position,
                 {bias + i * kTileTokens, static_cast<size_t>(kTileTokens)});
+    }
+  }
+
+  // Hides tokens of a tile from all rows, by bias [rows, kTileTokens], which is filled if biased.
+  static void Hide(uint64_t hidden, int64_t rows, bool biased, float* bias) {
+    if (!biased) std::fill_n(bias, rows * kTileTokens, 0.0f);
+    for (; hidden != 0; hidden &= hidden - 1) {
+      const int token = std::countr_zero(hidden);
+      for (int64_t row = 0; row < rows; ++row) {
+        bias[row * kTileTokens + token] = -std::numeric_limits<float>::infinity();
+      }
     }
   }
 

@@ -47,11 +47,12 @@ struct Visible {
   }
 };
 
-// The positions tile * kTileTokens + [begin, end).
+// The positions tile * kTileTokens + [begin, end), less those i of which bit i is set in `hidden`.
 struct TilePart {
   int64_t tile;
   int32_t begin;
   int32_t end;
+  uint64_t hidden = 0;
 };
 
 // One body of cached rows and how the rows of a text see it.

@@ -417,7 +417,7 @@ TEST_P(AttentionTest, TheListOfAllTilesIsAllOfThem) {
   }
 }
 
-// Each KV head has its own list: some tiles, parts of tiles, or none.
+// Each KV head has its own list: some tiles, parts of tiles, some tokens of these, or none.
 TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
   constexpr int64_t kContext = 3 * kStretchTokens, kTokens = 40;
   RandomFloats random(23);
@@ -435,6 +435,8 @@ TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
             const auto begin = static_cast<int32_t>(random.Integer(0, 1) * random.Integer(0, 63));
             const auto end = static_cast<int32_t>(random.Integer(begin + 1, kTileTokens));
             parts.push_back({tile.tile, begin, end});
+            if (random.Integer(0, 1) == 0) continue;
+            parts.back().hidden = static_cast<uint64_t>(random.Integer(0, INT32_MAX)) * 0x100000001;
           }
         }
         const auto wide = Run(On(three_), shape, text, 0, kTokens);

@@ -194,7 +194,7 @@ struct TextRows {
     if (parts.empty()) return true;
     return std::ranges::any_of(parts[kv_head], [&](const TilePart& part) {
       const int64_t tile = part.tile * kTileTokens;
-      return k >= tile + part.begin && k < tile + part.end;
+      return k >= tile + part.begin && k < tile + part.end && (part.hidden >> (k - tile) & 1) == 0;
     });
   }
 };

@@ -42,11 +42,20 @@ KvLayout KvLayout::OfLayer(int64_t layer) const {
                .head_dim = head_dim,
                .dtype = dtype,
                .values_in_keys = values_in_keys,
-               .centred = centred};
+               .centred = centred,
+               .index_dim = index_dim};
   if (places.empty()) return one;
   one.kv_heads = places[layer].heads.kv_heads;
   one.head_dim = places[layer].heads.head_dim;
   return one;
+}
+
+KvLayout KvLayout::Index() const {
+  return {.layers = layers,
+          .kv_heads = 1,
+          .head_dim = index_dim,
+          .dtype = dtype,
+          .values_in_keys = true};
 }
 
 int64_t KvLayout::UsedBytes(int64_t page) const {

@@ -13,6 +13,10 @@
 // of their tile, as H (k - c). The page has the centre behind the scales: q . c is one number for a
 // tile.
 //
+// Behind the KV heads a page may have index keys, one of a position. By them the model itself
+// chooses the keys that a query sees (select_keys.h). They lie as the keys of one more head, whose
+// values are in its keys.
+//
 // Keys and values of 4 bits (kernel_table.h, WidenedType) are quantized as normal numbers are,
 // which such a rotation makes of either. Values lie as H v, too, and the sums of attention are
 // rotated back (hadamard_heads.h).
@@ -77,6 +81,7 @@ struct KvLayout {
   DType dtype = DType::kBF16;  // one of kKvTypes
   bool values_in_keys = false;
   bool centred = false;        // keys are stored less a centre of their tile; with hadamard() only
+  int64_t index_dim = 0;       // the width of index keys, without places; 0: there are none
   int64_t page_alignment = 1;  // a page's bytes are a multiple of it
   StateLayout states = {};     // of layers without keys
   // The places [layers] of layers with different heads, which share pages of one size. Then the
@@ -130,9 +135,17 @@ struct KvLayout {
   // bytes of a tile. Called when all else is set. Equal heads take a page for each layer.
   void PlaceLayers(std::span<const KvHeads> heads);
 
+  // The layout of the index keys alone, and their bytes in a page.
+  KvLayout Index() const;
+  int64_t index_bytes() const { return index_dim > 0 ? Index().head_bytes() : 0; }
+  // The bytes from a page's beginning to its index keys.
+  int64_t index_offset() const { return kv_heads * head_bytes(); }
+
   // The bytes of a page, without and with its alignment. Without places, a page holds the KV heads
-  // of a layer.
-  int64_t tile_bytes() const { return mixed_bytes > 0 ? mixed_bytes : kv_heads * head_bytes(); }
+  // and the index keys of a layer.
+  int64_t tile_bytes() const {
+    return mixed_bytes > 0 ? mixed_bytes : index_offset() + index_bytes();
+  }
 
   int64_t page_bytes() const {
     return (tile_bytes() + page_alignment - 1) / page_alignment * page_alignment;

@@ -23,16 +23,19 @@ class TestPages {
     }
   }
 
-  KvView View(int64_t layer) const {
-    return ViewOf(layout_, {.pages = pages_.data() + layer,
-                            .page_stride = layout_.layers,
-                            .slots = std::ssize(pages_) / layout_.layers});
-  }
+  KvView View(int64_t layer) const { return ViewOf(layout_, PagesOf(layer)); }
+  KvView IndexView(int64_t layer) const { return IndexViewOf(layout_, PagesOf(layer)); }
   std::span<const std::byte> bytes() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }
 
  private:
+  KvPages PagesOf(int64_t layer) const {
+    return {.pages = pages_.data() + layer,
+            .page_stride = layout_.layers,
+            .slots = std::ssize(pages_) / layout_.layers};
+  }
+
   KvLayout layout_;
   Buffer memory_;
   std::vector<PageData> pages_;

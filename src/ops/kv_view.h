@@ -39,7 +39,8 @@ struct KvView {
   // Bytes from a head's keys to the centre of the tile's keys [head_dim], without which they are
   // stored; 0: no centre.
   int64_t centre_offset = 0;
-  // Bytes from a page's beginning to the layer's first head, where layers share pages.
+  // Bytes from a page's beginning to the first head of a layer, where layers share pages, or of
+  // index keys.
   int64_t page_offset = 0;
 
   int64_t Slot(int64_t tile) const {
@@ -83,5 +84,7 @@ struct KvPages {
 
 // A view of pages in which keys and values lie as `layout`, of one layer, says.
 KvView ViewOf(const KvLayout& layout, const KvPages& pages);
+// A view of their index keys, which lie as layout.Index() says.
+KvView IndexViewOf(const KvLayout& layout, const KvPages& pages);
 
 }  // namespace godwit::ops

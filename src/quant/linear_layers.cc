@@ -13,8 +13,8 @@ void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
-       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
-        &layer.mamba.in, &layer.mamba.out}) {
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &latent.index_query,
+        &latent.index_key, &layer.attention_out, &layer.mamba.in, &layer.mamba.out}) {
     if (!linear->parts.empty()) visit(*linear);
   }
   if (!layer.mlp.up.parts.empty()) {

@@ -9,8 +9,8 @@
 namespace godwit::quant {
 
 // Calls visit for the linear layers of a decoder layer, experts included, in the order in which
-// they run. The router, and layers that make keys and values of latent vectors, stay in float and
-// are left out.
+// they run. The router, the weights of an index's heads, and layers that make keys and values of
+// latent vectors, stay in float and are left out.
 void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit);
 

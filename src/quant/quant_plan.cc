@@ -93,9 +93,9 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   }
   for (const LayerTensors& layer : tensors.layers) {
     for (const LinearTensors* gates :
-         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.embedding_gate,
-          &layer.embedding_out, &layer.stream_router, &layer.stream_predict, &layer.stream_correct,
-          &layer.laurel_down, &layer.laurel_up}) {
+         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.latent.index_weights,
+          &layer.embedding_gate, &layer.embedding_out, &layer.stream_router, &layer.stream_predict,
+          &layer.stream_correct, &layer.laurel_down, &layer.laurel_up}) {
       Ignore(*gates, plan);
     }
     if (spec.latent)

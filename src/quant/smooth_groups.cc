@@ -95,7 +95,11 @@ void Finder::NormGroups(const LayerTensors& layer) {
     attention = {narrow ? &latent.query_down : &latent.query, &latent.kv_down};
     // Outputs of kv_down's norm are cached, and read as keys and as values, so only the queries'
     // norm counts.
-    if (narrow) NormGroup(latent.query_norm, {&latent.query});
+    const bool index = !latent.index_key.parts.empty();
+    if (index) attention.insert(attention.end(), {&latent.index_key, &latent.index_weights});
+    std::vector<const LinearTensors*> narrow_readers = {&latent.query};
+    if (index) narrow_readers.push_back(&latent.index_query);
+    if (narrow) NormGroup(latent.query_norm, narrow_readers);
   }
   // A product beside attention reads the norm's output and adds it to the stream.
   if (spec_.streams) {

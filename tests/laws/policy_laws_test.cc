@@ -102,7 +102,14 @@ class Laws : public testing::TestWithParam<Case> {
         WithReaders(TestGeometry(4, 2, 16, 16, {0, 7}), {1, 2}),
         WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0, 7})),
     };
-    if (kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type)) all.pop_back();
+    if (kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type)) {
+      all.pop_back();
+    } else if (kind().name == "dense" && std::get<2>(GetParam()).name.empty()) {
+      // A model that chooses keys itself serves no other policy (make_policy_test.cc).
+      const auto few = WithKeyIndex(WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0, 0, 0})), 40);
+      const auto many = WithKeyIndex(WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0})), 70);
+      all.insert(all.end() - 1, {few, many});
+    }
     return all;
   }
   const std::vector<AttentionGeometry> geometries_ = Geometries();

@@ -44,6 +44,11 @@ constexpr Family kFamilies[] = {
                     R"("qk_rope_head_dim":8,"v_head_dim":16,"moe_intermediate_size":32,)"
                     R"("n_routed_experts":4,"num_experts_per_tok":2,"n_shared_experts":1,)"
                     R"("n_group":2,"topk_group":1,"first_k_dense_replace":1)"},
+    {"deepseek_v32", R"("q_lora_rank":32,"kv_lora_rank":32,"qk_nope_head_dim":16,)"
+                     R"("qk_rope_head_dim":8,"v_head_dim":16,"moe_intermediate_size":32,)"
+                     R"("n_routed_experts":4,"num_experts_per_tok":2,"n_shared_experts":1,)"
+                     R"("n_group":2,"topk_group":1,"first_k_dense_replace":1,)"
+                     R"("index_n_heads":4,"index_head_dim":16,"index_topk":9)"},
     {"gemma4_text", R"("num_key_value_heads":2,"head_dim":16,"global_head_dim":32,)"
                     R"("attention_k_eq_v":true,"enable_moe_block":true,"num_experts":4,)"
                     R"("top_k_experts":2,"moe_intermediate_size":32,"num_kv_shared_layers":1,)"

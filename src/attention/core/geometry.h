@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "attention/core/position.h"
 #include "ops/attention.h"
+#include "ops/select_keys.h"
 #include "ops/state_layout.h"
 
 namespace godwit {
@@ -42,6 +44,11 @@ struct AttentionGeometry {
   // Whether windows are chunks instead (Llama 4). A text is cut into chunks of so many positions,
   // and a query sees those of its own up to itself.
   bool chunked = false;
+  // The index by which the model itself chooses the keys that a query sees; none: it sees all that
+  // SeenIn shows. With it, layers have one KV head and no windows. A layer chooses by index keys of
+  // its own, or sees what the last layer that has some chose.
+  std::optional<ops::KeyIndexShape> key_index = {};
+  int64_t index_layers = 0;  // with it: the layers that have index keys of their own
   // The memory of recurrent layers, which stand beside those with attention. It belongs to a text,
   // whatever its policy.
   StateLayout states = {};
@@ -56,6 +63,9 @@ struct AttentionGeometry {
   const ops::AttentionShape& ShapeOf(int64_t layer) const {
     return layer < std::ssize(layer_shapes) ? layer_shapes[layer] : shape;
   }
+  // The first position that sees fewer keys than those up to itself, by key_index.
+  int64_t ChoosesFrom() const { return key_index ? key_index->best : INT64_MAX; }
+
   // The rotation of a layer, as an index of `rotaries`.
   int64_t RotaryOf(int64_t layer) const { return layer_rotary.empty() ? 0 : layer_rotary[layer]; }
   // Whether keys are rotated by frequencies that depend on how long the sequence will be.

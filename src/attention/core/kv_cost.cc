@@ -14,15 +14,20 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
       std::max<int64_t>(0, forgotten.end / kTileTokens - PagesFor(forgotten.begin));
   int64_t seen_bytes = 0;
   for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-    const int64_t tile_bytes =
-        layout.places.empty() ? layout.page_bytes() : layout.OfLayer(layer).tile_bytes();
+    const int64_t tile_bytes = layout.places.empty() ? layout.page_bytes() - layout.index_bytes()
+                                                     : layout.OfLayer(layer).tile_bytes();
     const int64_t times = geometry.readers.empty() ? 1 : 1 + geometry.readers[layer];
     seen_bytes += times * policy.SeenKeys(layer, length - 1) * tile_bytes / kTileTokens;
+  }
+  IndexSize index = IndexAt(policy, layout, length - 1);
+  // The model's own choice reads all index keys, which are held as keys.
+  if (length > geometry.ChoosesFrom()) {
+    index.read_bytes += PagesFor(length) * layout.index_bytes() * geometry.index_layers;
   }
   return {.cache_bytes = (PagesFor(length) - dropped) * layout.pages() * layout.page_bytes(),
           .state_bytes = layout.states.BytesFor(length),
           .seen_bytes = seen_bytes,
-          .index = IndexAt(policy, layout, length - 1)};
+          .index = index};
 }
 
 IndexSize IndexAt(const AttentionPolicy& policy, const KvLayout& layout, int64_t position) {

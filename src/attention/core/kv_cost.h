@@ -16,7 +16,7 @@ struct KvCost {
   int64_t cache_bytes;  // of keys and values held
   int64_t state_bytes;  // of the states of recurrent layers, at most
   int64_t seen_bytes;   // of keys and values that the step reads
-  IndexSize index;      // derived from keys
+  IndexSize index;      // derived from keys; what is read of the model's own index, too
 };
 
 // The cost of a text of `length` tokens, at least 1. It is an upper bound where a policy decides as

@@ -38,7 +38,11 @@ std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) 
       continue;
     }
     for (const ops::TilePart& part : look.parts[kv_head]) {
-      see(part.tile * kTileTokens + part.begin, part.tile * kTileTokens + part.end);
+      const int64_t tile = part.tile * kTileTokens;
+      see(tile + part.begin, tile + part.end);
+      for (int64_t i = part.begin; i < part.end && tile + i <= position; ++i) {
+        if ((part.hidden >> i & 1) != 0) seen[tile + i] = false;
+      }
     }
   }
   return seen;

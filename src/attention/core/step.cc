@@ -1,6 +1,7 @@
 #include "attention/core/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <memory>
 #include <utility>
@@ -36,6 +37,7 @@ int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
       const int64_t tile = part.tile * kTileTokens;
       positions +=
           std::max<int64_t>(0, std::min(end, tile + part.end) - std::max(begin, tile + part.begin));
+      positions -= std::popcount(part.hidden);
     }
   }
   return positions;
@@ -98,10 +100,24 @@ AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments
       Plan(segment, rows_);
       rows_ += std::ssize(segment.tokens);
     }
+    ReserveChoice();
   } catch (...) {
     ReleaseReserved();
     throw;
   }
+}
+
+void AttentionStep::ReserveChoice() {
+  if (!geometry_.key_index) return;
+  int64_t end = 0;
+  for (const Run& run : runs_.first(run_count_)) {
+    end = std::max(end, run.rows.position + run.rows.rows);
+  }
+  chosen_ = exec_.workspace.Matrix<std::span<const ops::TilePart>>(1, rows_).RowSpan(0);
+  std::uninitialized_fill(chosen_.begin(), chosen_.end(), std::span<const ops::TilePart>());
+  if (end <= geometry_.ChoosesFrom()) return;
+  chosen_parts_ =
+      exec_.workspace.Matrix<ops::TilePart>(rows_, ops::MostChosenTiles(*geometry_.key_index, end));
 }
 
 AttentionStep::~AttentionStep() {
@@ -226,11 +242,42 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   }
   ops::StoreKeys(exec_, layout, layer, stored,
                  {.k = input.k, .v = input.v, .means = input.key_means});
+  if (input.index_k.rows == 0) return;
+  for (size_t i = 0; i < runs.size(); ++i) stored[i].to = runs[i].cache->IndexView(layer);
+  ops::StoreKeys(exec_, layout.Index(), layer, stored, {.k = input.index_k, .v = {}});
+}
+
+void AttentionStep::ChooseByIndex(int64_t layer, const AttentionInput& input) {
+  const ops::KeyIndexShape& index = *geometry_.key_index;
+  const ops::AttentionShape shape{
+      .heads = index.heads, .kv_heads = 1, .head_dim = index.head_dim, .scale = index.scale};
+  const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
+  for (Run& run : runs_.first(run_count_)) {
+    const int64_t end = run.rows.position + run.rows.rows;
+    const int64_t begin = std::max(run.rows.position, index.best);
+    if (begin >= end) continue;
+    run.cache->WillRead(layer, {0, end});
+    run.reads.bytes += PagesFor(end) * run.cache->layout().index_bytes();
+    Workspace::Scope scope(exec_.workspace);
+    const int64_t first = run.rows.RowAt(begin), last = first + end - begin;
+    ops::RotaryTable positions = run.text->positions_[geometry_.RotaryOf(layer)].table().Rows(
+        begin - run.text->length(), end - begin);
+    positions.query_scale = {};
+    const auto q = exec_.workspace.Matrix<float>((end - begin) * index.heads, index.head_dim);
+    ops::RotateHeadMajor(exec_, shape, input.index_q.Rows(first, last), positions, q);
+    ops::SelectKeys(exec_, index,
+                    {.keys = run.cache->IndexView(layer),
+                     .q = q,
+                     .weights = input.index_weights.Rows(first, last),
+                     .position = begin},
+                    chosen_parts_.Rows(first, last), chosen_.subspan(first, end - begin));
+  }
 }
 
 // The number of first rows of the run that select together.
 int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
-  const int64_t rows = run.text->policy_->row_by_row_from(layer) - run.rows.position;
+  const int64_t from = std::min(run.text->policy_->row_by_row_from(layer), geometry_.ChoosesFrom());
+  const int64_t rows = from - run.rows.position;
   return std::clamp<int64_t>(rows, 0, run.rows.rows);
 }
 
@@ -254,7 +301,9 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const bool merged = rows.position >= text.placement_.merged_from();
   const Looks looks = [&] {
     const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
-    const Looks all = text.policy_->Select(rows, layer, {exec_, in_text});
+    RunQueries queries{exec_, in_text};
+    if (rows.position >= geometry_.ChoosesFrom()) queries.chosen = chosen_.subspan(first_row, 1);
+    const Looks all = text.policy_->Select(rows, layer, queries);
     if (!merged) return all;
     return text.placement_.Shown(all, shape.kv_heads, exec_.workspace);
   }();
@@ -311,6 +360,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     GatherRound(exec_, *run.text->ranks_, run.text->placement_.ring(), *run.cache, layer);
   }
   if (input.q.rows == 0) return;
+  if (input.index_q.rows > 0) ChooseByIndex(layer, input);
   Workspace::Scope scope(exec_.workspace);
   const auto runs = runs_.first(run_count_);
   int64_t count = 0;

@@ -45,6 +45,11 @@ struct AttentionInput {
   std::span<const float> key_means = {};
   // [head_dim] factors on the dimensions of rotated queries, or empty.
   std::span<const float> query_gains = {};
+  // The index of AttentionGeometry::key_index, before position encoding, which is that of q and k.
+  // No rows in a layer without index keys of its own.
+  MatrixView<const float> index_q = {};        // [tokens, index heads * index dim]
+  MatrixView<const float> index_k = {};        // [tokens, index dim]
+  MatrixView<const float> index_weights = {};  // [tokens, index heads]
 };
 
 class AttentionStep {
@@ -60,6 +65,10 @@ class AttentionStep {
 
   // The position of the row in its text.
   int64_t PositionOf(int64_t row) const;
+
+  // Whether some row sees fewer keys than those up to itself, by AttentionGeometry::key_index. Else
+  // nothing reads index_q and index_weights.
+  bool Chooses() const { return chosen_parts_.rows > 0; }
 
   // Caches k and v of `layer`, counted among those with keys of their own, and attends: out
   // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once. Layers that
@@ -86,9 +95,12 @@ class AttentionStep {
   };
 
   void Plan(const Segment& segment, int64_t first_row);
+  void ReserveChoice();
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
   const Run& RunWithRow(int64_t row) const;
   void WriteKeys(int64_t layer, const AttentionInput& input);
+  // Chooses the keys that rows see in this and the next layers, by the layer's index.
+  void ChooseByIndex(int64_t layer, const AttentionInput& input);
   void RotateValuesBack(int64_t layer, MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
@@ -101,6 +113,10 @@ class AttentionStep {
   size_t run_count_ = 0;
   int64_t rows_ = 0;
   int64_t state_pieces_ = 0;
+  // With AttentionGeometry::key_index: the keys chosen for each row [rows], in memory of
+  // chosen_parts_. Empty for a row that sees all.
+  std::span<std::span<const ops::TilePart>> chosen_;
+  MatrixView<ops::TilePart> chosen_parts_;
   bool ended_ = false;
 };
 

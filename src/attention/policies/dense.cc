@@ -1,15 +1,28 @@
 #include "attention/policies/dense.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
 #include "base/error.h"
 
 namespace godwit {
 namespace {
 
+std::string Explanation(const AttentionGeometry& geometry) {
+  if (!geometry.key_index) return "Every token is kept and seen (full attention).";
+  return fmt::format(
+      "Every token is kept. The model itself chooses the {} that a token sees, by an index that it "
+      "was trained with.",
+      geometry.key_index->best);
+}
+
 class DensePolicy : public AttentionPolicy {
  public:
   DensePolicy(const AttentionGeometry& geometry, int64_t context)
       : AttentionPolicy({.name = "dense",
-                         .explanation = "Every token is kept and seen (full attention).",
+                         .explanation = Explanation(geometry),
                          .limit_tokens = context,
                          .max_kept_tokens = context,
                          .shows_all = true,
@@ -19,12 +32,13 @@ class DensePolicy : public AttentionPolicy {
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return position + 1 - geometry_.SeenIn(layer).At(position).begin;
+    const int64_t shown = position + 1 - geometry_.SeenIn(layer).At(position).begin;
+    return std::min(shown, geometry_.ChoosesFrom());
   }
 
-  Looks Select(const RowRun& /*run*/, int64_t layer, const RunQueries& /*queries*/) override {
+  Looks Select(const RowRun& /*run*/, int64_t layer, const RunQueries& queries) override {
     Looks looks;
-    looks.Add({.visible = geometry_.SeenIn(layer)});
+    looks.Add({.visible = geometry_.SeenIn(layer), .parts = queries.chosen});
     return looks;
   }
 

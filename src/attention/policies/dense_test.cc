@@ -69,6 +69,49 @@ TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {
   }
 }
 
+// Layers see the keys that an index of their own chose, the last one those of the layer before it.
+TEST(DensePolicyTest, EveryTokenSeesWhatTheModelChooses) {
+  for (const int64_t best : {1, 9, 70, 149, 150}) {
+    const AttentionGeometry geometry =
+        WithKeyIndex(WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 0, 0})), best);
+    const TestText text(geometry, kTokens, 1);
+    for (const int64_t chunk : {1, 40, 150}) {
+      const auto out = ReadText(*Make(geometry, kTokens), text, kTokens, chunk, /*threads=*/2);
+      size_t index = 0;
+      for (int64_t t = 0; t < kTokens; ++t) {
+        for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+          const std::vector<SeenKey> keys = text.Chosen(layer, t);
+          ASSERT_EQ(std::ssize(keys), std::min(best, t + 1));
+          for (int64_t head = 0; head < 4; ++head) {
+            for (const double expected : text.Attend(layer, head, t, t, keys)) {
+              ASSERT_NEAR(out[index++], expected, 2e-6)
+                  << "token " << t << " layer " << layer << " best " << best;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(DensePolicyTest, AStepReadsTheIndexAndWhatItChooses) {
+  const AttentionGeometry geometry =
+      WithKeyIndex(WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 0, 0})), 9);
+  const TestText text(geometry, 130, 3);
+  const KvLayout layout = LayoutOf(geometry, DType::kF32);
+  const int64_t row = layout.head_bytes() / 64;
+  const auto cache = Make(geometry, 130);
+  ReadText(*cache, text, 8, 8);
+  ReadText(*cache, text, 9, 1);
+  EXPECT_EQ(cache->Stats().read_bytes, 3 * 9 * row);
+  ReadText(*cache, text, 129, 60);
+  ReadText(*cache, text, 130, 1);
+  EXPECT_EQ(cache->Stats().read_bytes, 3 * 9 * row + 2 * 3 * layout.index_bytes());
+  EXPECT_EQ(cache->Stats().met_keys, 3 * 9);
+  EXPECT_EQ(cache->policy().SeenKeys(2, 129), 9);
+  EXPECT_THAT(cache->policy().facts().explanation, HasSubstr("chooses the 9 that a token sees"));
+}
+
 TEST(DensePolicyTest, RefusesWhatExceedsTheContextWithItsNumbers) {
   const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
   const TestText text(geometry, 101, 2);

@@ -103,6 +103,12 @@ TextPlacement PlaceText(const AttentionGeometry& geometry, const PolicyOptions& 
           "cannot share a text: run one rank",
           options.ranks->size());
   }
+  if (geometry.key_index) {
+    Throw(ErrorKind::kUnsupported,
+          "this model itself chooses the {} keys that a token sees, among all keys of the text, so "
+          "{} ranks cannot share a text: run one rank",
+          geometry.key_index->best, options.ranks->size());
+  }
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   TextPlacement placement = spec.ring > 0 ? PlaceInRing(options, spec, alone)
                                           : PlaceInStar(geometry, options, spec, alone);

@@ -139,6 +139,8 @@ constexpr ModelNumbers kOwnModels[] = {
     {"gpt_oss", "gpt_oss", 320, 64, 4, 4, 2, 32, 48, 131072, 32, 1.5e5, false},
     {"deepseek_v2", "deepseek_v2", 320, 64, 3, 4, 1, 40, 48, 163840, 8, 1e4, false},
     {"deepseek_v3", "deepseek_v3", 320, 64, 4, 4, 1, 40, 48, 163840, 8, 1e4, false},
+    {"deepseek_v32", "deepseek_v32", 320, 64, 4, 4, 1, 40, 48, 163840, 8, 1e4, false},
+    {"glm_moe_dsa", "glm_moe_dsa", 320, 64, 4, 4, 1, 40, 48, 202752, 8, 1e6, false},
     {"glm4_moe", "glm4_moe", 320, 64, 3, 4, 2, 32, 48, 131072, 16, 1e6, false},
     {"kimi_k2", "kimi_k2", 320, 64, 4, 4, 1, 40, 48, 131072, 8, 5e4, false},
     {"minimax_m2", "minimax_m2", 320, 64, 2, 4, 2, 32, 48, 196608, 16, 5e6, false},
@@ -337,6 +339,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"gpt2", kGpt2},
                                                                  {"deepseek_v2", kLatent},
                                                                  {"deepseek_v3", kLatent},
+                                                                 {"deepseek_v32", kLatent},
+                                                                 {"glm_moe_dsa", kLatent},
                                                                  {"kimi_k2", kLatent},
                                                                  {"mistral4", kLatent},
                                                                  {"qwen3_5_moe", kExpertsOnly},
@@ -356,7 +360,7 @@ bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
          type == "ministral3" || type == "gpt_oss" || type == "kimi_k2" || type == "mistral4" ||
          type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" || type == "nemotron_h" ||
-         type.starts_with("qwen3_next") || type.starts_with("qwen3_5");
+         type == "glm_moe_dsa" || type.starts_with("qwen3_next") || type.starts_with("qwen3_5");
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/archs/deepseek_experts.h"
 #include "model/archs/families.h"
@@ -95,20 +98,118 @@ DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
   return spec;
 }
 
+namespace {
+
+// The meaning of absent fields of an index.
+struct AbsentIndex {
+  int64_t heads = 0;
+  bool interleaved = false;
+};
+
+// index_head_dim has to hold the rotated dimensions.
+void ReadKeyIndex(const HfConfig& config, const AbsentIndex& absent, DecoderSpec& spec) {
+  if (spec.latent->query_rank == 0) {
+    config.Refuse("q_lora_rank", "a number, because queries of the index are made of that vector");
+  }
+  constexpr IntRange kBestRange = {1, 65536};
+  spec.key_index = {
+      .heads = config.IntOr("index_n_heads", absent.heads, {1, 256}),
+      .head_dim = config.IntOr("index_head_dim", 128, {spec.latent->rotary_dim, kHeadDimRange.max}),
+      .best = config.IntOr("index_topk", 2048, kBestRange),
+      .interleaved_rotary = config.BoolOr("indexer_rope_interleave", absent.interleaved)};
+  config.MarkAsRead("head_dim");  // the rotated dimensions
+  for (const std::string& type : config.Strings("layer_types")) {
+    if (type != "indexed_attention") {
+      config.Refuse("layer_types", "indexed_attention for every layer", ErrorKind::kUnsupported);
+    }
+  }
+  ModuleNames& names = spec.names;
+  names.index_query = "model.layers.{}.self_attn.indexer.wq_b";
+  names.index_key = "model.layers.{}.self_attn.indexer.wk";
+  names.index_key_norm = "model.layers.{}.self_attn.indexer.k_norm";
+  names.index_weights = "model.layers.{}.self_attn.indexer.weights_proj";
+}
+
+// The [layers] that see what the last layer with an index chose. A pattern of F and S stands before
+// the schedule, and a list before both.
+std::vector<bool> ReadSharers(const HfConfig& config, int64_t layers) {
+  std::vector<bool> shared;
+  const std::string pattern = config.StringOr("index_topk_pattern", "");
+  const int64_t period = config.IntOr("index_topk_freq", 1, {0, kLayerRange.max});
+  const int64_t offset = config.IntOr("index_skip_topk_offset", 2, {0, kLayerRange.max});
+  std::string_view key = "indexer_types";
+  if (const auto types = config.Strings(key); !types.empty()) {
+    for (const std::string& type : types) {
+      ExpectOneOf(config, key, type, {"full", "shared"});
+      shared.push_back(type == "shared");
+    }
+  } else if (!pattern.empty()) {
+    key = "index_topk_pattern";
+    for (const char letter : pattern) {
+      if (letter != 'F' && letter != 'S') config.Refuse(key, "letters F and S");
+      shared.push_back(letter == 'S');
+    }
+  } else {
+    key = "index_topk_freq";
+    for (int64_t i = 0; i < layers; ++i) {
+      const int64_t place = std::max<int64_t>(0, i - offset + 1);
+      shared.push_back(place % std::max<int64_t>(1, period) != 0);
+    }
+  }
+  if (std::ssize(shared) != layers || shared.front()) {
+    config.Refuse(key, fmt::format("{} layers, of which the first has an index", layers));
+  }
+  return shared;
+}
+
+constexpr DeepSeekExperts kV3Experts = {.experts = 256,
+                                        .intermediate = 2048,
+                                        .per_token = 8,
+                                        .groups = 8,
+                                        .groups_chosen = 4,
+                                        .share_scale = 2.5,
+                                        .dense_layers = 3};
+
+// DeepSeek V3 with an index.
+DecoderSpec DescribeIndexed(const HfConfig& config, const LatentAttention& latent,
+                            DeepSeekExperts experts, const AbsentIndex& index) {
+  DecoderSpec spec = DescribeShape(config, latent, config);
+  if (!config.BoolOr("rope_interleave", true)) {
+    config.Refuse("rope_interleave", "true", ErrorKind::kUnsupported);
+  }
+  experts.layers_by_type = true;
+  ReadSigmoidExperts(config, experts, spec);
+  ReadKeyIndex(config, index, spec);
+  return spec;
+}
+
+}  // namespace
+
 // Shares are sigmoids. A bias is added to choose experts.
 DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, kDeepSeekLatent, config);
   spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
-  ReadSigmoidExperts(config,
-                     {.experts = 256,
-                      .intermediate = 2048,
-                      .per_token = 8,
-                      .groups = 8,
-                      .groups_chosen = 4,
-                      .share_scale = 2.5,
-                      .dense_layers = 3},
-                     spec);
+  ReadSigmoidExperts(config, kV3Experts, spec);
   ReadDeepseekPrediction(config, spec);
+  return spec;
+}
+
+// The published code also multiplies queries and keys of the index by a Hadamard matrix before it
+// rounds them to FP8. That matrix changes no product of the two, so it is left out.
+DecoderSpec DescribeDeepseekV32(const HfConfig& config) {
+  return DescribeIndexed(config, kDeepSeekLatent, kV3Experts, {.heads = 64});
+}
+
+// DeepSeek V3.2, where layers may share what an index chose.
+DecoderSpec DescribeGlmMoeDsa(const HfConfig& config) {
+  DeepSeekExperts experts = kV3Experts;
+  experts.groups = experts.groups_chosen = 1;
+  DecoderSpec spec = DescribeIndexed(
+      config,
+      {.query_rank = 2048, .kv_rank = 512, .plain_dim = 192, .rotary_dim = 64, .value_dim = 256},
+      experts, {.heads = 32, .interleaved = true});
+  ChangeLayers(spec, ReadSharers(config, spec.layers),
+               [](LayerKind& kind) { kind.shares_choice = true; });
   return spec;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
@@ -49,8 +50,15 @@ void ReadDenseLayers(const HfConfig& config, const DeepSeekExperts& absent, Deco
       config.IntOr("first_k_dense_replace", absent.dense_layers, {0, kLayerRange.max});
   MlpSpec mlp = spec.shared_mlp;
   mlp.intermediate = config.Int("intermediate_size", kWidthRange);
+  std::vector<std::string> types;
+  if (absent.layers_by_type) types = config.Strings("mlp_layer_types");
+  const bool known = std::ranges::all_of(
+      types, [](const std::string& type) { return type == "dense" || type == "sparse"; });
+  if (!types.empty() && (!known || std::ssize(types) != spec.layers)) {
+    config.Refuse("mlp_layer_types", fmt::format("dense or sparse for {} layers", spec.layers));
+  }
   ChangeLayers(spec, [&](int64_t layer, LayerKind& kind) {
-    if (layer < dense) kind.mlp = mlp;
+    if (types.empty() ? layer < dense : types[layer] == "dense") kind.mlp = mlp;
   });
 }
 

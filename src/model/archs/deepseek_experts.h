@@ -18,6 +18,7 @@ struct DeepSeekExperts {
   int64_t best_of_group = 2;  // the number of experts whose sum is a group's score; not a field
   double share_scale = 1;
   int64_t dense_layers = 0;
+  bool layers_by_type = false;  // whether mlp_layer_types, where it is, says which layers are dense
 };
 
 // Reads moe_intermediate_size, n_routed_experts and n_shared_experts, and names the tensors.
@@ -31,7 +32,7 @@ void ReadExpertGroups(const HfConfig& config, const DeepSeekExperts& absent, Dec
 void ReadChosenExperts(const HfConfig& config, const DeepSeekExperts& absent, DecoderSpec& spec);
 
 // Reads first_k_dense_replace, the number of first layers that have one MLP, like the shared one
-// but for its width. Calls ChangeLayers.
+// but for its width, or mlp_layer_types, "dense" or "sparse". Calls ChangeLayers.
 void ReadDenseLayers(const HfConfig& config, const DeepSeekExperts& absent, DecoderSpec& spec);
 
 // Reads all of these for experts that are chosen by sigmoids with a bias (DeepSeek V3). Leaves out

@@ -101,6 +101,88 @@ TEST(DeepseekTest, Tensors) {
               HasSubstr("kv_b_proj.weight has type I8, expected F32"));
 }
 
+DecoderSpec V32(const std::string& fields = "") { return SmallSpecOf("deepseek_v32", fields); }
+DecoderSpec Glm(const std::string& fields = "") { return SmallSpecOf("glm_moe_dsa", fields); }
+
+TEST(DeepseekTest, ASilentIndex) {
+  const DecoderSpec v32 = V32(), glm = Glm();
+  ASSERT_TRUE(v32.key_index && glm.key_index);
+  EXPECT_EQ(v32.key_index->heads, 64);
+  EXPECT_EQ(glm.key_index->heads, 32);
+  EXPECT_FALSE(v32.key_index->interleaved_rotary);
+  EXPECT_TRUE(glm.key_index->interleaved_rotary);
+  EXPECT_TRUE(v32.interleaved_rotary && glm.interleaved_rotary) << "those of attention";
+  EXPECT_EQ(v32.mlp.choice.groups, 8);
+  EXPECT_EQ(glm.mlp.choice.groups, 1);
+  EXPECT_EQ(glm.latent->query_rank, 2048);
+  EXPECT_EQ(glm.latent->value_dim, 256);
+  for (const DecoderSpec* spec : {&v32, &glm}) {
+    const AttentionGeometry geometry = Geometry(*spec);
+    EXPECT_EQ(geometry.key_index->best, 2048);
+    EXPECT_EQ(geometry.key_index->head_dim, 128);
+    EXPECT_FLOAT_EQ(geometry.key_index->scale, 1 / std::sqrt(128.0f));
+    EXPECT_FLOAT_EQ(geometry.key_index->weight_scale,
+                    1 / std::sqrt(static_cast<float>(spec->key_index->heads)));
+    EXPECT_EQ(geometry.index_layers, 2);
+  }
+  EXPECT_TRUE(V32(R"("indexer_rope_interleave":true)").key_index->interleaved_rotary);
+}
+
+DecoderSpec FiveLayersOfGlm(const std::string& fields) {
+  return DescribeModel(HfConfig::Parse(
+      R"({"model_type":"glm_moe_dsa","vocab_size":11,"hidden_size":16,"num_hidden_layers":5,)"
+      R"("num_attention_heads":4,"intermediate_size":10,)" +
+          fields + "}",
+      "config.json"));
+}
+
+// [layers] 1: the layer sees what an earlier one chose.
+std::vector<int64_t> Sharers(const std::string& fields) {
+  return OfEachLayer(FiveLayersOfGlm(fields),
+                     [](const LayerKind& kind) { return kind.shares_choice ? 1 : 0; });
+}
+
+TEST(DeepseekTest, LayersOfGlmShareAChoice) {
+  EXPECT_THAT(Sharers(R"("index_topk_freq":1)"), ElementsAre(0, 0, 0, 0, 0));
+  EXPECT_THAT(Sharers(R"("index_topk_freq":3)"), ElementsAre(0, 0, 1, 1, 0));
+  EXPECT_THAT(Sharers(R"("index_topk_freq":2,"index_skip_topk_offset":3)"),
+              ElementsAre(0, 0, 0, 1, 0));
+  EXPECT_THAT(Sharers(R"("index_topk_pattern":"FSSFS")"), ElementsAre(0, 1, 1, 0, 1));
+  const std::string types = R"("indexer_types":["full","shared","full","full","shared"])";
+  EXPECT_THAT(Sharers(types + R"(,"index_topk_pattern":"FFFFF")"), ElementsAre(0, 1, 0, 0, 1));
+  const DecoderSpec spec = FiveLayersOfGlm(types);
+  EXPECT_EQ(Geometry(spec).index_layers, 3);
+  EXPECT_THAT(Names(spec), Contains("model.layers.0.self_attn.indexer.k_norm.bias"));
+  EXPECT_THAT(Names(spec), Contains("model.layers.2.self_attn.indexer.weights_proj.weight"));
+  EXPECT_THAT(Names(spec), Not(Contains(HasSubstr("layers.1.self_attn.indexer"))));
+}
+
+TEST(DeepseekTest, DenseLayersByType) {
+  EXPECT_THAT(ExpertsOf(V32(R"("mlp_layer_types":["sparse","dense"])")), ElementsAre(256, 0));
+  EXPECT_THAT(ExpertsOf(V3(R"("mlp_layer_types":["sparse","dense"])")), ElementsAre(0, 0));
+}
+
+TEST(DeepseekTest, RefusesIndexesThatCannotBe) {
+  for (const char* fields :
+       {R"("q_lora_rank":null)", R"("index_topk":0)", R"("index_topk":1e6)", R"("index_n_heads":0)",
+        R"("index_head_dim":32)", R"("index_head_dim":4096)", R"("mlp_layer_types":["dense"])",
+        R"("mlp_layer_types":["dense","thin"])"}) {
+    EXPECT_EQ(ErrorOf([&] { V32(fields); }).kind(), ErrorKind::kFormat) << fields;
+  }
+  for (const char* fields : {R"("rope_interleave":false)", R"("indexer_types":["full","shared"])",
+                             R"("index_topk_freq":4)", R"("index_topk_pattern":"FS")",
+                             R"("layer_types":["indexed_attention","full_attention"])"}) {
+    EXPECT_EQ(ErrorOf([&] { V32(fields); }).kind(), ErrorKind::kUnsupported) << fields;
+  }
+  for (const char* fields : {R"("indexer_types":["full"])", R"("indexer_types":["shared","full"])",
+                             R"("index_topk_pattern":"SF")", R"("index_topk_pattern":"FX")",
+                             R"("index_topk_pattern":"FFF")", R"("index_topk_freq":-1)"}) {
+    EXPECT_EQ(ErrorOf([&] { Glm(fields); }).kind(), ErrorKind::kFormat) << fields;
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Glm(R"("indexer_types":["shared","full"])"); }),
+              HasSubstr("indexer_types: expected 2 layers, of which the first has an index"));
+}
+
 TEST(DeepseekTest, RefusesUnsupportedRouting) {
   for (const char* fields : {R"("scoring_func":"sigmoid")", R"("topk_method":"noaux_tc")",
                              R"("norm_topk_prob":true)", R"("moe_layer_freq":2)"}) {

@@ -168,6 +168,7 @@ TEST(WeightShare, RefusesMoreRanksThanThereAreThings) {
       HasSubstr("has 3 experts in a layer"));
   DecoderSpec hybrid = HybridSpec();
   hybrid.heads = hybrid.kv_heads = 32;
+  ChangeLayers(hybrid, [](int64_t, LayerKind& kind) { kind.kv_heads = 32; });
   EXPECT_THAT(refusal(hybrid, 21), HasSubstr("has 20 channels in recurrent layers"));
 }
 

@@ -255,7 +255,7 @@ TEST(MtpRefusals, NameWhatIsMissing) {
   EXPECT_THAT(ErrorOfLoading(goldens / "glm4_moe" / "air"),
               HasSubstr("expected the tensor model.layers.3.eh_proj.weight, found none"));
   EXPECT_THAT(ErrorOfLoading(goldens / "gguf" / "deepseek_v3.gguf"),
-              HasSubstr("reads the layer that predicts tokens from safetensors alone"));
+              HasSubstr("expected a folder with the safetensors of a layer for multi-token"));
 }
 
 TEST(MtpRefusals, AnEngineWithoutTheLayer) {

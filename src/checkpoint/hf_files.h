@@ -19,6 +19,10 @@ namespace godwit {
 // where the file has blocks, else the type of its matrices.
 nlohmann::json HfConfigOf(const ModelFolder& model);
 
+// Throws Error(kUnsupported) for a GGUF file of a family whose recurrent layers lie otherwise in
+// folders: numbers in other forms, and heads in another order. Nothing brings them back.
+void RequireHfForm(const ModelFolder& model);
+
 // Whether the weights of norms, whose names end with "norm.weight", are 1 more in the file than
 // where HfConfigOf is read.
 bool GainsAreWhole(const ModelFolder& model);

@@ -99,6 +99,7 @@ SmoothOptions QuantizeOptions::smoothing() const {
 
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
   RefuseQuantized(model.config(), model.path());
+  RequireHfForm(model);
   ModelPlan plan{.plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(),
                                           options.keep, options.int8)};
   if (options.scheme.is_bitsandbytes() && !plan.plan.unstacked.empty()) {

@@ -237,7 +237,7 @@ class OtherThingsTest(CliTest):
     def test_other_quantizations(self):
         for config in ({"quant_method": "gptq", "bits": 3, "group_size": 128},
                        {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"},
-                       {"quant_method": "fp8"},
+                       {"quant_method": "fp8", "fmt": "e5m2"},
                        {"quant_method": "bitsandbytes", "load_in_4bit": True,
                         "bnb_4bit_quant_type": "fp4"},
                        {"quant_method": "compressed-tensors", "format": "pack-quantized",

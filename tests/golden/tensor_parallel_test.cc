@@ -128,6 +128,11 @@ bool JoinsHeads(const DecoderSpec& spec) {
 TEST_P(TensorParallelTest, FULL_TwoRanksComputeAsOne) {
   const DecoderSpec spec = OfFolder(GoldenRoot() / GetParam().path, {}).spec;
   if (spec.qk_norm == QkNorm::kAllHeads || JoinsHeads(spec)) GTEST_SKIP() << "is refused below";
+  if (HasUnequalKeys(spec) || spec.layer_embedding || spec.branch_norms) {
+    const Shared shared = OnRanks(2, OfFolder(GoldenRoot() / GetParam().path, {}), {1}, {{}});
+    EXPECT_THAT(shared.error, testing::HasSubstr("whose layers have different heads"));
+    return;
+  }
   ExpectAsAlone({2});
 }
 

@@ -31,6 +31,8 @@ enum class GgufRows {
   kHeadMatrices,
   // A vector, which is a matrix in GGUF.
   kVector,
+  // A matrix of one row, which may be a vector in GGUF.
+  kOneRow,
   // The taps of a convolution, whose dimension of size 1 GGUF leaves out.
   kTaps,
   // One number, without a dimension.

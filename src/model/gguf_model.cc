@@ -129,6 +129,9 @@ class Translator {
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
     if (name->rows == GgufRows::kVector) tensor.shape = {tensor.NumElements()};
+    if (name->rows == GgufRows::kOneRow && tensor.shape.size() == 1) {
+      tensor.shape.insert(tensor.shape.begin(), 1);
+    }
     if (name->rows == GgufRows::kTaps && tensor.shape.size() == 2) {
       tensor.shape.insert(tensor.shape.begin() + 1, 1);
     }

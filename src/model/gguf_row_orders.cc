@@ -46,6 +46,7 @@ std::vector<int64_t> GgufRowOrder(GgufRows kind, const GgufShape& shape, int64_t
     case GgufRows::kHeads:
     case GgufRows::kHeadMatrices:
     case GgufRows::kVector:
+    case GgufRows::kOneRow:
     case GgufRows::kTaps:
     case GgufRows::kNumber:
       break;

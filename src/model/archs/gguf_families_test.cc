@@ -378,6 +378,16 @@ TEST(GgufQwen, GatedDeltaNetsAreAsConvertersStoreThem) {
   EXPECT_EQ(weights.Find("model.layers.0.linear_attn.conv1d.weight")->Describe(), "F32 [32, 1, 3]");
   EXPECT_EQ(weights.Names().size(), 4) << "nothing of the layer that predicts";
 
+  GgufBuilder shared = file("qwen35moe", 12);
+  shared.Tensor("blk.0.ffn_gate_inp_shexp.weight", {8}, kF32, Rows(8, 1));
+  AddMatrix(shared, "blk.1.ffn_gate_inp_shexp.weight", 1, 8);
+  const Translated with_share(shared);
+  for (const char* layer : {"0", "1"}) {
+    EXPECT_EQ(with_share.model.weights
+                  ->Find(fmt::format("model.layers.{}.mlp.shared_expert_gate.weight", layer))
+                  ->shape,
+              (std::vector<int64_t>{1, 8}));
+  }
   const json experts = Translated(file("qwen35moe", 12)).config;
   EXPECT_EQ(experts["model_type"], "qwen3_5_moe_text");
   EXPECT_EQ(experts["shared_expert_intermediate_size"], 7);

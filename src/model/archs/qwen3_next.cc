@@ -231,7 +231,7 @@ constexpr GgufName kDeltaNetLayers[] = {
     {"ffn_gate_shexp", "model.layers.{}.mlp.shared_expert.gate_proj"},
     {"ffn_up_shexp", "model.layers.{}.mlp.shared_expert.up_proj"},
     {"ffn_down_shexp", "model.layers.{}.mlp.shared_expert.down_proj"},
-    {"ffn_gate_inp_shexp", "model.layers.{}.mlp.shared_expert_gate"},
+    {"ffn_gate_inp_shexp", "model.layers.{}.mlp.shared_expert_gate", GgufRows::kOneRow},
 };
 
 // Converters add 1 to gains, but for those of values' norms, and store rates of decay.

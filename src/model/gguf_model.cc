@@ -15,6 +15,7 @@
 #include "base/quote.h"
 #include "model/archs/gguf_families.h"
 #include "model/gguf_config.h"
+#include "model/gguf_fields.h"
 #include "model/gguf_row_orders.h"
 #include "weights/mapped_source.h"
 #include "weights/tensor_rows.h"

@@ -130,10 +130,7 @@ DecoderSpec DescribeGemma3nText(const HfConfig& config) {
 
 // Gemma 3n without its parts that see and hear.
 DecoderSpec DescribeGemma3n(const HfConfig& config) {
-  const HfConfig text = NeedObject(config, "text_config");
-  const bool typed = text.Has("dtype") || text.Has("torch_dtype");
-  return BesideSightAndHearing(
-      config, DescribeWithStreams(text, typed ? text : config, kGemma3nKeysBesideVision));
+  return BesideSightAndHearing(config, kGemma3nKeysBesideVision, DescribeWithStreams);
 }
 
 }  // namespace godwit

@@ -198,10 +198,7 @@ DecoderSpec DescribeGemma4Text(const HfConfig& config) {
 
 // Gemma 4 without its parts that see and hear.
 DecoderSpec DescribeGemma4(const HfConfig& config) {
-  const HfConfig text = NeedObject(config, "text_config");
-  const bool typed = text.Has("dtype") || text.Has("torch_dtype");
-  return BesideSightAndHearing(
-      config, DescribeFourth(text, typed ? text : config, kGemma4KeysBesideVision));
+  return BesideSightAndHearing(config, kGemma4KeysBesideVision, DescribeFourth);
 }
 
 }  // namespace godwit

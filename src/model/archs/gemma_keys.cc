@@ -2,10 +2,8 @@
 
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "model/archs/families.h"
-#include "model/hf_fields.h"
 
 namespace godwit {
 
@@ -73,8 +71,13 @@ void ReadNormsAndScales(const HfConfig& config, const HfConfig& whole, double de
   names.mlp_out_norm = "model.layers.{}.post_feedforward_layernorm";
 }
 
-DecoderSpec BesideSightAndHearing(const HfConfig& config, DecoderSpec text) {
-  DecoderSpec spec = BesideVision(config, std::move(text));
+DecoderSpec BesideSightAndHearing(const HfConfig& config, const CommonKeys& keys,
+                                  DecoderSpec (*describe)(const HfConfig& text,
+                                                          const HfConfig& whole,
+                                                          const CommonKeys& keys)) {
+  const HfConfig text = NeedObject(config, "text_config");
+  const bool typed = text.Has("dtype") || text.Has("torch_dtype");
+  DecoderSpec spec = BesideVision(config, describe(text, typed ? text : config, keys));
   for (const char* module : {"embed_vision", "audio_tower", "embed_audio"}) {
     spec.names.others.push_back(fmt::format("model.{}.", module));
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/hf_fields.h"
 #include "model/spec.h"
 #include "weights/hf_config.h"
 
@@ -24,7 +25,11 @@ void ReadLayerEmbedding(const HfConfig& config, const HfConfig& whole, DecoderSp
 void ReadNormsAndScales(const HfConfig& config, const HfConfig& whole, double default_cap,
                         DecoderSpec& spec);
 
-// The spec without its parts that see and hear, whose tensors are left out.
-DecoderSpec BesideSightAndHearing(const HfConfig& config, DecoderSpec text);
+// The text model of a config whose other parts see and hear; their tensors are left out. describe:
+// the family's, of its text_config and of the config that has the type of the weights.
+DecoderSpec BesideSightAndHearing(const HfConfig& config, const CommonKeys& keys,
+                                  DecoderSpec (*describe)(const HfConfig& text,
+                                                          const HfConfig& whole,
+                                                          const CommonKeys& keys));
 
 }  // namespace godwit

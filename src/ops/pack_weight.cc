@@ -20,9 +20,22 @@ namespace {
 using kernels::KernelTable;
 using kernels::kPanelColumns;
 
-// Bytes of panels in a task: a large page (tensor/buffer.cc). Threads that first touch the same
-// page would each fill it with zeros, and all but one in vain.
-constexpr int64_t kTaskBytes = int64_t{2} << 20;
+// A large page (tensor/buffer.cc), and the most bytes of panels in a task.
+constexpr int64_t kPageBytes = int64_t{2} << 20;
+
+// Runs pack(first, end) for ranges of panels. Panels smaller than a page, as those of an expert,
+// are shared by all threads, too.
+void PackPanels(ThreadPool& pool, int64_t panels, int64_t panel_bytes, Buffer& memory,
+                const std::function<void(int64_t first, int64_t end)>& pack) {
+  // Threads that first touch the same page would each fill it with zeros, and all but one in vain.
+  pool.Run((memory.bytes() + kPageBytes - 1) / kPageBytes,
+           [&](int64_t page, int /*worker*/) { memory.data()[page * kPageBytes] = std::byte{0}; });
+  const int64_t fit = kPageBytes / std::max(int64_t{1}, panel_bytes);
+  const int64_t panels_a_task = std::max(int64_t{1}, std::min(fit, panels / pool.threads()));
+  pool.Run((panels + panels_a_task - 1) / panels_a_task, [&](int64_t task, int /*worker*/) {
+    pack(task * panels_a_task, std::min(panels, (task + 1) * panels_a_task));
+  });
+}
 
 // Turns rows of any type into floats.
 class RowWidener {
@@ -133,8 +146,6 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   const bool convert = storage != dtype;
   assert(dtype == DType::kI8 || scales.empty());
   if (convert && storage == DType::kI8) scales.resize(outputs);
-  const int64_t panels_a_task =
-      std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
   const auto pack = [&](int64_t panel, RowConverter* converter) {
     const void* rows[kPanelColumns] = {};
     const int64_t first = panel * kPanelColumns;
@@ -146,11 +157,10 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     }
     kernels::PackPanel(storage, rows, inputs, weight.panels.data() + panel * panel_bytes);
   };
-  pool.Run((panels + panels_a_task - 1) / panels_a_task, [&](int64_t task, int /*worker*/) {
+  PackPanels(pool, panels, panel_bytes, weight.panels, [&](int64_t first, int64_t end) {
     std::optional<RowConverter> converter;
     if (convert) converter.emplace(kernels, dtype, storage, inputs);
-    const int64_t end = std::min(panels, (task + 1) * panels_a_task);
-    for (int64_t panel = task * panels_a_task; panel < end; ++panel) {
+    for (int64_t panel = first; panel < end; ++panel) {
       pack(panel, converter ? &*converter : nullptr);
     }
   });
@@ -180,12 +190,9 @@ Weight PackGroups(
                 .panels = NewBuffer(arena, panels * panel_bytes),
                 .scales = std::vector<float>(outputs, 1.0f),
                 .groups = format};
-  const int64_t panels_a_task =
-      std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
-  pool.Run((panels + panels_a_task - 1) / panels_a_task, [&](int64_t task, int /*worker*/) {
+  PackPanels(pool, panels, panel_bytes, weight.panels, [&](int64_t first, int64_t end) {
     kernels::GroupedRow row = kernels::NewGroupedRow(format, inputs);
-    const int64_t end = std::min(outputs, (task + 1) * panels_a_task * kPanelColumns);
-    for (int64_t i = task * panels_a_task * kPanelColumns; i < end; ++i) {
+    for (int64_t i = first * kPanelColumns; i < std::min(outputs, end * kPanelColumns); ++i) {
       fill(i, row, weight.scales[i]);
       kernels::PackColumn(format, row, i % kPanelColumns,
                           weight.panels.data() + i / kPanelColumns * panel_bytes);

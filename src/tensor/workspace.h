@@ -1,8 +1,9 @@
 // Scratch memory of one step: matrices handed out from one block and taken back together.
 //
 // The block grows while the largest step is still being discovered and is kept after that, so a
-// steady decode loop allocates nothing. Not thread-safe: take memory before the work is split.
-// A view is valid until the Scope in which it was taken ends.
+// steady decode loop allocates nothing. The first step of a model holds no more than a later one:
+// the memory of a layer goes back before the next layer takes its own. Not thread-safe: take memory
+// before the work is split. A view is valid until the Scope in which it was taken ends.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +40,22 @@ class Workspace {
   }
 
   int64_t capacity_bytes() const { return block_.bytes(); }
+  // Of the block and of what did not fit into it.
+  int64_t held_bytes() const;
 
  private:
+  struct Overflow {
+    int64_t begin;  // of used_
+    Buffer memory;
+  };
+
   std::byte* Take(int64_t bytes);
   void Release(int64_t mark) noexcept;
 
   Buffer block_;
-  int64_t used_ = 0;              // bytes taken, in the block and beyond it
-  int64_t peak_ = 0;              // the most that was ever taken
-  std::vector<Buffer> overflow_;  // what did not fit; freed when everything is given back
+  int64_t used_ = 0;                // bytes taken, in the block and beyond it
+  int64_t peak_ = 0;                // the most that was ever taken
+  std::vector<Overflow> overflow_;  // what did not fit, until it is given back
 };
 
 }  // namespace godwit

@@ -39,6 +39,26 @@ TEST(Workspace, InnerScopesReuseTheirMemory) {
   EXPECT_EQ(kept.Row(0)[0], 42);
 }
 
+// The first step of a model finds no block, and its layers take turns.
+TEST(Workspace, HoldsTheMemoryOfOneInnerScopeAtATime) {
+  Workspace workspace;
+  {
+    Workspace::Scope outer(workspace);
+    const auto kept = workspace.Matrix<float>(1, 16);
+    kept.Row(0)[0] = 42;
+    for (int layer = 0; layer < 3; ++layer) {
+      Workspace::Scope inner(workspace);
+      workspace.Matrix<float>(1, 1024).Row(0)[1023] = 7;
+      workspace.Matrix<float>(1, 512).Row(0)[511] = 7;
+      EXPECT_EQ(workspace.held_bytes(), (16 + 1024 + 512) * 4);
+    }
+    EXPECT_EQ(workspace.held_bytes(), 16 * 4);
+    EXPECT_EQ(kept.Row(0)[0], 42);
+  }
+  EXPECT_EQ(workspace.held_bytes(), (16 + 1024 + 512) * 4);
+  EXPECT_EQ(workspace.capacity_bytes(), (16 + 1024 + 512) * 4);
+}
+
 TEST(Workspace, ForgetsASizeThatWasRefused) {
   Workspace workspace;
   {

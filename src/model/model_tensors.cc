@@ -1,5 +1,7 @@
 #include "model/model_tensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -8,59 +10,9 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "model/linear_finder.h"
-#include "model/tensor_finder.h"
+#include "model/tensor_resolver.h"
 
 namespace godwit {
-namespace {
-
-// Finds the tensors of the spec, and collects the faults of the checkpoint.
-class Resolver {
- public:
-  Resolver(const DecoderSpec& spec, const WeightSource& source)
-      : spec_(spec), source_(source), tensors_(spec, source), linears_(spec, tensors_) {}
-
-  ModelTensors Resolve();
-  // Looks for all tensors without reporting missing ones.
-  TensorFinder::Shapes Wanted();
-
- private:
-  ModelTensors FindAll();
-  NormTensors Norm(const std::string& module, int64_t size, bool bias);
-  NormTensors HeadNorm(const std::string& pattern, int64_t layer, int64_t heads);
-  LatentTensors Latent(int64_t layer);
-  void LatentHeads(const std::string& module, LatentTensors& latent);
-  void KeyIndex(int64_t layer, LatentTensors& latent);
-  LinearTensors Qkv(int64_t layer);
-  struct MlpNames {
-    std::string gate, up, down;
-  };
-  MlpTensors Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert = 0);
-  MlpTensors StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert);
-  std::vector<MlpTensors> Experts(int64_t layer);
-  void Attention(int64_t index, LayerTensors& layer);
-  void ShortConvolution(int64_t index, LayerTensors& layer);
-  void GatedDeltaNet(int64_t index, LayerTensors& layer);
-  void Mamba2(int64_t index, LayerTensors& layer);
-  void Mixing(int64_t index, LayerTensors& layer);
-  void MlpOrExperts(int64_t index, LayerTensors& layer);
-  void Projections(int64_t index, int64_t inner, int64_t outer, bool bias, LayerTensors& layer);
-  void BranchNorms(int64_t index, LayerTensors& layer);
-  void LayerEnd(int64_t index, LayerTensors& layer);
-  void Streams(int64_t index, LayerTensors& layer);
-  LayerTensors Layer(int64_t index);
-  void LayerTable(ModelTensors& tensors);
-  PredictionTensors Prediction();
-  // A name of a layer, and of its expert or head. The layer that predicts may have others.
-  std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) const;
-  void Embedding(ModelTensors& tensors);
-  void ReportUnexpected();
-
-  const DecoderSpec& spec_;
-  const WeightSource& source_;
-  TensorFinder tensors_;
-  LinearFinder linears_;
-};
 
 NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
   const bool gain = spec_.norm_gain;
@@ -78,126 +30,6 @@ std::string Resolver::Numbered(const std::string& pattern, int64_t layer, int64_
   assert(begin != std::string::npos);
   return spec_.prediction->layer +
          fmt::format(fmt::runtime(pattern.substr(begin + kLayer.size())), expert);
-}
-
-NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_t heads) {
-  const int64_t dim = KindOf(spec_, layer).head_dim;
-  const std::string module = Numbered(pattern, layer);
-  if (spec_.qk_norm == QkNorm::kHeads || spec_.qk_norm == QkNorm::kHeadsThenGains) {
-    return Norm(module, dim, /*bias=*/false);
-  }
-  if (spec_.qk_norm_by_head) {
-    NormTensors norm{.size = heads * dim};
-    for (int64_t head = 0; head < heads; ++head) {
-      norm.heads.push_back(tensors_.Want(Numbered(pattern, layer, head) + ".weight", {dim}));
-    }
-    return norm;
-  }
-  const std::vector<int64_t> shape =
-      spec_.qk_norm == QkNorm::kEachHead ? std::vector{heads, dim} : std::vector{heads * dim};
-  return {.size = heads * dim, .weight = tensors_.Want(module + ".weight", shape)};
-}
-
-LatentTensors Resolver::Latent(int64_t layer) {
-  const ModuleNames& names = spec_.names;
-  const LatentAttention& shape = *spec_.latent;
-  const int64_t hidden = spec_.hidden_size;
-  LatentTensors latent;
-  if (shape.query_rank > 0) {
-    latent.query_down = linears_.Find({{Numbered(names.query_down, layer), shape.query_rank}},
-                                      hidden, spec_.qkv_bias);
-    latent.query_norm = Norm(Numbered(names.query_down_norm, layer), shape.query_rank, false);
-  }
-  latent.query = linears_.Find({{Numbered(names.q, layer), spec_.heads * shape.query_dim()}},
-                               shape.query_rank > 0 ? shape.query_rank : hidden, /*bias=*/false);
-  latent.kv_down =
-      linears_.Find({{Numbered(names.kv_down, layer), shape.cached_dim()}}, hidden, spec_.qkv_bias);
-  latent.kv_norm = Norm(Numbered(names.kv_down_norm, layer), shape.kv_rank, /*bias=*/false);
-  if (spec_.interleaved_rotary) {
-    latent.query.pairs_period = shape.query_dim();
-    latent.query.pairs_first = shape.plain_dim;
-    latent.kv_down.pairs_period = shape.cached_dim();
-    latent.kv_down.pairs_first = shape.kv_rank;
-  }
-  if (spec_.key_index && !KindOf(spec_, layer).shares_choice) KeyIndex(layer, latent);
-  if (!shape.heads_apart) {
-    LatentHeads(Numbered(names.kv_up, layer), latent);
-    return latent;
-  }
-  for (int64_t head = 0; head < spec_.heads; ++head) {
-    latent.keys.push_back(linears_.Find({{Numbered(names.head_keys, layer, head), shape.kv_rank}},
-                                        shape.plain_dim, /*bias=*/false));
-    latent.values.push_back(
-        linears_.Find({{Numbered(names.head_values, layer, head), shape.value_dim}}, shape.kv_rank,
-                      /*bias=*/false));
-  }
-  return latent;
-}
-
-void Resolver::KeyIndex(int64_t layer, LatentTensors& latent) {
-  const ModuleNames& names = spec_.names;
-  const KeyIndexSpec& index = *spec_.key_index;
-  const int64_t hidden = spec_.hidden_size;
-  latent.index_query =
-      linears_.Find({{Numbered(names.index_query, layer), index.heads * index.head_dim}},
-                    spec_.latent->query_rank, /*bias=*/false);
-  latent.index_key = linears_.Find({{Numbered(names.index_key, layer), index.head_dim}}, hidden,
-                                   /*bias=*/false);
-  latent.index_norm = Norm(Numbered(names.index_key_norm, layer), index.head_dim, /*bias=*/true);
-  latent.index_weights =
-      linears_.Find({{Numbered(names.index_weights, layer), index.heads}}, hidden, /*bias=*/false);
-  if (!index.interleaved_rotary) return;
-  for (LinearTensors* linear : {&latent.index_query, &latent.index_key}) {
-    linear->pairs_period = index.head_dim;
-    linear->pairs_rows = spec_.latent->rotary_dim;
-  }
-}
-
-// Splits one matrix. For every head it has the rows of its keys, then the rows of its values.
-void Resolver::LatentHeads(const std::string& module, LatentTensors& latent) {
-  const LatentAttention& shape = *spec_.latent;
-  const int64_t rows = shape.plain_dim + shape.value_dim;
-  const std::vector<int64_t> whole_shape = {spec_.heads * rows, shape.kv_rank};
-  const TensorInfo* whole = tensors_.Want(module + ".weight", whole_shape);
-  if (whole == nullptr || whole->shape != whole_shape) return;
-  if (!whole->dtype || spec_.quantization.Find(tensors_.Name(module)) != nullptr) {
-    tensors_.problems().Add(
-        "tensor {} has type {}, expected F32, F16 or BF16, because its heads are split",
-        whole->name, whole->dtype_name);
-    return;
-  }
-  for (int64_t head = 0; head < spec_.heads; ++head) {
-    const auto slice = [&](int64_t begin, int64_t count, std::string_view what) {
-      return tensors_.Slice(*whole, head * rows + begin, {count, shape.kv_rank},
-                            fmt::format("{}.{}.{}.weight", tensors_.Name(module), what, head));
-    };
-    LinearTensors& keys = latent.keys.emplace_back();
-    keys.parts = {slice(0, shape.plain_dim, "keys")};
-    keys.transposed = true;
-    latent.values.emplace_back().parts = {slice(shape.plain_dim, shape.value_dim, "values")};
-  }
-}
-
-LinearTensors Resolver::Qkv(int64_t layer) {
-  const ModuleNames& names = spec_.names;
-  const LayerKind& kind = KindOf(spec_, layer);
-  const int64_t q_rows = spec_.heads * kind.head_dim;
-  const int64_t kv_rows = kind.kv_heads * kind.head_dim;
-  std::vector<std::pair<std::string, int64_t>> parts;
-  if (spec_.qkv_layout == QkvLayout::kSeparate) {
-    parts = {{Numbered(names.q, layer), spec_.gated_attention ? 2 * q_rows : q_rows}};
-    if (HasKeys(kind)) parts.emplace_back(Numbered(names.k, layer), kv_rows);
-    if (HasKeys(kind) && !kind.keys_are_values) {
-      parts.emplace_back(Numbered(names.v, layer), kv_rows);
-    }
-  } else {
-    parts = {{Numbered(names.qkv, layer), q_rows + 2 * kv_rows}};
-  }
-  LinearTensors qkv = linears_.Find(parts, spec_.hidden_size, spec_.qkv_bias, spec_.transposed);
-  qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
-  qkv.interleaved = spec_.interleaved_rotary;
-  qkv.gated = spec_.gated_attention;
-  return qkv;
 }
 
 MlpTensors Resolver::Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert) {
@@ -246,131 +78,6 @@ std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
     experts.push_back(stacked ? StackedExpert(stored, layer, i) : Mlp(mlp, own, layer, i));
   }
   return experts;
-}
-
-void Resolver::Attention(int64_t index, LayerTensors& layer) {
-  const ModuleNames& names = spec_.names;
-  const int64_t hidden = spec_.hidden_size;
-  if (spec_.latent) {
-    layer.latent = Latent(index);
-  } else {
-    layer.qkv = Qkv(index);
-  }
-  const LayerKind& kind = KindOf(spec_, index);
-  if (spec_.qk_norm == QkNorm::kRotatedHeads) {
-    if (kind.rotary.rotary_dim > 0) layer.q_norm.size = kind.head_dim;
-    layer.k_norm = layer.q_norm;
-  } else if (spec_.qk_norm != QkNorm::kNone) {
-    layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
-    if (HasKeys(kind)) layer.k_norm = HeadNorm(names.k_norm, index, kind.kv_heads);
-  }
-  if (spec_.attention_sink == AttentionSink::kLearned) {
-    layer.sinks = tensors_.Want(Numbered(names.sinks, index), {spec_.heads});
-  }
-  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : kind.head_dim;
-  layer.attention_out =
-      linears_.Find({{Numbered(names.attention_out, index), hidden}}, spec_.heads * value_dim,
-                    spec_.attention_out_bias, spec_.transposed);
-}
-
-// Projections of a mixer without attention: into `inner` numbers, and back from `outer`.
-void Resolver::Projections(int64_t index, int64_t inner, int64_t outer, bool bias,
-                           LayerTensors& layer) {
-  const ModuleNames& names = spec_.names;
-  const int64_t hidden = spec_.hidden_size;
-  layer.qkv = linears_.Find({{Numbered(names.mixer_in, index), inner}}, hidden, bias);
-  layer.attention_out = linears_.Find({{Numbered(names.mixer_out, index), hidden}}, outer, bias);
-}
-
-void Resolver::ShortConvolution(int64_t index, LayerTensors& layer) {
-  const ShortConvolutionSpec& convolution = KindOf(spec_, index).convolution;
-  const std::string module = Numbered(spec_.names.convolution, index);
-  Projections(index, 3 * convolution.width, convolution.width, convolution.bias, layer);
-  layer.taps = tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps});
-  if (convolution.bias) {
-    layer.convolution_bias = tensors_.Want(module + ".bias", {convolution.width});
-  }
-}
-
-void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
-  const ModuleNames& names = spec_.names;
-  const GatedDeltaNetSpec& delta = KindOf(spec_, index).delta;
-  const ops::DeltaNetShape& shape = delta.shape;
-  const int64_t hidden = spec_.hidden_size, heads = shape.value_heads;
-  const auto find = [&](const std::vector<std::pair<std::string, int64_t>>& parts) {
-    std::vector<std::pair<std::string, int64_t>> numbered;
-    for (const auto& [name, rows] : parts) numbered.emplace_back(Numbered(name, index), rows);
-    return linears_.Find(numbered, hidden, /*bias=*/false);
-  };
-  LinearTensors& gates = layer.delta.gates;
-  if (delta.inputs_by_key_heads) {
-    const int64_t values = shape.group() * shape.value_dim;
-    layer.qkv = find({{names.mixer_in, shape.convolved() + shape.values()}});
-    layer.qkv.blocks = {shape.key_dim, shape.key_dim, values, values};
-  } else {
-    layer.qkv = find({{names.mixer_in, shape.convolved()}, {names.delta_z, shape.values()}});
-  }
-  if (delta.gates_by_key_heads) {
-    gates = find({{names.delta_gates, 2 * heads}});
-    gates.blocks = {shape.group(), shape.group()};
-  } else {
-    gates = find({{names.delta_update, heads}, {names.delta_decay, heads}});
-  }
-  layer.attention_out =
-      linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), /*bias=*/false);
-  layer.taps = tensors_.Want(Numbered(names.convolution, index) + ".weight",
-                             {shape.convolved(), 1, shape.taps});
-  layer.delta.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
-  layer.delta.rates_negated = delta.rates_negated;
-  layer.delta.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
-  layer.delta.norm =
-      tensors_.Want(Numbered(names.mixer_norm, index) + ".weight", {shape.value_dim});
-}
-
-void Resolver::Mamba2(int64_t index, LayerTensors& layer) {
-  const ModuleNames& names = spec_.names;
-  const Mamba2Spec& mamba = KindOf(spec_, index).mamba;
-  const ops::MatrixStateShape& shape = mamba.shape;
-  const int64_t hidden = spec_.hidden_size, heads = shape.value_heads;
-  Mamba2Tensors& tensors = layer.mamba;
-  tensors.in =
-      linears_.Find({{Numbered(names.mixer_in, index), mamba.projected()}}, hidden, mamba.in_bias);
-  tensors.out =
-      linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), mamba.out_bias);
-  const std::string convolution = Numbered(names.convolution, index);
-  layer.taps = tensors_.Want(convolution + ".weight", {shape.convolved(), 1, shape.taps});
-  if (mamba.convolution_bias) {
-    layer.convolution_bias = tensors_.Want(convolution + ".bias", {shape.convolved()});
-  }
-  tensors.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
-  tensors.rates_negated = mamba.rates_negated;
-  tensors.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
-  tensors.skips = tensors_.Want(Numbered(names.skips, index), {heads});
-  if (mamba.norm != Mamba2Norm::kNone) {
-    tensors.norm = tensors_.Want(Numbered(names.mixer_norm, index) + ".weight", {shape.values()});
-  }
-}
-
-void Resolver::Mixing(int64_t index, LayerTensors& layer) {
-  const LayerKind& kind = KindOf(spec_, index);
-  if (HasAttention(kind)) Attention(index, layer);
-  switch (kind.mixer) {
-    case Mixer::kNone:
-    case Mixer::kAttention:
-      break;
-    case Mixer::kShortConvolution:
-      ShortConvolution(index, layer);
-      break;
-    case Mixer::kGatedDeltaNet:
-      GatedDeltaNet(index, layer);
-      break;
-    case Mixer::kMamba2:
-      Mamba2(index, layer);
-      break;
-    case Mixer::kDecayingSum:
-      Projections(index, kind.sum.width, kind.sum.width, /*bias=*/false, layer);
-      break;
-  }
 }
 
 void Resolver::BranchNorms(int64_t index, LayerTensors& layer) {
@@ -556,6 +263,8 @@ TensorFinder::Shapes Resolver::Wanted() {
   return std::move(tensors_.wanted());
 }
 
+namespace {
+
 // A config.json may ask for millions of tensors, whose names would take gigabytes.
 void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
   constexpr int64_t kMaxMissing = 10000;
@@ -568,6 +277,8 @@ void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
         "{} describes a {} model of {} layers{}, which has {} tensors, but the checkpoint has {}",
         spec.described_by, spec.family, spec.layers, experts, wanted, found);
 }
+
+}  // namespace
 
 ModelTensors Resolver::Resolve() {
   RefuseOtherSize(spec_, source_);
@@ -607,6 +318,8 @@ void Resolver::ReportUnexpected() {
     }
   }
 }
+
+namespace {
 
 class NoWeights : public WeightSource {
  public:

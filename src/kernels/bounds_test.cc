@@ -66,6 +66,16 @@ TEST_P(BoundsTest, WeightedRows) {
     table().add_weighted_rows(
         {.weights = &weight, .from = &from, .out = &to, .rows = 1, .count = 1, .columns = n});
     table().dot_rows(x.data(), &from, 1, n, dot.data());
+    AtPageEnd<float> y(n), other_dot(1);
+    table().dot_decayed_rows({.x = x.data(),
+                              .y = y.data(),
+                              .rows = &from,
+                              .decays = &from,
+                              .x_dots = dot.data(),
+                              .y_dots = other_dot.data(),
+                              .count = 1,
+                              .n = n});
+    table().decays(x.data(), y.data(), 1, n, out.data());
   }
 }
 

@@ -155,6 +155,33 @@ TEST_P(ElementwiseTest, TimesSigmoidWithinFourEpsilon) {
   }
 }
 
+// An error of the exponent is one of the result times the exponent.
+TEST_P(ElementwiseTest, DecaysWithinFourEpsilonAndTheirCondition) {
+  for (const float rate : {0.01f, 1.0f, 16.0f}) {
+    for (const float bias : {0.0f, -5.5f}) {
+      const auto with = [&](const KernelTable& kernels) {
+        return [&kernels, rate, bias](const float* x, int64_t n, float* out) {
+          const std::vector<float> biases(static_cast<size_t>(n), bias);
+          kernels.decays(x, biases.data(), rate, n, out);
+        };
+      };
+      ExpectElementwise(with(table()));
+      const std::vector<float> x = Sweep();
+      std::vector<float> got(x.size()), want(x.size());
+      with(table())(x.data(), std::ssize(x), got.data());
+      with(scalar())(x.data(), std::ssize(x), want.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (std::isnan(x[i])) {
+          ASSERT_TRUE(std::isnan(got[i]));
+          continue;
+        }
+        const double bound = want[i] > 0 ? 4 - 4 * std::log(want[i]) : 0;
+        ASSERT_NEAR(got[i], want[i], bound * kEpsilon * want[i] + kTiny) << x[i] << " " << rate;
+      }
+    }
+  }
+}
+
 TEST_P(ElementwiseTest, GeluErfWithinSixEpsilon) {
   ExpectElementwise(table().gelu_erf);
   ExpectClose(table().gelu_erf, scalar().gelu_erf, [](float) { return 6 * kEpsilon; });

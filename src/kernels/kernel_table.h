@@ -330,6 +330,21 @@ struct AddWeightedRowsArgs {
   int64_t columns;
 };
 
+// Products of two vectors with rows from the last to the first. Behind each row the vectors decay:
+//   x_dots[j] = the sum over i of x[i] * rows[j][i]; then x[i] *= decays[j][i]; and so with y
+// Products of the vectors have the same bits on every instruction set, and sums do not depend on
+// the other rows.
+struct DotDecayedRowsArgs {
+  float* x;                    // [n]
+  float* y;                    // [n]
+  const float* const* rows;    // [count] pointers to [n]
+  const float* const* decays;  // [count] pointers to [n]
+  float* x_dots;               // [count]
+  float* y_dots;               // [count]
+  int64_t count;
+  int64_t n;
+};
+
 // The size of the blocks that a Hadamard rotation mixes: the largest power of two that divides n.
 constexpr int64_t HadamardBlock(int64_t n) { return n & -n; }
 // The factor that keeps lengths: 1 / sqrt(block).
@@ -395,6 +410,7 @@ struct KernelTable {
   // out[j] = the sum over i of x[i] * rows[j][i]: x, rows [count] pointers to [n]; out [count].
   void (*dot_rows)(const float* x, const float* const* rows, int64_t count, int64_t n,
                    float* out) noexcept;
+  void (*dot_decayed_rows)(const DotDecayedRowsArgs&) noexcept;
 
   // Elementwise over n.
   void (*add)(const float* a, const float* b, int64_t n, float* out) noexcept;
@@ -403,6 +419,8 @@ struct KernelTable {
   void (*clamp)(const float* x, float limit, int64_t n, float* out) noexcept;
   // out[i] = x[i] * sigmoid(gate[i])
   void (*times_sigmoid)(const float* x, const float* gate, int64_t n, float* out) noexcept;
+  // out[i] = exp(-rate * log(1 + exp(x[i] + biases[i]))), for a rate above 0
+  void (*decays)(const float* x, const float* biases, float rate, int64_t n, float* out) noexcept;
   void (*silu)(const float* x, int64_t n, float* out) noexcept;       // x * sigmoid(x)
   void (*gelu_erf)(const float* x, int64_t n, float* out) noexcept;   // x * Phi(x)
   void (*gelu_tanh)(const float* x, int64_t n, float* out) noexcept;  // the tanh approximation

@@ -152,6 +152,14 @@ void Silu(const float* x, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] * Sigmoid(x[i]));
 }
 
+void Decays(const float* x, const float* biases, float rate, int64_t n, float* out) noexcept {
+  for (int64_t i = 0; i < n; ++i) {
+    const double z = x[i] + biases[i];
+    const double softplus = std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z)));
+    out[i] = static_cast<float>(std::exp(-double{rate} * softplus));
+  }
+}
+
 void TimesSigmoid(const float* x, const float* gate, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i] * Sigmoid(gate[i]));
 }
@@ -220,10 +228,12 @@ constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .centre_scores = CentreScores,
                                             .add_weighted_rows = scalar::AddWeightedRows,
                                             .dot_rows = scalar::DotRows,
+                                            .dot_decayed_rows = scalar::DotDecayedRows,
                                             .add = AddRows,
                                             .multiply = Multiply,
                                             .clamp = Clamp,
                                             .times_sigmoid = TimesSigmoid,
+                                            .decays = Decays,
                                             .silu = Silu,
                                             .gelu_erf = GeluErf,
                                             .gelu_tanh = GeluTanh,

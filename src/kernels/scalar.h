@@ -20,6 +20,7 @@ PowerSum SumPowers(const float* x, int64_t n) noexcept;
 void AddWeightedRows(const AddWeightedRowsArgs& args) noexcept;
 void DotRows(const float* x, const float* const* rows, int64_t count, int64_t n,
              float* out) noexcept;
+void DotDecayedRows(const DotDecayedRowsArgs& args) noexcept;
 void MergeState(const float* from, int64_t value_dim, float* into) noexcept;
 void FinishState(const float* state, int64_t value_dim, float* out) noexcept;
 

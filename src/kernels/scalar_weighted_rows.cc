@@ -23,4 +23,15 @@ void DotRows(const float* x, const float* const* rows, int64_t count, int64_t n,
   }
 }
 
+void DotDecayedRows(const DotDecayedRowsArgs& args) noexcept {
+  for (int64_t j = args.count - 1; j >= 0; --j) {
+    DotRows(args.x, &args.rows[j], 1, args.n, &args.x_dots[j]);
+    DotRows(args.y, &args.rows[j], 1, args.n, &args.y_dots[j]);
+    for (int64_t i = 0; i < args.n; ++i) {
+      args.x[i] *= args.decays[j][i];
+      args.y[i] *= args.decays[j][i];
+    }
+  }
+}
+
 }  // namespace godwit::kernels::scalar

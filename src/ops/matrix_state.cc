@@ -63,7 +63,7 @@ MatrixScratch NewMatrixScratch(const Exec& exec, const MatrixStateShape& shape, 
   const int64_t places = std::max({products, kTileTokens, shape.key_dim});
   Workspace& workspace = exec.workspace;
   return {.products = workspace.Matrix<float>(threads * products, shape.value_dim),
-          .weights = workspace.Matrix<float>(threads, shape.key_dim * kTileTokens),
+          .weights = workspace.Matrix<float>(threads, shape.key_dim * (kTileTokens + 1)),
           .places = workspace.Matrix<const float*>(2 * threads, places),
           .outs = workspace.Matrix<float*>(threads, places)};
 }
@@ -83,7 +83,8 @@ MatrixHead::MatrixHead(const Exec& exec, const MatrixStateShape& shape,
       weights_(scratch.places.Row(2 * worker)),
       from_(scratch.places.Row(2 * worker + 1)),
       outs_(scratch.outs.Row(worker)),
-      transposed_(scratch.weights.Row(worker)) {}
+      transposed_(scratch.weights.Row(worker)),
+      state_decays_(transposed_ + shape.key_dim * kTileTokens) {}
 
 void MatrixHead::MultiplyState(const StatePiece& piece, int64_t rows) {
   for (int64_t d = 0; d < shape_.key_dim; ++d) {
@@ -114,19 +115,40 @@ float MatrixHead::FindDecays(const StatePiece& piece, int64_t slot) {
   return decay;
 }
 
-void MatrixHead::WriteState(const StatePiece& piece) {
-  const float decay = FindDecays(piece, kTileTokens - 1);
+void MatrixHead::WeighKeys(const StatePiece& piece) {
+  std::fill_n(state_decays_, shape_.key_dim, FindDecays(piece, kTileTokens - 1));
   for (int64_t j = 0; j < kTileTokens; ++j) {
     const float* const key = MatrixRow(shape_, piece.kept[j]).keys + key_place();
     for (int64_t d = 0; d < shape_.key_dim; ++d) {
       transposed_[d * kTileTokens + j] = decays_[j] * key[d];
     }
-    from_[j] = Values(piece, j);
   }
+}
+
+void MatrixHead::WeighKeysByChannel(const StatePiece& piece) {
+  std::fill_n(state_decays_, shape_.key_dim, 1.0f);
+  for (int64_t j = kTileTokens - 1; j >= 0; --j) {
+    const MatrixRow row(shape_, piece.kept[j]);
+    const float* const key = row.keys + key_place();
+    const float* const decays = row.decays + key_place();
+    for (int64_t d = 0; d < shape_.key_dim; ++d) {
+      transposed_[d * kTileTokens + j] = state_decays_[d] * key[d];
+      state_decays_[d] *= decays[d];
+    }
+  }
+}
+
+void MatrixHead::WriteState(const StatePiece& piece) {
+  if (shape_.channel_decays) {
+    WeighKeysByChannel(piece);
+  } else {
+    WeighKeys(piece);
+  }
+  for (int64_t j = 0; j < kTileTokens; ++j) from_[j] = Values(piece, j);
   for (int64_t d = 0; d < shape_.key_dim; ++d) {
     const float* const begin = piece.begin + state_ + d * shape_.value_dim;
     float* const end = piece.end + state_ + d * shape_.value_dim;
-    for (int64_t c = 0; c < columns_; ++c) end[c] = decay * begin[c];
+    for (int64_t c = 0; c < columns_; ++c) end[c] = state_decays_[d] * begin[c];
     weights_[d] = transposed_ + d * kTileTokens;
     outs_[d] = end;
   }

@@ -2,7 +2,8 @@
 // grid of tiles (state_piece.h). The state S [key_dim, value_dim] of each value head follows
 //   S[t] = a[t] * S[t - 1] + k[t]^T u[t]
 // with a decay a, a key k and a value u of each position. Several value heads share the
-// keys of a key head. Keys and values come out of a causal convolution.
+// keys of a key head. Keys and values come out of a causal convolution. A decay is a number of the
+// value head, or key_dim numbers, one for each row of S.
 //
 // A tile's state is that of each value head, then the last taps - 1 inputs of the convolution.
 #pragma once
@@ -28,9 +29,12 @@ struct MatrixStateShape {
   // Whether value heads take key heads in turn: head h has h % key_heads. Else those of a key head
   // follow one another.
   bool in_turn = false;
+  // Whether each row of a state has a decay of its own. Then each key head has one value head.
+  bool channel_decays = false;
 
   int64_t keys() const { return key_heads * key_dim; }
   int64_t values() const { return value_heads * value_dim; }
+  int64_t decays() const { return channel_decays ? keys() : value_heads; }
   int64_t group() const { return value_heads / key_heads; }  // value heads of a key head
   int64_t KeyHeadOf(int64_t value_head) const {
     return in_turn ? value_head % key_heads : value_head / group();
@@ -44,7 +48,7 @@ struct MatrixStateShape {
   int64_t head_states() const { return value_heads * head_state(); }
   // The numbers of a state, and of a row.
   int64_t state_floats() const { return head_states() + (taps - 1) * convolved(); }
-  int64_t row_floats() const { return convolved() + keys() + values() + value_heads; }
+  int64_t row_floats() const { return convolved() + keys() + values() + decays(); }
 
   bool operator==(const MatrixStateShape&) const = default;
 };
@@ -60,7 +64,7 @@ struct MatrixRow {
   float* inputs;  // [convolved], of the convolution
   float* keys;    // [keys]: k
   float* values;  // [values]: u
-  float* decays;  // [value_heads]: a
+  float* decays;  // [decays()]: a
 };
 
 // Columns [first, last) of a piece behind the convolution and SiLU: from `in` to `out`, both [rows,
@@ -81,7 +85,7 @@ int64_t PartsOfHead(const Exec& exec, const MatrixStateShape& shape);
 // Memory of all threads for MatrixHead.
 struct MatrixScratch {
   MatrixView<float> products;       // [threads * products of a thread, value_dim]
-  MatrixView<float> weights;        // [threads, key_dim * kTileTokens]
+  MatrixView<float> weights;        // [threads, key_dim * (kTileTokens + 1)]
   MatrixView<const float*> places;  // [2 * threads, ...]
   MatrixView<float*> outs;          // [threads, ...]
 };
@@ -124,7 +128,13 @@ class MatrixHead {
   std::array<float, kernels::kTileTokens> decays_;
 
  private:
-  float* const transposed_;  // [key_dim, kTileTokens]
+  // transposed_ = the keys of all the tile's positions, times their decays up to the tile's end.
+  // state_decays_ = the decays of the state at its beginning.
+  void WeighKeys(const StatePiece& piece);
+  void WeighKeysByChannel(const StatePiece& piece);
+
+  float* const transposed_;    // [key_dim, kTileTokens]
+  float* const state_decays_;  // [key_dim]
 };
 
 }  // namespace godwit::ops

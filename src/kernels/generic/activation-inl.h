@@ -19,6 +19,11 @@ void TimesSigmoidRows(const float* x, const float* gate, int64_t n, float* out) 
   Map2(x, gate, n, out, [](Vec v, Vec z) { return TimesSigmoid(v, z); });
 }
 
+void Decays(const float* x, const float* biases, float rate, int64_t n, float* out) noexcept {
+  Map2(x, biases, n, out,
+       [&](Vec v, Vec bias) { return Exp(Mul(Set1(-rate), Softplus(Add(v, bias)))); });
+}
+
 void Silu(const float* x, int64_t n, float* out) noexcept {
   Map(x, n, out, [](Vec v) { return TimesSigmoid(v, v); });
 }

@@ -1,4 +1,4 @@
-// exp and the tail of the normal distribution, over Vec. Include after one of vec/*.h.
+// exp, softplus and the tail of the normal distribution, over Vec. Include after one of vec/*.h.
 //
 // The coefficients are minimax fits made for godwit, in relative error. NaN propagates.
 #pragma once
@@ -42,6 +42,19 @@ GODWIT_INLINE Vec Exp2(Vec x) {
     p = MulAdd(p, r, Set1(0.6931513118f));
   }
   return ScaleByFloor(MulAdd(p, r, Set1(1.0f)), x);
+}
+
+// log(1 + exp(z)), through exp(-|z|), which cannot overflow. Relative error below 4e-7. log(1 + e)
+// is twice the series of odd powers of s = e / (2 + e), which is at most 1/3.
+GODWIT_INLINE Vec Softplus(Vec z) {
+  const Vec e = Exp(Sub(Zero(), Abs(z)));
+  const Vec s = Div(e, Add(e, Set1(2.0f)));
+  const Vec square = Mul(s, s);
+  Vec p = Set1(2.0f / 15);
+  for (int odd = 13; odd > 0; odd -= 2) {
+    p = MulAdd(p, square, Set1(2 / static_cast<float>(odd)));
+  }
+  return MulAdd(p, s, Max(Zero(), z));
 }
 
 // The probability that a standard normal variable exceeds x, for x >= 0: exp(-x^2 / 2) R(x).

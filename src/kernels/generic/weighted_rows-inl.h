@@ -95,5 +95,52 @@ void DotRows(const float* x, const float* const* rows, int64_t count, int64_t n,
   for (; j < count; ++j) DotTile<1>(x, rows + j, n, out + j);
 }
 
+// Columns [begin, begin + n) of kVecs vectors, which stay in registers. With kPartial the one
+// vector has n lanes. Sums of the first columns begin at 0.
+template <int kVecs, bool kPartial = false>
+GODWIT_INLINE void DotDecayedTile(const DotDecayedRowsArgs& args, int64_t begin, int64_t n) {
+  static_assert(!kPartial || kVecs == 1);
+  const auto load = [&](const float* from, int v) {
+    return kPartial ? LoadFirst(from + begin, n) : Load(from + begin + v * kLanes);
+  };
+  Vec x[kVecs], y[kVecs];
+  for (int v = 0; v < kVecs; ++v) {
+    x[v] = load(args.x, v);
+    y[v] = load(args.y, v);
+  }
+  for (int64_t j = args.count - 1; j >= 0; --j) {
+    Vec x_sum = Zero(), y_sum = Zero();
+    for (int v = 0; v < kVecs; ++v) {
+      const Vec row = load(args.rows[j], v), decay = load(args.decays[j], v);
+      x_sum = MulAdd(x[v], row, x_sum);
+      y_sum = MulAdd(y[v], row, y_sum);
+      x[v] = Mul(x[v], decay);
+      y[v] = Mul(y[v], decay);
+    }
+    const float x_dot = ReduceAdd(x_sum), y_dot = ReduceAdd(y_sum);
+    args.x_dots[j] = begin == 0 ? x_dot : args.x_dots[j] + x_dot;
+    args.y_dots[j] = begin == 0 ? y_dot : args.y_dots[j] + y_dot;
+  }
+  for (int v = 0; v < kVecs; ++v) {
+    if constexpr (kPartial) {
+      StoreFirst(args.x + begin, x[v], n);
+      StoreFirst(args.y + begin, y[v], n);
+    } else {
+      Store(args.x + begin + v * kLanes, x[v]);
+      Store(args.y + begin + v * kLanes, y[v]);
+    }
+  }
+}
+
+void DotDecayedRows(const DotDecayedRowsArgs& args) noexcept {
+  constexpr int kVecs = kLanes == 16 ? 8 : 4;  // both vectors fit in the registers
+  int64_t i = 0;
+  for (; i + kVecs * kLanes <= args.n; i += kVecs * kLanes) {
+    DotDecayedTile<kVecs>(args, i, kVecs * kLanes);
+  }
+  for (; i + kLanes <= args.n; i += kLanes) DotDecayedTile<1>(args, i, kLanes);
+  if (i < args.n) DotDecayedTile<1, /*kPartial=*/true>(args, i, args.n - i);
+}
+
 }  // namespace
 }  // namespace godwit::kernels

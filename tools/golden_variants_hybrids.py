@@ -155,6 +155,90 @@ QWEN3_5_MOE_TEXT = merged(
 )
 
 
+KIMI_LINEAR = {
+    "architectures": ["KimiLinearForCausalLM"],
+    "bos_token_id": 1,
+    "dtype": "float32",
+    "eos_token_id": 2,
+    "first_k_dense_replace": 1,
+    "head_dim": 6,
+    "hidden_act": "silu",
+    "hidden_size": 24,
+    "initializer_range": 0.02,
+    "intermediate_size": 18,
+    "kv_lora_rank": 12,
+    "linear_attn_config": {
+        "full_attn_layers": [3],
+        "head_dim": 7,
+        "kda_layers": [1, 2, 4],
+        "num_heads": 3,
+        "short_conv_kernel_size": 4,
+    },
+    "mla_use_nope": True,
+    "model_max_length": 256,
+    "model_type": "kimi_linear",
+    "moe_intermediate_size": 7,
+    "moe_layer_freq": 1,
+    "moe_renormalize": True,
+    "moe_router_activation_func": "sigmoid",
+    "num_attention_heads": 4,
+    "num_expert_group": 1,
+    "num_experts": 6,
+    "num_experts_per_token": 2,
+    "num_hidden_layers": 4,
+    "num_key_value_heads": 4,
+    "num_nextn_predict_layers": 0,
+    "num_shared_experts": 1,
+    "pad_token_id": 0,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": None,
+    "rope_theta": 10000.0,
+    "routed_scaling_factor": 2.446,
+    "tie_word_embeddings": False,
+    "topk_group": 1,
+    "transformers_version": "4.56.2",
+    "use_cache": True,
+    "use_grouped_topk": True,
+    "v_head_dim": 6,
+    "vocab_size": 51,
+}
+
+OLMO_HYBRID = {
+    "architectures": ["OlmoHybridForCausalLM"],
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "bos_token_id": None,
+    "dtype": "float32",
+    "eos_token_id": 2,
+    "hidden_act": "silu",
+    "hidden_size": 32,
+    "initializer_range": 0.02,
+    "intermediate_size": 20,
+    "layer_types": ["linear_attention", "linear_attention", "full_attention"],
+    "linear_allow_neg_eigval": True,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 6,
+    "linear_num_key_heads": 3,
+    "linear_num_value_heads": 3,
+    "linear_value_head_dim": 13,
+    "max_position_embeddings": 256,
+    "model_type": "olmo_hybrid",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+    "rms_norm_eps": 1e-06,
+    "rope_parameters": None,
+    "tie_word_embeddings": False,
+    "transformers_version": "5.3.0",
+    "use_cache": True,
+    "vocab_size": 51,
+}
+
+
 def beside_qwen_vision(family, architecture, text):
     """The config of a model that also sees, and turns positions in three dimensions."""
     rope = {"mrope_interleaved": True, "mrope_section": [1, 1, 0]}
@@ -276,4 +360,77 @@ def hybrid_variants():
         "stacked",
         beside_qwen_vision("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", QWEN3_5_MOE_TEXT),
         extra="within_qwen",
+    )
+    # A layer has one MLP, the third latent attention. Recurrent heads are others than attention's.
+    yield Variant(
+        "kimi_linear",
+        "published",
+        KIMI_LINEAR,
+        n_tokens=70,
+        stored="float32",  # see tests/golden/README.md
+        contrasts=[
+            {"moe_renormalize": False},
+            {"num_experts_per_token": 3},
+            {"rms_norm_eps": 0.01},
+            {"routed_scaling_factor": 1.0},
+        ],
+    )
+    # Fields as transformers writes them. Experts are chosen in groups, queries are of low rank.
+    yield Variant(
+        "kimi_linear",
+        "groups",
+        merged(
+            KIMI_LINEAR,
+            {
+                "attention_bias": True,
+                "first_k_dense_replace": ...,
+                "layer_types": ["full_attention", "linear_attention", "linear_attention"],
+                "linear_attn_config": ...,
+                "linear_conv_kernel_dim": 3,
+                "linear_head_dim": 9,
+                "linear_num_heads": 2,
+                "mlp_layer_types": ["sparse", "dense", "sparse"],
+                "moe_renormalize": False,
+                "num_expert_group": 3,
+                "num_experts_per_token": 3,
+                "num_hidden_layers": 3,
+                "num_shared_experts": 2,
+                "q_lora_rank": 10,
+                "tie_word_embeddings": False,
+                "topk_group": 2,
+            },
+        ),
+        n_tokens=135,
+        stored="float32",
+        new_style=True,
+        contrasts=[{"topk_group": 3}, {"num_expert_group": 1, "topk_group": 1}],
+    )
+    yield Variant(
+        "olmo_hybrid",
+        "published",
+        OLMO_HYBRID,
+        n_tokens=70,
+        contrasts=[{"linear_allow_neg_eigval": False}, {"rms_norm_eps": 0.01}],
+    )
+    yield Variant(
+        "olmo_hybrid",
+        "rotary",
+        merged(
+            OLMO_HYBRID,
+            {
+                "attention_bias": True,
+                "layer_types": ["full_attention", "linear_attention"],
+                "linear_allow_neg_eigval": False,
+                "linear_conv_kernel_dim": 3,
+                "linear_key_head_dim": ...,
+                "linear_num_value_heads": 6,
+                "linear_value_head_dim": ...,
+                "num_hidden_layers": 2,
+                "num_key_value_heads": 4,
+                "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"},
+                "tie_word_embeddings": True,
+            },
+        ),
+        n_tokens=135,
+        contrasts=[{"rope_parameters": {"rope_theta": 100.0, "rope_type": "default"}}],
     )

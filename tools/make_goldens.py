@@ -70,6 +70,7 @@ import safetensors.torch
 import softmax1  # noqa: F401  registers it
 import torch
 import transformers
+from golden_published import PUBLISHED
 from golden_variant import TOLERANCE, merged
 from golden_variants import all_variants
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -532,6 +533,10 @@ def save(model, variant, folder):
         sharding = {"max_shard_size": variant.max_shard_size} if variant.max_shard_size else {}
         stored.save_pretrained(folder, **sharding)
         (folder / "generation_config.json").unlink(missing_ok=True)
+    if variant.family in PUBLISHED:
+        file = folder / "model.safetensors"
+        tensors = PUBLISHED[variant.family](variant, safetensors.torch.load_file(file))
+        safetensors.torch.save_file(tensors, file, {"format": "pt"})
     if variant.extra:
         file = folder / "model.safetensors"
         tensors = safetensors.torch.load_file(file)

@@ -61,6 +61,10 @@ FLOAT_LAYERS = (
     "in_proj_ba",
     "in_proj_a",
     "in_proj_b",
+    ".a_proj",  # OLMo Hybrid
+    ".b_proj",
+    "f_a_proj",  # Kimi Linear
+    "f_b_proj",
     "shared_expert_gate",
     "modality_router",
     "prediction_coefs",

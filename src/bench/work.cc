@@ -49,9 +49,10 @@ int64_t LayerWeights(const DecoderSpec& spec) {
     }
     if (kind.mixer == Mixer::kGatedDeltaNet) {
       const ops::DeltaNetShape& shape = kind.delta.shape;
-      weights +=
-          (shape.convolved() + 2 * shape.values() + 2 * shape.value_heads) * spec.hidden_size +
-          shape.convolved() * shape.taps;
+      const int64_t narrow = kind.delta.narrow, gates = shape.decays() + shape.values();
+      weights += (shape.convolved() + shape.values() + shape.value_heads) * spec.hidden_size +
+                 shape.convolved() * shape.taps;
+      weights += narrow == 0 ? gates * spec.hidden_size : narrow * (2 * spec.hidden_size + gates);
     }
     if (kind.mixer == Mixer::kMamba2) {
       const ops::MatrixStateShape& shape = kind.mamba.shape;

@@ -171,8 +171,10 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("weights of norms", a.norm_gain, b.norm_gain);
   c.Kind("biases of norms", a.norm_bias, b.norm_bias);
   c.Kind("how attention and MLP follow each other", a.topology, b.topology);
-  c.Kind("norms before blocks", a.input_norms, b.input_norms);
-  c.Kind("norms after blocks", a.output_norms, b.output_norms);
+  const auto before = [](const LayerKind& kind) { return int64_t{kind.input_norms}; };
+  CompareLayers("norms before blocks", a, b, before, c);
+  const auto after = [](const LayerKind& kind) { return int64_t{kind.output_norms}; };
+  CompareLayers("norms after blocks", a, b, after, c);
   c.Kind("a norm at the end", a.final_norm, b.final_norm);
   c.Number("the scale of layers", a.residual_scale, b.residual_scale);
   c.Number("the width of embeddings", a.embedding_size, b.embedding_size);
@@ -188,6 +190,8 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   c.Kind("gates of attention", a.gated_attention, b.gated_attention);
   const auto states = [](const LayerKind& kind) { return kind.delta.shape.state_floats(); };
   CompareLayers("states of gated DeltaNet", a, b, states, c);
+  const auto decays = [](const LayerKind& kind) { return kind.delta.shape.decays(); };
+  CompareLayers("decays of gated DeltaNet", a, b, decays, c);
   const auto mamba = [](const LayerKind& kind) { return kind.mamba.shape.state_floats(); };
   CompareLayers("states of Mamba2", a, b, mamba, c);
   const auto beside = [](const LayerKind& kind) { return int64_t{kind.attention_beside}; };

@@ -41,6 +41,10 @@ int64_t BytesOf(const DecoderLayer& layer, int64_t experts) {
                                &latent.index_key,
                                &latent.index_weights,
                                &layer.delta.gates,
+                               &layer.delta.decay_down,
+                               &layer.delta.decay_up,
+                               &layer.delta.z_down,
+                               &layer.delta.z_up,
                                &layer.mamba.in,
                                &layer.mamba.out,
                                &layer.attention_out,
@@ -319,10 +323,11 @@ void Decoder::AddPositions(const Exec& exec, const AttentionStep& step, MatrixVi
   ops::Add(exec, positions, x);
 }
 
-ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
-                                    MatrixView<const float> x, const Weight& w) const {
+ops::LinearRows Decoder::BlockInput(const Exec& exec, const LayerKind& kind,
+                                    const ops::NormWeights& norm, MatrixView<const float> x,
+                                    const Weight& w) const {
   ops::LinearRows input = ops::NewLinearRows(exec, w, x.rows);
-  if (spec_.topology == Topology::kPostNorm || !spec_.input_norms) {
+  if (spec_.topology == Topology::kPostNorm || !kind.input_norms) {
     ops::SetRows(exec, x, input);
   } else {
     ops::Norm(exec, x, norm, input);
@@ -330,9 +335,10 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
   return input;
 }
 
-MatrixView<const float> Decoder::MixerInput(const Exec& exec, const ops::NormWeights& norm,
+MatrixView<const float> Decoder::MixerInput(const Exec& exec, const LayerKind& kind,
+                                            const ops::NormWeights& norm,
                                             MatrixView<const float> x) const {
-  if (spec_.topology == Topology::kPostNorm || !spec_.input_norms) return x;
+  if (spec_.topology == Topology::kPostNorm || !kind.input_norms) return x;
   const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
   ops::Norm(exec, x, norm, normed);
   return normed;
@@ -354,17 +360,17 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
     case Mixer::kShortConvolution:
       MixByShortConvolution(exec, kind.convolution, layer.convolution, layer.qkv,
                             layer.attention_out, step.States(state_places_[index]),
-                            BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
+                            BlockInput(exec, kind, layer.attention_norm, x, layer.qkv), out);
       break;
     case Mixer::kGatedDeltaNet:
       MixByGatedDeltaNet(exec, kind.delta, layer.delta, layer.convolution.taps, layer.qkv,
                          layer.attention_out, step.States(state_places_[index]),
-                         MixerInput(exec, layer.attention_norm, x), out);
+                         MixerInput(exec, kind, layer.attention_norm, x), out);
       break;
     case Mixer::kMamba2:
       MixByMamba2(exec, kind.mamba, layer.mamba, layer.convolution,
                   step.States(state_places_[index]),
-                  BlockInput(exec, layer.attention_norm, x, layer.mamba.in), out);
+                  BlockInput(exec, kind, layer.attention_norm, x, layer.mamba.in), out);
       if (kind.attention_beside) {
         const auto attended = exec.workspace.Matrix<float>(out.rows, out.cols);
         AttentionBlock(exec, index, attend, x, attended);
@@ -374,16 +380,16 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
     case Mixer::kDecayingSum:
       MixByDecayingSum(exec, kind.sum, layer.qkv, layer.attention_out,
                        step.States(state_places_[index]),
-                       BlockInput(exec, layer.attention_norm, x, layer.qkv), out);
+                       BlockInput(exec, kind, layer.attention_norm, x, layer.qkv), out);
       break;
   }
-  FinishBlock(exec, layer.attention_out_norm, out);
+  FinishBlock(exec, kind, layer.attention_out_norm, out);
 }
 
-void Decoder::FinishBlock(const Exec& exec, const ops::NormWeights& norm,
+void Decoder::FinishBlock(const Exec& exec, const LayerKind& kind, const ops::NormWeights& norm,
                           MatrixView<float> out) const {
   if (ranks_ != nullptr) SumOverRanks(exec, *ranks_, out);
-  if (spec_.output_norms) ops::Norm(exec, out, norm, out);
+  if (kind.output_norms) ops::Norm(exec, out, norm, out);
   if (spec_.residual_scale != 1) ops::Scale(exec, spec_.residual_scale, out);
 }
 
@@ -441,7 +447,7 @@ void Decoder::Branches(const Exec& exec, const LayerKind& kind, const DecoderLay
   const auto shared = exec.workspace.Matrix<float>(x.rows, x.cols);
   const auto for_router = exec.workspace.Matrix<float>(x.rows, x.cols);
   const auto for_experts = exec.workspace.Matrix<float>(x.rows, x.cols);
-  Mlp(exec, kind.shared_mlp, layer, BlockInput(exec, layer.mlp_norm, x, layer.up), shared);
+  Mlp(exec, kind.shared_mlp, layer, BlockInput(exec, kind, layer.mlp_norm, x, layer.up), shared);
   ops::Norm(exec, shared, layer.shared_out_norm, shared);
   ops::Norm(exec, x, layer.router_norm, for_router);
   ops::Norm(exec, x, layer.experts_norm, for_experts);
@@ -471,9 +477,9 @@ void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> 
     ops::Norm(exec, x, norm, normed);
     Experts(exec, kind, layer, normed, out);
   } else {
-    Mlp(exec, kind.mlp, layer, BlockInput(exec, norm, x, layer.up), out);
+    Mlp(exec, kind.mlp, layer, BlockInput(exec, kind, norm, x, layer.up), out);
   }
-  FinishBlock(exec, layer.mlp_out_norm, out);
+  FinishBlock(exec, kind, layer.mlp_out_norm, out);
 }
 
 void Decoder::Logits(const Exec& exec, MatrixView<const float> hidden,

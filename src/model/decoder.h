@@ -45,7 +45,7 @@ struct StreamWeights {
 };
 
 struct DecoderLayer {
-  ops::NormWeights attention_norm;  // with DecoderSpec::input_norms, as mlp_norm
+  ops::NormWeights attention_norm;  // with LayerKind::input_norms, as mlp_norm
   // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v, with
   // DecoderSpec::gated_attention then all gates; another mixer: its projection in (mixers/*.h)
   Weight qkv;
@@ -60,7 +60,7 @@ struct DecoderLayer {
   ShortConvolutionWeights convolution;
   GatedDeltaNetWeights delta;           // Mixer::kGatedDeltaNet
   Mamba2Weights mamba;                  // Mixer::kMamba2, with its projections
-  ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
+  ops::NormWeights attention_out_norm;  // [hidden], with LayerKind::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // The MLP's first weight [intermediate, hidden]; gated: gate, then up, [2 * intermediate,
   // hidden]. With experts, up and down are those of LayerKind::shared_mlp, or empty.
@@ -69,7 +69,7 @@ struct DecoderLayer {
   ops::Xielu xielu;               // with MlpSpec::xielu
   ops::MoeWeights moe;            // with MlpSpec::experts
   Weight shared_share;            // [1, hidden], F32, with LayerKind::shared_gated
-  ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
+  ops::NormWeights mlp_out_norm;  // [hidden], with LayerKind::output_norms
   // DecoderSpec::branch_norms, all [hidden]. The router's gains have the root of 1 / hidden.
   ops::NormWeights router_norm, experts_norm, experts_out_norm, shared_out_norm;
   ops::NormWeights v_norm;              // [head_dim], ones, with DecoderSpec::value_norm
@@ -194,10 +194,10 @@ class Decoder : public LanguageModel {
               MatrixView<float> out) const;
   void AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const;
   // The rows of the residual stream x that a mixer reads, in floats.
-  MatrixView<const float> MixerInput(const Exec& exec, const ops::NormWeights& norm,
-                                     MatrixView<const float> x) const;
+  MatrixView<const float> MixerInput(const Exec& exec, const LayerKind& kind,
+                                     const ops::NormWeights& norm, MatrixView<const float> x) const;
   // The same in the form that a block's first weight reads.
-  ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
+  ops::LinearRows BlockInput(const Exec& exec, const LayerKind& kind, const ops::NormWeights& norm,
                              MatrixView<const float> x, const Weight& w) const;
   // The weights of a layer; that which predicts has the number of layers.
   const DecoderLayer& LayerWeights(int64_t index) const;
@@ -236,7 +236,8 @@ class Decoder : public LanguageModel {
                 MatrixView<const float> x, MatrixView<float> out) const;
   // Turns a block's result, which is a part of one where ranks share the weights, into what it adds
   // to the residual stream.
-  void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
+  void FinishBlock(const Exec& exec, const LayerKind& kind, const ops::NormWeights& norm,
+                   MatrixView<float> out) const;
   // Caches the keys of the layer that predicts, from the step's final states x.
   void CachePredictionKeys(const Exec& exec, std::span<const Segment> segments, AttentionStep& step,
                            MatrixView<const float> x) const;

@@ -17,7 +17,8 @@ void Decoder::AnyAttentionBlock(const Exec& exec, int64_t index, Attend attend,
   } else {
     AttentionBlock(exec, index, attend, x, out);
   }
-  if (out.rows > 0) FinishBlock(exec, LayerWeights(index).attention_out_norm, out);
+  if (out.rows > 0)
+    FinishBlock(exec, KindOf(spec_, index), LayerWeights(index).attention_out_norm, out);
 }
 
 // out = o(attention(q, k, v of norm(x))).
@@ -30,7 +31,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, Attend attend,
   const int64_t gates = q_cols + (kind.keys_are_values ? kv_cols : 2 * kv_cols);
 
   Workspace::Scope scope(exec.workspace);
-  const auto normed = BlockInput(exec, layer.attention_norm, x, layer.qkv);
+  const auto normed = BlockInput(exec, kind, layer.attention_norm, x, layer.qkv);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, layer.qkv.outputs);
   const auto attended = exec.workspace.Matrix<float>(out.rows, q_cols);
 

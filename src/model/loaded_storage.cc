@@ -95,9 +95,9 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
        {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &latent.index_query,
-        &latent.index_key, &layer.attention_out, &layer.mamba.in, &layer.mamba.out, &layer.mlp.up,
-        &layer.mlp.down, &layer.embedding_gate, &layer.embedding_out, &layer.laurel_down,
-        &layer.laurel_up}) {
+        &latent.index_key, &layer.attention_out, &layer.delta.z_down, &layer.delta.z_up,
+        &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
+        &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
     VisitLinear(*linear, storage, visit);
   }
   for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {
@@ -126,8 +126,9 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
   const auto add_layer = [&](const LayerTensors& layer) {
     VisitLinears(layer, storage, add, experts);
     for (const LinearTensors* gates :
-         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.stream_router,
-          &layer.latent.index_weights, &layer.stream_predict, &layer.stream_correct}) {
+         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.delta.decay_down,
+          &layer.delta.decay_up, &layer.stream_router, &layer.latent.index_weights,
+          &layer.stream_predict, &layer.stream_correct}) {
       VisitLinear(*gates, DType::kF32, add);
     }
   };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -167,7 +168,7 @@ void Resolver::ShortConvolution(int64_t index, LayerTensors& layer) {
   const ShortConvolutionSpec& convolution = KindOf(spec_, index).convolution;
   const std::string module = Numbered(spec_.names.convolution, index);
   Projections(index, 3 * convolution.width, convolution.width, convolution.bias, layer);
-  layer.taps = tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps});
+  layer.taps = {tensors_.Want(module + ".weight", {convolution.width, 1, convolution.taps})};
   if (convolution.bias) {
     layer.convolution_bias = tensors_.Want(module + ".bias", {convolution.width});
   }
@@ -184,14 +185,37 @@ void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
     return linears_.Find(numbered, hidden, /*bias=*/false);
   };
   LinearTensors& gates = layer.delta.gates;
+  std::vector<std::pair<std::string, int64_t>> inputs;
+  if (delta.inputs_apart) {
+    const std::array widths = {shape.keys(), shape.keys(), shape.values()};
+    for (size_t i = 0; i < widths.size(); ++i) {
+      inputs.emplace_back(names.delta_inputs[i], widths[i]);
+      layer.taps.push_back(tensors_.Want(Numbered(names.delta_convolutions[i], index) + ".weight",
+                                         {widths[i], 1, shape.taps}));
+    }
+  } else {
+    inputs = {{names.mixer_in, shape.convolved()}};
+    layer.taps = {tensors_.Want(Numbered(names.convolution, index) + ".weight",
+                                {shape.convolved(), 1, shape.taps})};
+  }
   if (delta.inputs_by_key_heads) {
     const int64_t values = shape.group() * shape.value_dim;
     layer.qkv = find({{names.mixer_in, shape.convolved() + shape.values()}});
     layer.qkv.blocks = {shape.key_dim, shape.key_dim, values, values};
   } else {
-    layer.qkv = find({{names.mixer_in, shape.convolved()}, {names.delta_z, shape.values()}});
+    if (delta.narrow == 0) inputs.emplace_back(names.delta_z, shape.values());
+    layer.qkv = find(inputs);
   }
-  if (delta.gates_by_key_heads) {
+  if (delta.narrow > 0) {
+    gates = find({{names.delta_update, heads}});
+    layer.delta.decay_down = find({{names.delta_decay_down, delta.narrow}});
+    layer.delta.z_down = find({{names.delta_z_down, delta.narrow}});
+    const auto up = [&](const std::string& name, int64_t outputs) {
+      return linears_.Find({{Numbered(name, index), outputs}}, delta.narrow, /*bias=*/false);
+    };
+    layer.delta.decay_up = up(names.delta_decay, shape.decays());
+    layer.delta.z_up = up(names.delta_z, shape.values());
+  } else if (delta.gates_by_key_heads) {
     gates = find({{names.delta_gates, 2 * heads}});
     gates.blocks = {shape.group(), shape.group()};
   } else {
@@ -199,11 +223,13 @@ void Resolver::GatedDeltaNet(int64_t index, LayerTensors& layer) {
   }
   layer.attention_out =
       linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), /*bias=*/false);
-  layer.taps = tensors_.Want(Numbered(names.convolution, index) + ".weight",
-                             {shape.convolved(), 1, shape.taps});
-  layer.delta.rates = tensors_.Want(Numbered(names.decay_rates, index), {heads});
+  // Published models with decays of channels store rates as they multiply [rows, heads, channels].
+  const std::vector<int64_t> rates =
+      shape.channel_decays ? std::vector<int64_t>{1, 1, heads, 1} : std::vector{heads};
+  layer.delta.rates = tensors_.Want(Numbered(names.decay_rates, index), rates);
   layer.delta.rates_negated = delta.rates_negated;
-  layer.delta.biases = tensors_.Want(Numbered(names.decay_biases, index), {heads});
+  layer.delta.biases = tensors_.Want(Numbered(names.decay_biases, index), {shape.decays()});
+  layer.delta.norm_epsilon = delta.norm_epsilon;
   layer.delta.norm =
       tensors_.Want(Numbered(names.mixer_norm, index) + ".weight", {shape.value_dim});
 }
@@ -219,7 +245,7 @@ void Resolver::Mamba2(int64_t index, LayerTensors& layer) {
   tensors.out =
       linears_.Find({{Numbered(names.mixer_out, index), hidden}}, shape.values(), mamba.out_bias);
   const std::string convolution = Numbered(names.convolution, index);
-  layer.taps = tensors_.Want(convolution + ".weight", {shape.convolved(), 1, shape.taps});
+  layer.taps = {tensors_.Want(convolution + ".weight", {shape.convolved(), 1, shape.taps})};
   if (mamba.convolution_bias) {
     layer.convolution_bias = tensors_.Want(convolution + ".bias", {shape.convolved()});
   }

@@ -16,9 +16,19 @@ namespace godwit {
 
 NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
   const bool gain = spec_.norm_gain;
+  const std::string name = NormName(module);
   return {.size = size,
-          .weight = gain ? tensors_.Want(module + ".weight", {size}) : nullptr,
-          .bias = gain && bias ? tensors_.Want(module + ".bias", {size}) : nullptr};
+          .weight = gain ? tensors_.Want(name + ".weight", {size}) : nullptr,
+          .bias = gain && bias ? tensors_.Want(name + ".bias", {size}) : nullptr};
+}
+
+std::string Resolver::NormName(const std::string& module) const {
+  for (const auto& [here, there] : spec_.names.renamed_norms) {
+    if (!module.ends_with(here) || tensors_.Find(module + ".weight") != nullptr) continue;
+    std::string other = module.substr(0, module.size() - here.size()) + there;
+    if (tensors_.Find(other + ".weight") != nullptr) return other;
+  }
+  return module;
 }
 
 std::string Resolver::Numbered(const std::string& pattern, int64_t layer, int64_t expert) const {
@@ -136,11 +146,11 @@ LayerTensors Resolver::Layer(int64_t index) {
   const bool mixes = kind.mixer != Mixer::kNone, has_mlp = HasMlp(kind);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   LayerTensors layer;
-  if (spec_.input_norms) {
+  if (kind.input_norms) {
     if (mixes) layer.attention_norm = norm(names.attention_norm);
     if (has_mlp && !shared) layer.mlp_norm = norm(names.mlp_norm);
   }
-  if (spec_.output_norms) {
+  if (kind.output_norms) {
     if (mixes) layer.attention_out_norm = norm(names.attention_out_norm);
     if (has_mlp) layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
@@ -398,7 +408,8 @@ namespace {
 void AddLinears(const LayerTensors& layer, std::vector<const LinearTensors*>& all) {
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
-       {&layer.qkv, &layer.delta.gates, &layer.mamba.in, &latent.query_down, &latent.query,
+       {&layer.qkv, &layer.delta.gates, &layer.delta.decay_down, &layer.delta.decay_up,
+        &layer.delta.z_down, &layer.delta.z_up, &layer.mamba.in, &latent.query_down, &latent.query,
         &latent.kv_down, &latent.index_query, &latent.index_key, &latent.index_weights}) {
     all.push_back(linear);
   }

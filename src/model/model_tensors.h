@@ -104,12 +104,16 @@ struct LatentTensors {
 
 // Mixer::kGatedDeltaNet, beside its projections and convolution.
 struct DeltaTensors {
-  LinearTensors gates;                // [2 * value_heads, hidden]: of the update, then of the decay
-  const TensorInfo* rates = nullptr;  // [value_heads]: logarithms, unless negated
-  bool rates_negated = false;         // GatedDeltaNetSpec
-  const TensorInfo* biases = nullptr;     // [value_heads]
-  const TensorInfo* norm = nullptr;       // [value_dim]
-  std::optional<IndexRange> taken_heads;  // of values, which a rank takes; none: all
+  LinearTensors gates;  // [2 * value_heads, hidden]: of the update, then of the decay
+  // GatedDeltaNetSpec::narrow, without which these are parts of gates and of the projection in
+  LinearTensors decay_down, decay_up, z_down, z_up;
+  const TensorInfo* rates = nullptr;       // [value_heads]: logarithms, unless negated
+  bool rates_negated = false;              // GatedDeltaNetSpec
+  const TensorInfo* biases = nullptr;      // [decays of the shape]
+  const TensorInfo* norm = nullptr;        // [value_dim]
+  std::optional<float> norm_epsilon;       // GatedDeltaNetSpec
+  std::optional<IndexRange> taken_heads;   // of values, which a rank takes; none: all
+  std::optional<IndexRange> taken_biases;  // likewise
 };
 
 // Mixer::kMamba2, beside its convolution.
@@ -132,8 +136,9 @@ struct LayerTensors {
   std::optional<IndexRange> taken_heads;  // of queries, which a rank takes; none: all
   DeltaTensors delta;
   Mamba2Tensors mamba;
-  // Mixer::kShortConvolution, kGatedDeltaNet, kMamba2: [width, 1, taps], and its bias or null
-  const TensorInfo* taps = nullptr;
+  // Mixer::kShortConvolution, kGatedDeltaNet, kMamba2: [width, 1, taps], all of one or those of q,
+  // k and v, and its bias or null
+  std::vector<const TensorInfo*> taps;
   const TensorInfo* convolution_bias = nullptr;
   std::vector<IndexRange> taken_channels;  // of the convolution, which a rank takes; none: all
   std::vector<const TensorInfo*> xielu;    // MlpSpec::xielu: alpha_p, alpha_n, beta, eps

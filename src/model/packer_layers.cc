@@ -23,11 +23,15 @@ void MoveGains(DecoderLayer& layer) {
 }  // namespace
 
 ShortConvolutionWeights Packer::Convolution(const LayerTensors& tensors) {
-  if (tensors.taps == nullptr) return {};
-  const std::vector<float> stored = Numbers(*tensors.taps);  // [channels, 1, taps]
-  const int64_t taps = tensors.taps->shape[2];
+  if (tensors.taps.empty()) return {};
+  std::vector<float> stored;  // [channels, 1, taps]
+  for (const TensorInfo* part : tensors.taps) {
+    const std::vector<float> numbers = Numbers(*part);
+    stored.insert(stored.end(), numbers.begin(), numbers.end());
+  }
+  const int64_t taps = tensors.taps.front()->shape[2];
   std::vector<IndexRange> taken = tensors.taken_channels;
-  if (taken.empty()) taken.push_back({0, tensors.taps->shape[0]});
+  if (taken.empty()) taken.push_back({0, std::ssize(stored) / taps});
   ShortConvolutionWeights weights;
   for (int64_t tap = 0; tap < taps; ++tap) {
     for (const IndexRange& channels : taken) {
@@ -55,16 +59,21 @@ std::vector<float> Packer::DecayRates(const TensorInfo& tensor, bool negated) {
 
 GatedDeltaNetWeights Packer::Delta(const DeltaTensors& tensors) {
   if (tensors.rates == nullptr) return {};
-  GatedDeltaNetWeights weights{.gates = Linear(tensors.gates, DType::kF32),
-                               .rates = DecayRates(*tensors.rates, tensors.rates_negated),
-                               .biases = Numbers(*tensors.biases),
-                               .norm = {.kind = ops::NormKind::kRms,
-                                        .epsilon = spec_.norm_epsilon,
-                                        .weight = Numbers(*tensors.norm),
-                                        .bias = {}}};
+  GatedDeltaNetWeights weights{
+      .gates = Linear(tensors.gates, DType::kF32),
+      .decay_down = Linear(tensors.decay_down, DType::kF32),
+      .decay_up = Linear(tensors.decay_up, DType::kF32),
+      .z_down = Linear(tensors.z_down),
+      .z_up = Linear(tensors.z_up),
+      .rates = DecayRates(*tensors.rates, tensors.rates_negated),
+      .biases = Numbers(*tensors.biases),
+      .norm = {.kind = ops::NormKind::kRms,
+               .epsilon = tensors.norm_epsilon.value_or(spec_.norm_epsilon),
+               .weight = Numbers(*tensors.norm),
+               .bias = {}}};
   if (tensors.taken_heads) {
     weights.rates = Taken(weights.rates, *tensors.taken_heads);
-    weights.biases = Taken(weights.biases, *tensors.taken_heads);
+    weights.biases = Taken(weights.biases, *tensors.taken_biases);
   }
   return weights;
 }

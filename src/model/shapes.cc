@@ -62,6 +62,19 @@ constexpr ModelShape kShapes[] = {
          "linear_num_value_heads": 48, "num_hidden_layers": 64, "num_attention_heads": 24,
          "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 248320, "rope_theta": 10000000,
          "max_position_embeddings": 4194304})"},
+    {"kimi-linear-48b",
+     "49.1 B weights, as Kimi Linear 48B-A3B: 27 layers of 2304 with 256 experts, 8 for a token, "
+     "20 of them delta rules of 32 heads with decays of channels, 7 with latent attention",
+     R"({"model_type": "kimi_linear", "hidden_size": 2304, "intermediate_size": 9216,
+         "moe_intermediate_size": 1024, "num_experts": 256, "num_experts_per_token": 8,
+         "num_hidden_layers": 27, "num_attention_heads": 32, "kv_lora_rank": 512,
+         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+         "linear_attn_config": {
+             "full_attn_layers": [4, 8, 12, 16, 20, 24, 27],
+             "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25,
+                            26],
+             "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4},
+         "vocab_size": 163840, "model_max_length": 4194304})"},
     {"lfm2-8b",
      "8.3 B weights, as LFM2 8B-A1B: 24 layers of 2048 with 32 experts, 4 for a token, 18 of them "
      "short convolutions, 6 with attention of 32 heads of 64",

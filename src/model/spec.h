@@ -5,6 +5,7 @@
 // after the loader knows a family by name.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -145,6 +146,8 @@ struct LayerKind {
   // Whether the layer sees the keys that the last layer with an index chose, and has none of its
   // own. With DecoderSpec::key_index.
   bool shares_choice = false;
+  bool input_norms = true;    // else attention and the MLP read the residual stream as it is
+  bool output_norms = false;  // attention's and the MLP's results normalised, then added
   MlpSpec mlp;                // width 0: none
   MlpSpec shared_mlp;         // beside experts: of every token; width 0: none
   bool shared_gated = false;  // the shared MLP's result times the sigmoid of a number of the token
@@ -180,6 +183,8 @@ struct ModuleNames {
   // Other beginnings of names, {here, there}, in checkpoints whose embedding has one of them. The
   // first that fits counts.
   std::vector<std::pair<std::string, std::string>> renamed;
+  // Other endings of norms' names, {here, there}, each in the checkpoints that have it alone.
+  std::vector<std::pair<std::string, std::string>> renamed_norms;
 
   std::string embedding;
   std::string embedding_norm;
@@ -204,6 +209,9 @@ struct ModuleNames {
   std::string convolution;          // Mixer::kShortConvolution, kGatedDeltaNet, kMamba2
   // Modules of Mixer::kGatedDeltaNet. Gates: of all, or of the update and of the decay.
   std::string delta_z, delta_gates, delta_update, delta_decay;
+  // GatedDeltaNetSpec::inputs_apart, in the place of mixer_in and convolution: of q, k and v.
+  std::array<std::string, 3> delta_inputs, delta_convolutions;
+  std::string delta_decay_down, delta_z_down;    // GatedDeltaNetSpec::narrow, before the other two
   std::string mixer_norm;                        // Mixer::kGatedDeltaNet, kMamba2
   std::string decay_rates, decay_biases, skips;  // likewise: tensors, without an ending
 
@@ -271,9 +279,7 @@ struct DecoderSpec : LayerKind {
   bool norm_bias = false;
 
   Topology topology = Topology::kSequential;
-  bool input_norms = true;    // else attention and the MLP read the residual stream as it is
-  bool output_norms = false;  // attention's and the MLP's results normalised, then added
-  float residual_scale = 1;   // a factor on these results
+  float residual_scale = 1;  // a factor on attention's and the MLP's results
   // Whether the MLP of all tokens stands beside experts as a branch of its own (Gemma 4). It reads
   // mlp_norm's result. The experts read another norm's, and the router a third's. Each of the two
   // results is normalised before they add up. Each expert has a factor on its shares.

@@ -29,6 +29,8 @@ class Resolver {
  private:
   ModelTensors FindAll();
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
+  // The name of a norm in this checkpoint (ModuleNames::renamed_norms).
+  std::string NormName(const std::string& module) const;
   NormTensors HeadNorm(const std::string& pattern, int64_t layer, int64_t heads);
   LatentTensors Latent(int64_t layer);
   void LatentHeads(const std::string& module, LatentTensors& latent);

@@ -49,6 +49,8 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"logits_soft_cap", "[]", "soft cap on the logits"},
     {"clip_qkv", "[]", "bound on queries, keys and values"},
     {"swiglu_limit", "[]", "bound inside the MLP"},
+    // Recurrent layers: OLMo Hybrid
+    {"linear_allow_neg_eigval", "[false]", "states whose parts change their sign"},
     // Experts: Qwen3
     {"norm_topk_prob", "[true]", "shares of experts that add up to less than 1"},
     {"attn_type_list", "[1]", "layers of linear attention"},
@@ -111,7 +113,8 @@ constexpr FunctionKey kForeignKeys[] = {
     {"blocksparse_block_size", "[]", "attention to fixed blocks"},
     {"cross_attention_layers", "[]", "attention to pictures"},
     {"rotary_dim", "[]", "rotation of a part of a head"},
-    // Instead of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next
+    // Instead of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next, Kimi
+    // Linear
     {"state_size", "[]", "state-space layers"},
     {"mamba_d_state", "[]", "state-space layers"},
     {"moe_latent_size", "[]", "experts of a narrower input"},
@@ -119,6 +122,7 @@ constexpr FunctionKey kForeignKeys[] = {
     {"attention_hidden_size", "[]", "recurrent layers"},
     {"lru_width", "[]", "recurrent layers"},
     {"linear_num_value_heads", "[]", "layers of linear attention"},
+    {"linear_attn_config", "[]", "layers of linear attention"},
     {"conv_L_cache", "[]", "convolutions in place of attention"},
     // Experts: DeepSeek, Qwen2-MoE, Granite, Hunyuan, Ernie, OLMoE
     {"n_routed_experts", "[0]", "experts"},
@@ -133,6 +137,7 @@ constexpr FunctionKey kForeignKeys[] = {
     {"shared_expert_intermediate_size", "[0]", "experts that every token uses"},
     {"first_k_dense_replace", "[0]", "layers without experts"},
     {"n_group", "[1]", "experts chosen by groups"},
+    {"num_expert_group", "[1]", "experts chosen by groups"},
     {"scoring_func", R"(["softmax"])", "shares of experts that are no softmax"},
     {"routed_scaling_factor", "[1]", "factor on the shares of experts"},
     // Blocks: Gemma 3n and 4, DeciLM, MiniCPM

@@ -200,7 +200,7 @@ class Cutter {
     ForEachKind([&](LayerKind& kind, const std::vector<LayerTensors*>& layers) {
       if (!IsRecurrent(kind)) return;
       if (kind.mixer == Mixer::kMamba2) return CutMambas(kind.mamba, layers);
-      if (kind.mixer == Mixer::kGatedDeltaNet) return CutDeltaNets(kind.delta.shape, layers);
+      if (kind.mixer == Mixer::kGatedDeltaNet) return CutDeltaNets(kind.delta, layers);
       const bool convolution = kind.mixer == Mixer::kShortConvolution;
       int64_t& width = convolution ? kind.convolution.width : kind.sum.width;
       Columns columns;
@@ -221,7 +221,8 @@ class Cutter {
   }
 
   // Key heads do not meet, nor do the value heads of each.
-  void CutDeltaNets(ops::DeltaNetShape& shape, const std::vector<LayerTensors*>& layers) const {
+  void CutDeltaNets(GatedDeltaNetSpec& delta, const std::vector<LayerTensors*>& layers) const {
+    ops::DeltaNetShape& shape = delta.shape;
     if (shape.in_turn) {
       Throw(ErrorKind::kUnsupported,
             "value heads of this file take key heads in turn, so several processes cannot share "
@@ -237,13 +238,21 @@ class Cutter {
     const IndexRange heads = Cut(shape.key_heads, unit, part_, parts_);
     const IndexRange keys = Times(heads, shape.key_dim), values = Times(heads, width);
     const IndexRange value_heads = Times(heads, group);
+    const IndexRange decays = shape.channel_decays ? keys : value_heads;
     for (LayerTensors* layer : layers) {
       layer->taken_channels = {keys, Shifted(keys, shape.keys()),
                                Shifted(values, 2 * shape.keys())};
       layer->qkv.taken_outputs = layer->taken_channels;
-      layer->qkv.taken_outputs.push_back(Shifted(values, shape.convolved()));
-      layer->delta.gates.taken_outputs = {value_heads, Shifted(value_heads, shape.value_heads)};
+      layer->delta.gates.taken_outputs = {value_heads};
+      if (delta.narrow > 0) {  // all ranks have the vectors between the narrow matrices
+        layer->delta.decay_up.taken_outputs = {decays};
+        layer->delta.z_up.taken_outputs = {values};
+      } else {
+        layer->delta.gates.taken_outputs.push_back(Shifted(decays, shape.value_heads));
+        layer->qkv.taken_outputs.push_back(Shifted(values, shape.convolved()));
+      }
       layer->delta.taken_heads = value_heads;
+      layer->delta.taken_biases = decays;
       TakeColumns(values, layer->attention_out);
     }
     shape.key_heads = heads.count();

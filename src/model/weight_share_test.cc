@@ -118,6 +118,7 @@ TEST(WeightShare, RecurrentLayersAreCutByChannels) {
   const ops::MatrixStateShape& mamba = KindOf(shares[0]->spec(), 4).mamba.shape;
   EXPECT_EQ(mamba.key_heads, 1);
   EXPECT_EQ(mamba.value_heads, 2);
+  EXPECT_EQ(KindOf(shares[0]->spec(), 6).delta.shape.decays(), 4);
   EXPECT_EQ(Geometry(shares[0]->spec()).states.floats, mamba.state_floats());
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 64; ++i) tokens.push_back(i);

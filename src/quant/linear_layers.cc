@@ -14,7 +14,8 @@ void ForEachLinear(const LayerTensors& layer,
   const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
        {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &latent.index_query,
-        &latent.index_key, &layer.attention_out, &layer.mamba.in, &layer.mamba.out}) {
+        &latent.index_key, &layer.attention_out, &layer.delta.z_down, &layer.delta.z_up,
+        &layer.mamba.in, &layer.mamba.out}) {
     if (!linear->parts.empty()) visit(*linear);
   }
   if (!layer.mlp.up.parts.empty()) {

@@ -93,12 +93,13 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   }
   for (const LayerTensors& layer : tensors.layers) {
     for (const LinearTensors* gates :
-         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.latent.index_weights,
-          &layer.embedding_gate, &layer.embedding_out, &layer.stream_router, &layer.stream_predict,
-          &layer.stream_correct, &layer.laurel_down, &layer.laurel_up}) {
+         {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.delta.decay_down,
+          &layer.delta.decay_up, &layer.latent.index_weights, &layer.embedding_gate,
+          &layer.embedding_out, &layer.stream_router, &layer.stream_predict, &layer.stream_correct,
+          &layer.laurel_down, &layer.laurel_up}) {
       Ignore(*gates, plan);
     }
-    if (spec.latent)
+    if (!layer.latent.keys.empty())
       std::ranges::copy(KeysAndValues(layer.latent), std::back_inserter(plan.ignore));
     ForEachLinear(layer, [&](const LinearTensors& linear) {
       if (kept.Match(linear)) return Ignore(linear, plan);

@@ -27,7 +27,7 @@ class Finder {
       const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {
         const LayerKind& kind = KindOf(spec_, static_cast<int64_t>(i));
-        if (spec_.latent) {
+        if (spec_.latent && HasAttention(kind)) {
           found_.left_out.push_back(
               {ModuleName(layer.attention_out), "values are computed from a latent vector"});
         } else if (spec_.value_norm) {
@@ -88,8 +88,11 @@ void Finder::NormGroups(const LayerTensors& layer) {
   std::vector<const LinearTensors*> attention;
   if (!layer.qkv.parts.empty()) attention.push_back(&layer.qkv);
   if (!layer.mamba.in.parts.empty()) attention.push_back(&layer.mamba.in);
-  if (!layer.delta.gates.parts.empty()) attention.push_back(&layer.delta.gates);
-  if (spec_.latent) {
+  for (const LinearTensors* linear :
+       {&layer.delta.gates, &layer.delta.decay_down, &layer.delta.z_down}) {
+    if (!linear->parts.empty()) attention.push_back(linear);
+  }
+  if (spec_.latent && !layer.latent.kv_down.parts.empty()) {
     const LatentTensors& latent = layer.latent;
     const bool narrow = spec_.latent->query_rank > 0;
     attention = {narrow ? &latent.query_down : &latent.query, &latent.kv_down};

@@ -122,6 +122,17 @@ TEST(SmoothGroups, LatentAttentionHasItsGroups) {
             "model.layers.0.input_layernorm -> q_proj, kv_a_proj_with_mqa");
 }
 
+TEST(SmoothGroups, RecurrentLayersBesideLatentAttentionHaveTheirs) {
+  const Found found = OfGolden("kimi_linear/published", SmoothKind::kAll);
+  EXPECT_THAT(found.groups,
+              ElementsAre("model.layers.0.mlp.up_proj -> down_proj",
+                          "model.layers.0.input_layernorm -> q_proj, k_proj, v_proj, b_proj, "
+                          "f_a_proj, g_a_proj",
+                          "model.layers.0.post_attention_layernorm -> gate_proj, up_proj"));
+  EXPECT_THAT(found.left_out,
+              ElementsAre("model.layers.0.self_attn.o_proj: its input is no mean of values"));
+}
+
 TEST(SmoothGroups, NonlinearLayersAreLeftOut) {
   EXPECT_THAT(OfGolden("bloom/alibi", SmoothKind::kAll).left_out,
               ElementsAre("transformer.h.0.mlp.dense_h_to_4h: its activation is not linear"));

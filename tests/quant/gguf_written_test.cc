@@ -85,7 +85,8 @@ bool HasNoForm(const Golden& golden) {
       "mistral4",         "phimoe",       "deepseek_v32",     "glm_moe_dsa",  "gemma3",
       "gemma3n",          "gemma3n_text", "gemma4",           "gemma4_text",  "granitemoe",
       "granitemoeshared", "qwen3_next",   "qwen3_5",          "qwen3_5_text", "qwen3_5_moe",
-      "qwen3_5_moe_text", "bamba",        "granitemoehybrid", "falcon_h1",    "nemotron_h"};
+      "qwen3_5_moe_text", "bamba",        "granitemoehybrid", "falcon_h1",    "nemotron_h",
+      "kimi_linear",      "olmo_hybrid"};
   static const std::set<std::string> kOthers = {
       "llama/softmax1",                // attention sinks
       "llama/rope_llama3",             // other factors than the published ones

@@ -131,6 +131,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"olmo", "olmo", 320, 64, 2, 4, 4, 16, 256, 2048, 16, 1e4, false},
     {"olmo2", "olmo2", 320, 64, 2, 4, 4, 16, 256, 4096, 16, 5e5, false},
     {"olmo3", "olmo3", 320, 64, 4, 4, 4, 16, 256, 65536, 16, 5e5, false},
+    {"olmo_hybrid", "olmo_hybrid", 320, 64, 4, 4, 4, 16, 256, 65536, 0, 1e4, false},
     {"cohere", "cohere", 320, 64, 2, 4, 4, 16, 256, 8192, 16, 8e6, true},
     {"cohere2", "cohere2", 320, 64, 4, 4, 1, 16, 256, 8192, 16, 5e4, true},
     {"stablelm", "stablelm", 320, 64, 2, 4, 4, 16, 256, 4096, 4, 1e4, false},
@@ -143,6 +144,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"glm_moe_dsa", "glm_moe_dsa", 320, 64, 4, 4, 1, 40, 48, 202752, 8, 1e6, false},
     {"glm4_moe", "glm4_moe", 320, 64, 3, 4, 2, 32, 48, 131072, 16, 1e6, false},
     {"kimi_k2", "kimi_k2", 320, 64, 4, 4, 1, 40, 48, 131072, 8, 5e4, false},
+    {"kimi_linear", "kimi_linear", 320, 64, 5, 4, 1, 40, 48, 1048576, 0, 1e4, false},
     {"minimax_m2", "minimax_m2", 320, 64, 2, 4, 2, 32, 48, 196608, 16, 5e6, false},
     {"seed_oss", "seed_oss", 320, 64, 2, 4, 2, 32, 256, 524288, 32, 1e7, false},
     {"exaone4", "exaone4", 320, 64, 4, 4, 2, 16, 256, 131072, 16, 1e6, false},
@@ -200,6 +202,7 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
   EXPECT_THAT(ExpertsOf(specs["llama4_text"]), ElementsAre(0, 8, 0, 8));
   EXPECT_THAT(ExpertsOf(specs["glm4_moe"]), ElementsAre(0, 8, 8));
   EXPECT_THAT(ExpertsOf(specs["kimi_k2"]), ElementsAre(0, 16, 16, 16));
+  EXPECT_THAT(ExpertsOf(specs["kimi_linear"]), ElementsAre(0, 16, 16, 16, 16));
   EXPECT_THAT(ExpertsOf(specs["ernie4_5_moe"]), ElementsAre(0, 8, 8));
   EXPECT_THAT(WindowsOf(specs["exaone4"]), ElementsAre(4096, 4096, 4096, 0));
   EXPECT_THAT(RotaryDimsOf(specs["exaone4"]), ElementsAre(16, 16, 16, 0));
@@ -335,6 +338,8 @@ const Spelling kHeadsOfOneSize = {{"head_dim", ""}};
 const Spelling kExpertsOnly = {{"intermediate_size", ""}};
 const Spelling kListedLayers = {{"num_hidden_layers", ""}, {"intermediate_size", ""}};
 const Spelling kLatent = {{"num_key_value_heads", ""}, {"head_dim", ""}};
+const Spelling kKimiLinear = {
+    {"num_key_value_heads", ""}, {"head_dim", ""}, {"max_position_embeddings", "model_max_length"}};
 const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFalcon},
                                                                  {"gpt2", kGpt2},
                                                                  {"deepseek_v2", kLatent},
@@ -342,6 +347,7 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"deepseek_v32", kLatent},
                                                                  {"glm_moe_dsa", kLatent},
                                                                  {"kimi_k2", kLatent},
+                                                                 {"kimi_linear", kKimiLinear},
                                                                  {"mistral4", kLatent},
                                                                  {"qwen3_5_moe", kExpertsOnly},
                                                                  {"qwen3_5_moe_text", kExpertsOnly},
@@ -358,9 +364,10 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 // Whether the family states the size of heads, independent of the hidden size.
 bool HasItsOwnHeadDim(std::string_view type) {
   return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
-         type == "ministral3" || type == "gpt_oss" || type == "kimi_k2" || type == "mistral4" ||
-         type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" || type == "nemotron_h" ||
-         type == "glm_moe_dsa" || type.starts_with("qwen3_next") || type.starts_with("qwen3_5");
+         type == "ministral3" || type == "gpt_oss" || type.starts_with("kimi") ||
+         type == "mistral4" || type == "minimax_m2" || type == "seed_oss" || type == "ernie4_5" ||
+         type == "nemotron_h" || type == "glm_moe_dsa" || type.starts_with("qwen3_next") ||
+         type.starts_with("qwen3_5");
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {

@@ -10,6 +10,7 @@
 #include "model/archs/deepseek_experts.h"
 #include "model/archs/families.h"
 #include "model/archs/gguf_families.h"
+#include "model/archs/latent_fields.h"
 #include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
@@ -20,25 +21,6 @@ constexpr CommonKeys kDeepSeekKeys = {.kv_heads = "", .head_dim = "", .default_h
 
 constexpr LatentAttention kDeepSeekLatent = {
     .query_rank = 1536, .kv_rank = 512, .plain_dim = 128, .rotary_dim = 64, .value_dim = 128};
-
-// absent: the sizes that fields have unless told.
-void ReadLatent(const HfConfig& config, const LatentAttention& absent, DecoderSpec& spec) {
-  LatentAttention latent;
-  if (!config.IsNull("q_lora_rank")) {
-    latent.query_rank = config.IntOr("q_lora_rank", absent.query_rank, kWidthRange);
-  }
-  latent.rotary_dim = config.IntOr("qk_rope_head_dim", absent.rotary_dim, {2, 256}) / 2 * 2;
-  latent.kv_rank =
-      config.IntOr("kv_lora_rank", absent.kv_rank, {1, kHeadDimRange.max - latent.rotary_dim});
-  latent.plain_dim = config.IntOr("qk_nope_head_dim", absent.plain_dim, kHeadDimRange);
-  latent.value_dim = config.IntOr("v_head_dim", absent.value_dim, kHeadDimRange);
-  // godwit's own field, for GGUF files.
-  latent.heads_apart = config.BoolOr("kv_b_is_apart", false);
-  config.MarkAsRead("num_key_value_heads");  // as many as heads, all made from one vector
-  spec.kv_heads = 1;
-  spec.head_dim = latent.cached_dim();
-  spec.latent = latent;
-}
 
 // The factor on scores from stretching the context. The rotations have their own factor.
 double ScoreFactor(const HfConfig& config) {
@@ -53,7 +35,7 @@ double ScoreFactor(const HfConfig& config) {
 DecoderSpec DescribeShape(const HfConfig& config, const LatentAttention& absent,
                           const HfConfig& rotation) {
   DecoderSpec spec = DescribeLlamaShape(config, kDeepSeekKeys);
-  ReadLatent(config, absent, spec);
+  ReadLatentAttention(config, absent, spec);
   ReadRotary(rotation, spec.latent->rotary_dim, "rope_theta", spec);
   spec.interleaved_rotary = true;
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
@@ -62,16 +44,6 @@ DecoderSpec DescribeShape(const HfConfig& config, const LatentAttention& absent,
   if (config.IntOr("moe_layer_freq", 1, kLayerRange) != 1) {
     config.Refuse("moe_layer_freq", "1", ErrorKind::kUnsupported);
   }
-
-  ModuleNames& names = spec.names;
-  names.query_down = "model.layers.{}.self_attn.q_a_proj";
-  names.query_down_norm = "model.layers.{}.self_attn.q_a_layernorm";
-  if (spec.latent->query_rank > 0) names.q = "model.layers.{}.self_attn.q_b_proj";
-  names.kv_down = "model.layers.{}.self_attn.kv_a_proj_with_mqa";
-  names.kv_down_norm = "model.layers.{}.self_attn.kv_a_layernorm";
-  names.kv_up = "model.layers.{}.self_attn.kv_b_proj";
-  names.head_keys = "model.layers.{}.self_attn.k_b_proj.{}";
-  names.head_values = "model.layers.{}.self_attn.v_b_proj.{}";
   return spec;
 }
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/error.h"
 #include "model/archs/families.h"
 #include "model/archs/gguf_families.h"
 #include "model/gguf_fields.h"
@@ -49,6 +51,82 @@ DecoderSpec DescribeOlmo3(const HfConfig& config) {
   DecoderSpec spec = DescribeWithOutputNorms(config);
   ReadAlternatingWindows(config, /*period=*/4, spec);
   ReadRotaryByWindow(config, kTheta, config.FloatOr("rope_theta", kTheta, kThetaRange), spec);
+  return spec;
+}
+
+namespace {
+
+// Absent sizes follow from attention's. A token may take away twice what the state says for its
+// key, unless told otherwise.
+GatedDeltaNetSpec ReadOlmoDeltaNet(const HfConfig& config, const DecoderSpec& spec) {
+  const int64_t key_heads = config.IntOr("linear_num_key_heads", spec.heads, kHeadRange);
+  const int64_t value_heads = config.IntOr("linear_num_value_heads", spec.heads, kHeadRange);
+  if (value_heads % key_heads != 0) {
+    config.Refuse("linear_num_value_heads", fmt::format("a multiple of {} key heads", key_heads));
+  }
+  const int64_t usual = 3 * spec.hidden_size / (4 * key_heads);
+  const int64_t key_dim = config.IntOr("linear_key_head_dim", usual, kHeadDimRange);
+  const int64_t value_dim = config.IntOr("linear_value_head_dim", 2 * key_dim, kHeadDimRange);
+  if (key_dim < 1) config.Refuse("linear_num_key_heads", "fewer heads than the hidden size has");
+  constexpr IntRange kTaps = {1, ShortConvolutionSpec::kMostTaps};
+  return {.shape = {.key_heads = key_heads,
+                    .value_heads = value_heads,
+                    .key_dim = key_dim,
+                    .value_dim = value_dim,
+                    .taps = config.IntOr("linear_conv_kernel_dim", 4, kTaps)},
+          .inputs_apart = true,
+          .update_scale = config.BoolOr("linear_allow_neg_eigval", true) ? 2.0f : 1.0f,
+          .norm_epsilon = 1e-5f};  // no field states it
+}
+
+// Three of four layers are recurrent, and one of few is not.
+std::vector<bool> RecurrentOlmoLayers(int64_t layers) {
+  std::vector<bool> recurrent;
+  for (int64_t i = 0; i < layers; ++i) recurrent.push_back((i + 1) % 4 != 0);
+  if (layers < 4) recurrent.back() = false;
+  return recurrent;
+}
+
+}  // namespace
+
+// OLMo 2 with gated DeltaNets in most layers, whose norms stand before blocks. Published models
+// have no positions.
+DecoderSpec DescribeOlmoHybrid(const HfConfig& config) {
+  DecoderSpec spec = DescribeWithOutputNorms(config);
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
+  if (spec.mlp.activation != ops::Activation::kSilu) {
+    config.Refuse("hidden_act", "silu, which convolutions of recurrent layers have",
+                  ErrorKind::kUnsupported);
+  }
+  const auto fields = RotaryFields(config);
+  if (config.Has("rope_theta") || (fields && fields->Has("rope_theta"))) {
+    ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  } else if (fields) {
+    fields->MarkAsRead("rope_type");  // of a rotation that is not there
+  }
+  spec.delta = ReadOlmoDeltaNet(config, spec);
+  ModuleNames& names = spec.names;
+  names.delta_inputs = {"model.layers.{}.linear_attn.q_proj", "model.layers.{}.linear_attn.k_proj",
+                        "model.layers.{}.linear_attn.v_proj"};
+  names.delta_convolutions = {"model.layers.{}.linear_attn.q_conv1d",
+                              "model.layers.{}.linear_attn.k_conv1d",
+                              "model.layers.{}.linear_attn.v_conv1d"};
+  names.delta_z = "model.layers.{}.linear_attn.g_proj";
+  names.delta_update = "model.layers.{}.linear_attn.b_proj";
+  names.delta_decay = "model.layers.{}.linear_attn.a_proj";
+  names.decay_rates = "model.layers.{}.linear_attn.A_log";
+  names.decay_biases = "model.layers.{}.linear_attn.dt_bias";
+  names.mixer_norm = "model.layers.{}.linear_attn.o_norm";
+  names.mixer_out = "model.layers.{}.linear_attn.o_proj";
+  // In some published files.
+  names.renamed_norms = {{".input_layernorm", ".attention_layer_norm"},
+                         {".post_attention_layernorm", ".feedforward_layer_norm"}};
+  ChangeLayers(spec, ReadLayersOfType(config, "linear_attention", RecurrentOlmoLayers(spec.layers)),
+               [](LayerKind& kind) {
+                 kind.mixer = Mixer::kGatedDeltaNet;
+                 kind.input_norms = true;
+                 kind.output_norms = false;
+               });
   return spec;
 }
 

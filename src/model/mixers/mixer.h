@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "ops/gated_delta_net.h"
 #include "ops/mamba2.h"
@@ -48,11 +49,20 @@ struct ShortConvolutionSpec {
 };
 
 // y = out(norm(delta rule(q, k, v)) * silu(z)), where in(hidden) = q, k, v, z of all heads, and the
-// norm is of a value head's numbers (ops/gated_delta_net.h).
+// norm is of a value head's numbers (ops/gated_delta_net.h). In Kimi Delta Attention z and the
+// gates of decays are products of two narrow matrices, and sigmoid(z) is the factor.
 struct GatedDeltaNetSpec {
   ops::DeltaNetShape shape;
   // Whether one tensor has q, k, v and z by key heads. Else one has q, k and v, and another has z.
   bool inputs_by_key_heads = false;
+  // Whether q, k and v are tensors of their own, as their parts of the convolution are.
+  bool inputs_apart = false;
+  // The width between the two narrow matrices of z and of the gates of decays; 0: each is one
+  // matrix.
+  int64_t narrow = 0;
+  bool sigmoid_gate = false;          // sigmoid(z) in the place of silu(z)
+  float update_scale = 1;             // ops::DeltaNetWeights
+  std::optional<float> norm_epsilon;  // DecoderSpec::norm_epsilon unless given
   // Whether one tensor has the two gates of value heads, by key heads. Else each has its own.
   bool gates_by_key_heads = false;
   // Whether the checkpoint has the rates of decay times -1, and not their logarithms.

@@ -1,6 +1,7 @@
 """The models that make_gguf_goldens.py makes: in config.json's form, and in GGUF's."""
 
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 import numpy as np
 import gguf
@@ -11,9 +12,12 @@ from golden_variants_experts import YARN as YARN_WHOLE
 from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
 from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
 from golden_variants_hybrids import LFM2, LFM2_MOE, QWEN3_5_MOE_TEXT, QWEN3_5_TEXT, QWEN3_NEXT
+from golden_variants_gemma3n import GEMMA3N
+from golden_variants_gemma4 import EXPERTS as GEMMA4_EXPERTS, GEMMA4, LARGE as GEMMA4_LARGE
 from golden_variants_kin import BASE, COHERE
-from golden_variants_mamba import GRANITE as GRANITE_HYBRID
-from golden_variants_late import ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2
+from golden_variants_mamba import BAMBA, FALCON as FALCON_H1, GRANITE as GRANITE_HYBRID, NEMOTRON
+from golden_variants_late import (ALPHA, ERNIE, EXAONE4, GLM4_MOE, HUNYUAN, MINIMAX_M2,
+                                  MISTRAL4)
 from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 
 TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
@@ -35,6 +39,8 @@ class Model:
     shifted_norms: bool = False  # the file's gains include the 1 that is added to them
     reads_as: bool = False  # transformers can read it, too
     heads_apart: bool = False  # whether latent attention has tensors for each head
+    gate_with_up: bool = False  # whether experts' gate and up are one tensor in the file, too
+    still_pairs: tuple | None = None  # rotary pairs that turn, and pairs that do not
     parts: int = 1
 
 
@@ -52,7 +58,8 @@ def llama(name, qtype, overrides=None, **kwargs):
 LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
          "granitemoe_shared", "olmo3", "cohere2", "gpt_oss", "llama4", "glm4moe", "ernie4_5_moe",
          "hunyuan_moe", "minimax_m2", "deepseek_v3", "deepseek_lite", "exaone4",
-         "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "granite_hybrid"}
+         "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "granite_hybrid", "bamba",
+         "falcon_h1", "falcon_h1_norm", "nemotron_h", "nemotron_h_moe", "mistral4"}
 
 
 def other(name, architecture, base, overrides, variant=None, **options):
@@ -132,6 +139,7 @@ def all_models():
     yield from hybrid_models()
     yield from delta_net_models()
     yield from mamba_models()
+    yield from late_gemma_models()
 
 
 def gemma_models():
@@ -157,6 +165,51 @@ def gemma_models():
                                                                {"sliding_window_pattern": 3}]},
                 keys={"attention.sliding_window": 9, "final_logit_softcapping": 3.0,
                       "rope.scaling.type": "linear", "rope.scaling.factor": 8.0})
+
+
+def late_gemma_models():
+    """Gemma 3n and 4, whose gains are stored as they are used."""
+    windowed = [True, False]
+    four = {"attention.sliding_window": 9, "attention.key_length": 32, "attention.value_length": 32,
+            "attention.key_length_swa": 16, "attention.value_length_swa": 16,
+            "rope.dimension_count": 32, "rope.dimension_count_swa": 16, "rope.freq_base": 10000.0,
+            "rope.freq_base_swa": 100.0}
+    sizes = {"global_head_dim": 32, "head_dim": 16, "hidden_size_per_layer_input": 32,
+             "intermediate_size": 32}
+    variant = {"family": "gemma4", "dtype": "bfloat16"}
+    # As E2B: half of the layers reads keys of the others, with wider MLPs.
+    yield other("gemma4", "gemma4", GEMMA4, sizes, still_pairs=(4, 12),
+                variant=variant | {"contrasts": [{"sliding_window": 10}]},
+                keys=four | {"attention.shared_kv_layers": 2, "final_logit_softcapping": 3.0,
+                             "attention.sliding_window_pattern": windowed * 2,
+                             "embedding_length_per_layer_input": 32,
+                             "feed_forward_length": [32, 32, 64, 64]})
+    # As 26B-A4B: experts beside the MLP, and values that are made of keys.
+    yield other("gemma4_moe", "gemma4", GEMMA4,
+                sizes | GEMMA4_LARGE | GEMMA4_EXPERTS
+                | {"hidden_size_per_layer_input": 0, "final_logit_softcapping": None,
+                   "layer_types": GEMMA4["layer_types"][:2], "moe_intermediate_size": 32,
+                   "num_hidden_layers": 2},
+                still_pairs=(4, 12), gate_with_up=True, variant=variant,
+                keys=four | {"attention.head_count_kv": [2, 1], "expert_count": 4,
+                             "attention.sliding_window_pattern": windowed,
+                             "embedding_length_per_layer_input": 0,
+                             "expert_feed_forward_length": 32, "expert_used_count": 2})
+    deviations = [NormalDist().inv_cdf(part) if part > 0 else -np.inf
+                  for part in GEMMA3N["activation_sparsity_pattern"]]
+    yield other("gemma3n", "gemma3n", GEMMA3N,
+                {"head_dim": 16, "hidden_size_per_layer_input": 32,
+                 "intermediate_size": [32, 32, 64, 64], "laurel_rank": 32,
+                 "vocab_size_per_layer_input": 51},
+                variant={"family": "gemma3n", "dtype": "bfloat16",
+                         "contrasts": [{"activation_sparsity_pattern": [0.5, 0.0, 0.3, 0.0]}]},
+                keys={"activation_sparsity_scale": deviations, "altup.active_idx": 0,
+                      "altup.num_inputs": 3, "attention.shared_kv_layers": 2,
+                      "attention.sliding_window": 9,
+                      "attention.sliding_window_pattern": windowed * 2,
+                      "embedding_length_per_layer_input": 32,
+                      "feed_forward_length": [32, 32, 64, 64], "final_logit_softcapping": 3.0,
+                      "rope.freq_base_swa": 100.0})
 
 
 def kin(architecture, model_type, own):
@@ -355,7 +408,7 @@ def delta_net_models():
 
 
 def mamba_models():
-    """Granite 4-H, with experts and without."""
+    """Granite 4-H, with experts and without, Bamba, Falcon-H1 and Nemotron-H."""
     sizes = {"hidden_size": 64, "mamba_d_head": 16, "mamba_d_state": 32, "mamba_expand": 2,
              "mamba_n_heads": 8, "mamba_n_groups": 2, "num_attention_heads": 4,
              "num_key_value_heads": 2, "shared_intermediate_size": 64, "intermediate_size": 32,
@@ -371,6 +424,46 @@ def mamba_models():
     yield other("granite_hybrid_dense", "granitehybrid", GRANITE_HYBRID,
                 sizes | {"num_local_experts": 0, "position_embedding_type": "rope"}, paired=True,
                 keys=keys | {"feed_forward_length": 64})
+    ssm = {key: value for key, value in keys.items() if key.startswith("ssm.")}
+    own = {key: sizes[key] for key in sizes if "shared" not in key and key != "layer_types"}
+    yield other("bamba", "granitehybrid", BAMBA, own | {"attn_layer_indices": [1]}, paired=True,
+                keys=ssm | {"attention.head_count_kv": [0, 2], "rope.dimension_count": 8,
+                            "rope.scaling.finetuned": True})
+    # Factors that change no digit.
+    halves = {"attention_in_multiplier": 2.0, "attention_out_multiplier": 0.5,
+              "embedding_multiplier": 4.0, "key_multiplier": 0.5, "lm_head_multiplier": 0.5,
+              "mlp_multipliers": [0.5, 2.0], "ssm_in_multiplier": 2.0,
+              "ssm_multipliers": [0.5, 1.0, 0.25, 2.0, 4.0], "ssm_out_multiplier": 0.5}
+    falcon = {key: own[key] for key in own if key != "mamba_expand"} | {
+        "head_dim": 16, "mamba_d_ssm": 96, "mamba_n_heads": 6, "rope_theta": 1e6}
+    ssm |= {"ssm.inner_size": 96, "ssm.time_step_rank": 6}
+    yield other("falcon_h1", "falcon-h1", FALCON_H1, falcon | halves,
+                variant={"contrasts": [{"ssm_in_multiplier": 1.0}, {"key_multiplier": 1.0}]},
+                keys=ssm)
+    yield other("falcon_h1_norm", "falcon-h1", FALCON_H1,
+                falcon | {key: [1.0] * len(value) if isinstance(value, list) else 1.0
+                          for key, value in halves.items()}
+                | {"attention_bias": True, "mamba_conv_bias": False, "mamba_rms_norm": True,
+                   "mlp_bias": True, "num_hidden_layers": 1, "tie_word_embeddings": True},
+                variant={"contrasts": [{"mamba_norm_before_gate": True}]}, keys=ssm)
+    nemotron = {"head_dim": 16, "hidden_size": 64, "mamba_head_dim": 16, "mamba_num_heads": 6,
+                "num_hidden_layers": 3, "ssm_state_size": 32}
+    blocks = ssm | {"attention.layer_norm_rms_epsilon": 1e-5, "attention.layer_norm_epsilon": 1e-5,
+                    "rope.scaling.finetuned": False}
+    yield other("nemotron_h", "nemotron_h", NEMOTRON,
+                nemotron | {"hybrid_override_pattern": "M-*", "intermediate_size": 64}, paired=True,
+                keys=blocks | {"attention.head_count_kv": [0, 0, 2],
+                               "feed_forward_length": [0, 64, 0]})
+    yield other("nemotron_h_moe", "nemotron_h_moe", NEMOTRON,
+                nemotron | {"hybrid_override_pattern": "ME*", "moe_intermediate_size": 32,
+                            "moe_latent_size": 32, "moe_shared_expert_intermediate_size": 64},
+                paired=True,
+                variant={"contrasts": [{"routed_scaling_factor": 1.0}]},
+                keys=blocks | {"attention.head_count_kv": [0, 0, 2], "expert_count": 6,
+                               "expert_feed_forward_length": 32, "expert_group_count": 1,
+                               "expert_shared_count": 1, "expert_shared_feed_forward_length": 64,
+                               "expert_used_count": 2, "expert_weights_norm": True,
+                               "expert_weights_scale": 2.5, "feed_forward_length": [0, 32, 0], "moe_latent_size": 32})
 
 
 def latent_models():
@@ -398,6 +491,24 @@ def latent_models():
                              "expert_group_count": 3, "expert_group_used_count": 2,
                              "expert_shared_count": 1, "expert_weights_norm": True,
                              "expert_weights_scale": 2.5})
+    rotation = MISTRAL4["rope_parameters"] | {"mscale_all_dim": 1.0}
+    yield other("mistral4", "mistral4",
+                kin("Mistral4ForCausalLM", "mistral4",
+                    MISTRAL4 | sizes | {"rope_scaling": ..., "rope_parameters": rotation,
+                                        "first_k_dense_replace": 1, "q_lora_rank": 32}), {},
+                heads_apart=True, gate_with_up=True,
+                variant={"contrasts": [{"rope_parameters": rotation | {"llama_4_scaling_beta": 0.0}}]},
+                keys=keys | {"attention.head_count_kv": 1, "attention.key_length": 48,
+                             "attention.key_length_mla": 48, "attention.q_lora_rank": 32,
+                             "attention.value_length_mla": 32, "expert_shared_count": 1,
+                             "attention.temperature_scale": rotation["llama_4_scaling_beta"],
+                             "expert_weights_norm": True, "expert_weights_scale": 1.0,
+                             "rope.freq_base": rotation["rope_theta"],
+                             "rope.scaling.factor": float(rotation["factor"]),
+                             "rope.scaling.original_context_length":
+                                 rotation["original_max_position_embeddings"],
+                             "rope.scaling.yarn_beta_fast": float(rotation["beta_fast"]),
+                             "rope.scaling.yarn_beta_slow": float(rotation["beta_slow"])})
     # As older files: one tensor makes the keys and values of all heads.
     yield other("deepseek_lite", "deepseek2",
                 kin("DeepseekV2ForCausalLM", "deepseek_v2",

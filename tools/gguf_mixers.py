@@ -2,7 +2,8 @@
 
 Qwen3-Next's rows of q, k, v and z lie by key heads, and come apart. Qwen3.5's value heads come in
 turn: the first of each key head, then the second of each. Rates of decay are stored, times -1.
-Mamba2's vectors are matrices: of one column, or of one row for each group.
+Mamba2's vectors are matrices: of one column, or of one row for each group. Matrices of Falcon-H1
+take in its factors.
 """
 
 import numpy as np
@@ -59,7 +60,7 @@ def restored(name, weights, config):
 
 def own_numbers(name, weights, config):
     """The ending of the file's name and the numbers of a small tensor, or None: it stays as it is."""
-    mamba, part = ".mamba." in name, name.split(".")[-1]
+    mamba, part = ".mamba." in name or ".mixer." in name, name.split(".")[-1]
     numbers = reordered(name, weights, config)
     if part == "dt_bias":
         return "ssm_dt.bias", numbers
@@ -67,9 +68,31 @@ def own_numbers(name, weights, config):
         return "ssm_a", -np.exp(numbers).reshape((-1, 1) if mamba else -1)
     if mamba and part == "D":
         return "ssm_d", numbers.reshape(-1, 1)
-    if name.endswith(".mamba.norm.weight"):
-        return "ssm_norm.weight", numbers.reshape(config["mamba_n_groups"], -1)
+    if name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
+        groups = config["mamba_n_groups" if ".mamba." in name else "n_groups"]
+        return "ssm_norm.weight", numbers.reshape(groups, -1)
     return None
+
+
+def factor(name, config):
+    """Falcon-H1's factor on a matrix, or on each of its rows."""
+    if config["model_type"] != "falcon_h1":
+        return 1
+    if not name.endswith("proj.weight"):
+        whole = {"model.embed_tokens.weight": "embedding_multiplier",
+                 "lm_head.weight": "lm_head_multiplier"}
+        return config.get(whole.get(name), 1)
+    of_attention = config["attention_in_multiplier"]
+    if name.endswith(".in_proj.weight"):
+        values = config["mamba_d_ssm"]
+        keys = config["mamba_n_groups"] * config["mamba_d_state"]
+        widths = [values, values, keys, keys, config["mamba_n_heads"]]
+        rows = np.repeat(np.array(config["ssm_multipliers"], "f4"), widths)
+        return rows[:, None] * np.float32(config["ssm_in_multiplier"])
+    return {"down": config["mlp_multipliers"][1], "gate": config["mlp_multipliers"][0], "up": 1,
+            "k": config["key_multiplier"] * of_attention, "q": of_attention, "v": of_attention,
+            "o": config["attention_out_multiplier"],
+            "out": config["ssm_out_multiplier"]}[name.split(".")[-2].removesuffix("_proj")]
 
 
 def apart(weights, config):

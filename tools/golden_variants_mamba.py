@@ -296,3 +296,13 @@ def mamba_variants():
         n_tokens=70,
     )
     yield Variant("nemotron_h", "new_config", NEMOTRON, n_tokens=70, new_style=True)
+    # As Nemotron 3 Super: experts read and write a narrower vector.
+    yield Variant(
+        "nemotron_h",
+        "latent",
+        merged(
+            NEMOTRON,
+            {"hybrid_override_pattern": "E*M", "moe_latent_size": 20, "num_hidden_layers": 3},
+        ),
+        contrasts=[{"num_experts_per_tok": 3}],
+    )

@@ -131,15 +131,27 @@ def ungrouped(weights, kv_heads, per_group):
 
 def gguf_name(name, model):
     """The converter's name for a tensor of Hugging Face, by gguf's package."""
+    block = f"blk.{name.split('.')[2]}." if name.startswith("model.layers.") else ""
+    if name.endswith(".router.scale"):
+        return f"{block}ffn_gate_inp.scale"
+    if name.endswith(".per_expert_scale"):
+        return f"{block}ffn_down_exps.scale"
     # Tensors that have no ending.
+    if name.endswith((".layer_scalar", ".correct_output_scale")):
+        name += ".weight"
     name = name.replace("e_score_correction_bias", "e_score_correction.bias")
     name = name.replace(".expert_bias", ".expert_bias.bias")
     name = name.replace("gate.moe_statics", "moe_statics").replace(".sinks", ".sinks.weight")
     module, ending = name.rsplit(".", 1)
     architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
     config = model.variant.config
-    layers = first_of(config, "num_hidden_layers", "n_layers", "n_layer")
+    layers = model.keys.get("block_count",
+                            first_of(config, "num_hidden_layers", "n_layers", "n_layer"))
     names = gguf.get_tensor_name_map(architectures[model.architecture], layers)
+    if exact := names.get_name(name):  # without an ending
+        return exact
+    if config["model_type"] == "nemotron_h":
+        module = module.replace("model.", "backbone.")
     # BLOOM's converter takes the prefix off.
     known = names.get_name(module) or names.get_name(module.removeprefix("transformer."))
     assert known, name
@@ -158,6 +170,8 @@ def head_counts(config):
 def convert(model, name, weights):
     """The matrix in GGUF's order of rows; the way back is its inverse."""
     heads, kv_heads = head_counts(model.variant.config)
+    if weights.ndim > 1:
+        weights = weights * np.float32(gguf_mixers.factor(name, model.variant.config))
     if model.paired and ".q_proj." in name:
         return paired(weights, heads)
     if model.paired and ".k_proj." in name:
@@ -173,13 +187,15 @@ def unconvert(model, name, weights):
     rows = np.arange(weights.shape[0])
     result = np.empty_like(weights)
     result[convert(model, name, rows)] = weights
+    if weights.ndim > 1:
+        result /= np.float32(gguf_mixers.factor(name, model.variant.config))
     return result
 
 
 def stored(model, name, weights, rng):
     """The array and type in the file, and the numbers that they represent."""
     small = weights.ndim == 1 or name.endswith(("_norm.weight", "bias")) or "ffn_gate_inp" in name
-    small = small or "shortconv.conv" in name or "ssm_conv1d" in name
+    small = small or "shortconv.conv" in name or "ssm_conv1d" in name or weights.shape[-1] % 32 != 0
     qtype = Type.F32 if small else model.qtype
     if "attn_kv_b" in name:  # older files
         qtype = Type.F16
@@ -222,10 +238,14 @@ def stacked_pieces(name, weights, model):
         halves = {"gate": gate, "up": up}
         return {f"ffn_{half}_exps.{ending}": np.ascontiguousarray(part)
                 for half, part in halves.items()}
+    if ".experts.gate_up_proj" in name and model.gate_with_up:
+        return {"ffn_gate_up_exps": weights}
     if ".experts.gate_up_proj" in name:
         return dict(zip(("ffn_gate_exps", "ffn_up_exps"), np.split(weights, 2, axis=1)))
     if ".experts.down_proj" in name:
         return {"ffn_down_exps": weights}
+    if ".experts.up_proj" in name:
+        return {"ffn_up_exps": weights}
     if "block_sparse_moe.router" in name:
         return {"ffn_gate_inp": weights}
     # Without experts the shared MLP is the only one.
@@ -273,17 +293,34 @@ def merged_norms(state, found):
         found[f"blk.{name.split('.')[2]}.{part}.weight"] = (np.stack(rows), Type.F32)
 
 
+def merged_streams(state, found, model, rng):
+    """Gemma 3n's matrices of residual streams, which are one tensor in GGUF."""
+    for module, part in (("altup_projections", "altup_proj"),
+                         ("altup_unembed_projections", "altup_unembd_proj")):
+        names = sorted(name for name in state if f".{module}." in name)
+        if not names:
+            continue
+        parameters = [state.pop(name) for name in names]
+        whole = np.stack([parameter.detach().numpy() for parameter in parameters])
+        array, qtype, values = stored(model, f"{part}.weight", whole, rng)
+        found[f"{part}.weight"] = (array, qtype)
+        with torch.no_grad():
+            for parameter, numbers in zip(parameters, values):
+                parameter.copy_(torch.from_numpy(numbers))
+
+
 def is_squeezed(name):
     return "moe_statics" in name or "conv.conv" in name or name.endswith("conv1d.weight")
 
 
 def tensors_of(model, hf, rng):
     """GGUF's tensors: name -> (array, type). Puts the numbers that they represent into `hf`."""
-    endings = ("e_score_correction_bias", "expert_bias")
+    endings = ("e_score_correction_bias", "expert_bias", "layer_scalar")
     biases = (entry for entry in hf.named_buffers() if entry[0].endswith(endings))
     state = dict(hf.named_parameters()) | dict(biases)
     found = {}
     merged_norms(state, found)
+    merged_streams(state, found, model, rng)
     for name, parameter in state.items():
         if ".act_fn." in name:  # a key holds them
             continue
@@ -399,6 +436,10 @@ def make_model(folder, model):
     scaling = model.variant.config.get("rope_scaling") or {}
     if scaling.get("rope_type") == "llama3":
         tensors["rope_freqs.weight"] = (llama3_factors(model.variant.config), Type.F32)
+    if model.still_pairs:
+        turning, still = model.still_pairs
+        factors = np.array([1.0] * turning + [1e30] * still, "f4")
+        tensors["rope_freqs.weight"] = (factors, Type.F32)
     if scaling.get("type") == "longrope":
         tensors |= longrope_factors(model.variant.config)
     logits = run(hf, tokens)

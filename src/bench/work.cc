@@ -61,8 +61,9 @@ int64_t LayerWeights(const DecoderSpec& spec) {
     }
     const MlpSpec& mlp = kind.mlp;
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
-    weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +
-               mlp.experts * spec.hidden_size;
+    const int64_t width = mlp.latent > 0 ? mlp.latent : spec.hidden_size;
+    weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * width +
+               (mlp.experts + 2 * mlp.latent) * spec.hidden_size;
     if (mlp.experts == 0) continue;
     const MlpSpec& shared = kind.shared_mlp;
     weights += (shared.gated ? 3 : 2) * shared.intermediate * spec.hidden_size;

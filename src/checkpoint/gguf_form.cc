@@ -92,7 +92,9 @@ class Naming {
       if (taken_.contains(name)) continue;
       const bool harmless = std::ranges::any_of(
           spec_.names.harmless, [&](const std::string& ending) { return name.ends_with(ending); });
-      if (harmless || (spec_.tied_head && name == spec_.names.head + ".weight")) continue;
+      const bool other = std::ranges::any_of(
+          spec_.names.others, [&](const std::string& begin) { return name.starts_with(begin); });
+      if (harmless || other || (spec_.tied_head && name == spec_.names.head + ".weight")) continue;
       return name;
     }
     return "";
@@ -178,15 +180,25 @@ std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& f
         QuoteUnlessPlain(model.path()), why);
 }
 
-}  // namespace
-
-GgufForm GgufFormOf(const ModelFolder& model) {
+// Whether a tensor of the folder holds the matrices of all experts of a layer.
+bool HasStackedExperts(const ModelFolder& model) {
   const DecoderSpec& spec = model.spec();
-  (void)model.tensors();  // throws for all faults of the tensors
-  const std::vector<const GgufFamily*> families = FamiliesOf(model.config().model_type());
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const MlpSpec& mlp = KindOf(spec, layer).mlp;
+    if (mlp.experts == 0 || !mlp.stacked) continue;
+    const std::string down = fmt::format(fmt::runtime(spec.names.per_expert_down), layer, 0);
+    return model.weights().Find(down + ".weight") == nullptr;
+  }
+  return false;
+}
+
+// Returns the families whose form the model may have.
+std::vector<const GgufFamily*> FamiliesToWrite(const ModelFolder& model) {
+  std::vector<const GgufFamily*> families = FamiliesOf(model.config().model_type());
   if (families.empty()) {
     std::set<std::string_view> known;
     for (const GgufFamily* each : AllGgufFamilies()) {
+      if (!each->read_only.empty()) continue;
       known.insert(each->model_type);
       known.insert(each->other_types.begin(), each->other_types.end());
     }
@@ -194,6 +206,24 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     RefuseForm(model, fmt::format("expected one of the families {}, found {}",
                                   fmt::join(known, ", "), Quote(model.config().model_type())));
   }
+  const std::string_view read_only = families.front()->read_only;
+  std::erase_if(families, [](const GgufFamily* family) { return !family->read_only.empty(); });
+  if (families.empty()) RefuseForm(model, read_only);
+  if (HasStackedExperts(model)) {
+    RefuseForm(
+        model,
+        "a tensor of this folder holds all experts of a layer, and only experts with tensors "
+        "of their own are written");
+  }
+  return families;
+}
+
+}  // namespace
+
+GgufForm GgufFormOf(const ModelFolder& model) {
+  const DecoderSpec& spec = model.spec();
+  const std::vector<const GgufFamily*> families = FamiliesToWrite(model);
+  (void)model.tensors();  // throws for all faults of the tensors
   std::string left;
   const GgufFamily* family = nullptr;
   std::vector<GgufPart> tensors;
@@ -230,6 +260,9 @@ GgufForm GgufFormOf(const ModelFolder& model) {
     }
     if (difference) continue;
     form.warnings = PutTextKeys(model, form.keys);
+    if (HasPrediction(spec, model.weights())) {
+      form.warnings.push_back("its layer that predicts tokens is left out");
+    }
     return form;
   }
   RefuseForm(model, "no GGUF key holds " + *difference);

@@ -25,10 +25,12 @@ constexpr std::string_view kTemplate = "tokenizer.chat_template";
 struct Kind {
   std::string_view name;  // the value of tokenizer.ggml.model
   VocabularyKind kind;
+  bool lists_merges = false;
 };
 constexpr Kind kKinds[] = {{"llama", VocabularyKind::kSentencePieceBpe},
-                           {"gpt2", VocabularyKind::kByteLevelBpe},
-                           {"t5", VocabularyKind::kUnigram}};
+                           {"gpt2", VocabularyKind::kByteLevelBpe, /*lists_merges=*/true},
+                           {"t5", VocabularyKind::kUnigram},
+                           {"gemma4", VocabularyKind::kSentencePieceBpe, /*lists_merges=*/true}};
 
 // Ends of turns in the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, Falcon 3, and
 // Gemma 4. A result of a tool follows where Gemma 4 has called one, so its mark ends a turn, too.
@@ -38,11 +40,11 @@ constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>",      "<|im_end|>",   
 // Ends of an answer and of a call in gpt-oss. Either consists of messages, which end with <|end|>.
 constexpr std::string_view kEndsOfChannels[] = {"<|return|>", "<|call|>", "<|endoftext|>"};
 
-VocabularyKind ReadKind(const GgufMetadata& metadata) {
+const Kind& ReadKind(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.ggml.model";
   const std::string name = metadata.String(kKey);
   const auto found = std::ranges::find(kKinds, name, &Kind::name);
-  if (found != std::end(kKinds)) return found->kind;
+  if (found != std::end(kKinds)) return *found;
   metadata.Refuse(kKey, NameList(kKinds, &Kind::name, " or "), Quote(name),
                   ErrorKind::kUnsupported);
 }
@@ -101,15 +103,22 @@ Vocabulary GgufVocabulary(const GgufMetadata& metadata) {
   RequireOneForEach(metadata, kTypes, types, texts.size());
   RequireOneForEach(metadata, kScores, scores, texts.size());
 
-  Vocabulary vocabulary{.kind = ReadKind(metadata)};
+  const Kind& kind = ReadKind(metadata);
+  Vocabulary vocabulary{.kind = kind.kind};
   for (size_t i = 0; i < texts.size(); ++i) {
     vocabulary.tokens.push_back(
         {.text = std::string(texts[i]),
          .kind = types.empty() ? TokenKind::kNormal : static_cast<TokenKind>(types[i]),
          .score = scores.empty() ? 0 : scores[i]});
   }
-  for (const std::string_view merge : metadata.Strings("tokenizer.ggml.merges")) {
-    vocabulary.merges.emplace_back(merge);
+  constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+  if (kind.lists_merges) {
+    for (const std::string_view merge : metadata.Strings(kMerges)) {
+      vocabulary.merges.emplace_back(merge);
+    }
+  }
+  if (kind.name == "gemma4" && vocabulary.merges.empty()) {
+    metadata.Refuse(kMerges, "a list", "none");
   }
   vocabulary.pre_tokenizer = metadata.StringOr("tokenizer.ggml.pre", "default");
   if (const auto prefix = ReadFlag(metadata, "tokenizer.ggml.add_space_prefix")) {

@@ -73,6 +73,28 @@ std::string ParamName(const testing::TestParamInfo<Original>& info) {
   return TestName(info.param.folder);
 }
 
+// Gemma 4's vocabulary has SentencePiece's letters and a list of merges, whatever its scores say.
+TEST(GgufGemma4, MergesAreListed) {
+  const auto tokens_of = [](const std::vector<std::string>& merges) {
+    GgufBuilder file;
+    file.Text("tokenizer.ggml.model", "gemma4");
+    file.List<std::string>(
+        "tokenizer.ggml.tokens", GgufType::kString,
+        {"<pad>", "<eos>", "<bos>", "<unk>", "\u2581", "a", "b", "ab", "\u2581a"});
+    file.List<int32_t>("tokenizer.ggml.token_type", GgufType::kI32, {3, 3, 3, 2, 1, 1, 1, 1, 1});
+    file.List<float>("tokenizer.ggml.scores", GgufType::kF32, std::vector<float>(9, -1000));
+    file.List<std::string>("tokenizer.ggml.merges", GgufType::kString, merges);
+    file.U32("tokenizer.ggml.bos_token_id", 2).Bool("tokenizer.ggml.add_bos_token", true);
+    file.Bool("tokenizer.ggml.add_space_prefix", false);
+    const Read read(file);
+    return MakeTokenizer(GgufVocabulary(read.metadata), "x.gguf")->Encode("ab ab", true);
+  };
+  EXPECT_THAT(tokens_of({"\u2581 a", "a b"}), ElementsAre(2, 7, 8, 6));
+  EXPECT_THAT(tokens_of({"a b", "\u2581 a"}), ElementsAre(2, 7, 4, 7));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { tokens_of({}); }),
+              HasSubstr("tokenizer.ggml.merges: expected a list"));
+}
+
 class GgufTokenizerTest : public testing::TestWithParam<Original> {};
 
 // llama-3's pre-tokenizer implies a BOS by its name.
@@ -225,8 +247,9 @@ TEST(GgufTokenizer, RefusesWhatDoesNotBelongTogether) {
   const auto refusal = [](ErrorKind kind, const GgufBuilder& builder) {
     return ErrorOf(kind, [&] { (void)GgufVocabulary(Read(builder).metadata); });
   };
-  EXPECT_THAT(refusal(ErrorKind::kUnsupported, GgufBuilder().Text("tokenizer.ggml.model", "bert")),
-              HasSubstr("tokenizer.ggml.model: expected llama, gpt2 or t5, found \"bert\""));
+  EXPECT_THAT(
+      refusal(ErrorKind::kUnsupported, GgufBuilder().Text("tokenizer.ggml.model", "bert")),
+      HasSubstr("tokenizer.ggml.model: expected llama, gpt2, t5 or gemma4, found \"bert\""));
   GgufBuilder types;
   types.Text("tokenizer.ggml.model", "llama");
   types.List<std::string>("tokenizer.ggml.tokens", GgufType::kString, {"a", "b"});

@@ -162,12 +162,6 @@ const DecoderSpec& ModelFolder::spec() const {
 }
 
 void ModelFolder::RequestPrediction() {
-  if (is_gguf()) {
-    Throw(ErrorKind::kUnsupported,
-          "{}: expected a folder with the safetensors of a layer for multi-token prediction, as "
-          "DeepSeek V3, GLM-4.5, Qwen3-Next and Qwen3.5 have it, found a GGUF file",
-          path_);
-  }
   (void)spec();
   godwit::RequestPrediction(*spec_);
   if (HasPrediction(*spec_, weights())) return;

@@ -107,6 +107,7 @@ void CompareMlp(const MlpSpec& a, const MlpSpec& b, SpecComparer& c) {
   c.Kind("a limit in the MLP", a.clamped.has_value(), b.clamped.has_value());
   c.Number("experts", a.experts, b.experts);
   c.Number("experts of a token", a.experts_per_token, b.experts_per_token);
+  c.Number("the width of what experts read", a.latent, b.latent);
   if (a.experts == 0) return;
   c.Kind("a bias of the router", a.router_bias, b.router_bias);
   c.Kind("shares among the chosen experts", a.shares_among_chosen, b.shares_among_chosen);

@@ -1,6 +1,7 @@
 // Draft tokens by the layer that comes with a model. Requests keep every promise, and the layer is
 // loaded for those alone that ask for it.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -254,8 +255,24 @@ TEST(MtpRefusals, NameWhatIsMissing) {
                         "mtp.fc.weight, found none"));
   EXPECT_THAT(ErrorOfLoading(goldens / "glm4_moe" / "air"),
               HasSubstr("expected the tensor model.layers.3.eh_proj.weight, found none"));
+  EXPECT_THAT(ErrorOfLoading(goldens / "gguf" / "glm4moe.gguf"),
+              HasSubstr("expected the tensor model.layers.2.eh_proj.weight, found none"));
   EXPECT_THAT(ErrorOfLoading(goldens / "gguf" / "deepseek_v3.gguf"),
-              HasSubstr("expected a folder with the safetensors of a layer for multi-token"));
+              HasSubstr("this deepseek_v3 model has no layer that predicts tokens"));
+}
+
+// The layer comes with a GGUF file, too.
+TEST(MtpOfGguf, TheTextIsTheSame) {
+  for (const char* family : {"glm4_moe", "qwen3_next"}) {
+    const std::string file = fmt::format("{}/tests/golden/mtp/{}.gguf", GODWIT_SOURCE_DIR, family);
+    const Engine without(file, {.threads = 2}), with(file, {.threads = 2, .mtp = true});
+    EXPECT_GT(with.weight_bytes(), without.weight_bytes()) << family;
+    const Tokens prompt = SmallPrompt(1, 70);
+    const auto expected = without.NewSession({}).Generate(prompt, Greedy(40));
+    const auto found = with.NewSession({}).Generate(prompt, With(Greedy(40), "mtp"));
+    EXPECT_EQ(found.tokens, expected.tokens) << family;
+    EXPECT_EQ(found.drafts->sources.back().name, "mtp") << family;
+  }
 }
 
 TEST(MtpRefusals, AnEngineWithoutTheLayer) {

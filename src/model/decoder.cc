@@ -58,7 +58,9 @@ int64_t BytesOf(const DecoderLayer& layer, int64_t experts) {
                                &layer.streams.correct,
                                &layer.laurel_down,
                                &layer.laurel_up,
-                               &layer.moe.router}) {
+                               &layer.moe.router,
+                               &layer.experts_in,
+                               &layer.experts_out}) {
     bytes += weight->bytes();
   }
   for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
@@ -418,16 +420,26 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
 void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                       MatrixView<const float> normed, MatrixView<float> out) const {
   const MlpSpec& mlp = kind.mlp;
-  ops::MixtureOfExperts(exec, normed, layer.moe,
+  Workspace::Scope scope(exec.workspace);
+  MatrixView<const float> input = normed;
+  MatrixView<float> result = out;
+  if (mlp.latent > 0) {
+    const auto narrow = exec.workspace.Matrix<float>(normed.rows, mlp.latent);
+    ops::Linear(exec, normed, layer.experts_in, narrow);
+    input = narrow;
+    result = exec.workspace.Matrix<float>(normed.rows, mlp.latent);
+  }
+  ops::MixtureOfExperts(exec, input, layer.moe,
                         {.per_token = mlp.experts_per_token,
                          .shares_among_chosen = mlp.shares_among_chosen,
                          .choice = mlp.choice,
                          .gated = mlp.gated,
                          .activation = mlp.activation,
-                         .clamped = mlp.clamped},
-                        out);
+                         .clamped = mlp.clamped,
+                         .router_input = normed},
+                        result);
+  if (mlp.latent > 0) ops::Linear(exec, result, layer.experts_out, out);
   if (layer.up.outputs == 0) return;
-  Workspace::Scope scope(exec.workspace);
   const auto shared = exec.workspace.Matrix<float>(out.rows, out.cols);
   auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
   ops::SetRows(exec, normed, rows);

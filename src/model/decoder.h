@@ -68,6 +68,8 @@ struct DecoderLayer {
   Weight down;                    // [hidden, intermediate]
   ops::Xielu xielu;               // with MlpSpec::xielu
   ops::MoeWeights moe;            // with MlpSpec::experts
+  Weight experts_in;              // [latent, hidden], with MlpSpec::latent
+  Weight experts_out;             // [hidden, latent]
   Weight shared_share;            // [1, hidden], F32, with LayerKind::shared_gated
   ops::NormWeights mlp_out_norm;  // [hidden], with LayerKind::output_norms
   // DecoderSpec::branch_norms, all [hidden]. The router's gains have the root of 1 / hidden.

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <set>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -147,19 +150,21 @@ json ReadLongRope(const GgufFiles& model, int64_t rotated) {
   return scaling;
 }
 
-json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
+json ReadRope(const GgufFiles& model, const GgufShape& shape, const GgufFamily& family,
+              double theta) {
   const int64_t rotated = model.metadata.IntOr(
       model.metadata.ArchitectureKey("rope.dimension_count"), shape.head_dim, {0, shape.head_dim});
   json scaling = ReadLongRope(model, rotated);
   if (!scaling.is_null()) return scaling;
   const TensorInfo* factors = FindTensor(model, "rope_freqs.weight");
-  if (factors == nullptr) return ReadScaling(model.metadata);
+  if (factors == nullptr || family.own_rotary_factors) return ReadScaling(model.metadata);
   return ReadLlama3(model, *factors, theta, rotated);
 }
 
 // Reads a list of KV heads, in which 0 stands for a layer with another mixer than attention.
-void ReadKeyless(const GgufMetadata& metadata, std::string_view key, GgufShape& shape) {
-  for (const int64_t heads : metadata.Ints(key, {0, kHeadCountRange.max})) {
+void ReadListedKvHeads(const GgufMetadata& metadata, std::string_view key, GgufShape& shape) {
+  for (const int64_t heads :
+       ListOfLayers(metadata, "attention.head_count_kv", {0, kHeadCountRange.max})) {
     shape.keyless.push_back(heads == 0);
     if (heads == 0) continue;
     if (shape.kv_heads != 0 && heads != shape.kv_heads) {
@@ -169,6 +174,35 @@ void ReadKeyless(const GgufMetadata& metadata, std::string_view key, GgufShape& 
     shape.kv_heads = heads;
   }
   if (shape.kv_heads == 0) metadata.Refuse(key, "a layer with attention", "none");
+}
+
+// Reads what only Gemma's latest have.
+void ReadGemmaTensors(const GgufFiles& model, const GgufFamily& family, GgufShape& shape) {
+  const auto rows = [&](std::string_view name) {
+    const TensorInfo* tensor = FindTensor(model, name);
+    return tensor == nullptr || tensor->shape.empty() ? 0 : tensor->shape[0];
+  };
+  shape.layer_rows = rows("per_layer_token_embd.weight");
+  shape.laurel_rank = rows("blk.0.laurel_l.weight");
+  const TensorInfo* factors = FindTensor(model, "rope_freqs.weight");
+  if (family.own_rotary_factors && factors != nullptr) {
+    shape.rotary_factors = ReadRotaryFactors(model, *factors, shape.head_dim);
+  }
+  std::set<std::string_view> keys, values;
+  for (const TensorInfo& tensor : model.tensors) {
+    const std::string_view name = tensor.name;
+    for (auto& [ending, found] : {std::pair(std::string_view(".attn_k.weight"), &keys),
+                                  std::pair(std::string_view(".attn_v.weight"), &values)}) {
+      if (name.ends_with(ending)) found->insert(name.substr(0, name.size() - ending.size()));
+    }
+  }
+  shape.keys_are_values = !std::ranges::includes(values, keys);
+}
+
+// Whether any layer has the tensor. Layers of hybrids have different ones.
+bool AnyLayerHas(const GgufFiles& model, std::string_view ending) {
+  return std::ranges::any_of(
+      model.tensors, [&](const TensorInfo& tensor) { return tensor.name.ends_with(ending); });
 }
 
 }  // namespace
@@ -188,7 +222,10 @@ GgufShape ShapeOf(const GgufFiles& model, const GgufFamily& family) {
   shape.heads = metadata.Int(metadata.ArchitectureKey("attention.head_count"), kHeadCountRange);
   const std::string kv_key = metadata.ArchitectureKey("attention.head_count_kv");
   if (family.keyless_layers && metadata.IsList(kv_key)) {
-    ReadKeyless(metadata, kv_key, shape);
+    ReadListedKvHeads(metadata, kv_key, shape);
+  } else if (family.unequal_kv_heads && metadata.IsList(kv_key)) {
+    shape.listed_kv_heads = ListOfLayers(metadata, "attention.head_count_kv", kHeadCountRange);
+    shape.kv_heads = std::ranges::max(shape.listed_kv_heads);
   } else {
     shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadCountRange);
   }
@@ -204,14 +241,19 @@ GgufShape ShapeOf(const GgufFiles& model, const GgufFamily& family) {
                    {shape.head_dim, shape.head_dim});
   }
   shape.tied_head = FindTensor(model, "output.weight") == nullptr;
-  shape.qkv_bias =
-      FindTensor(model, "blk.0.attn_q.bias") || FindTensor(model, "blk.0.attn_qkv.bias");
-  shape.attention_out_bias = FindTensor(model, "blk.0.attn_output.bias") != nullptr;
+  shape.qkv_bias = AnyLayerHas(model, ".attn_q.bias") || AnyLayerHas(model, ".attn_qkv.bias");
+  shape.attention_out_bias = AnyLayerHas(model, ".attn_output.bias");
   shape.latent_heads_apart = FindTensor(model, "blk.0.attn_k_b.weight") != nullptr;
-  shape.mlp_bias = FindTensor(model, "blk.0.ffn_up.bias") != nullptr;
+  shape.mlp_bias = AnyLayerHas(model, ".ffn_up.bias");
   shape.qk_norm = FindTensor(model, "blk.0.attn_q_norm.weight") != nullptr;
   shape.mlp_norm = FindTensor(model, "blk.0.ffn_norm.weight") != nullptr;
   shape.second_attention_norm = HasSecondAttentionNorm(model);
+  shape.convolution_bias = AnyLayerHas(model, ".ssm_conv1d.bias");
+  shape.mamba_norm = AnyLayerHas(model, ".ssm_norm.weight");
+  ReadGemmaTensors(model, family, shape);
+  if (family.listed_widths && metadata.IsList(metadata.ArchitectureKey("feed_forward_length"))) {
+    shape.mlp_widths = ListOfLayers(metadata, "feed_forward_length", {0, kSizeRange.max});
+  }
   return shape;
 }
 
@@ -231,12 +273,14 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
               {"max_position_embeddings", integer("context_length")},
               {"tie_word_embeddings", shape.tied_head},
               {"rope_theta", theta},
-              {"rope_scaling", ReadRope(model, shape, theta)}};
+              {"rope_scaling", ReadRope(model, shape, family, theta)}};
   if (metadata.Has(metadata.ArchitectureKey("attention.key_length")))
     config["head_dim"] = shape.head_dim;
   // Some files whose layers all have experts do not say how wide one MLP would be.
-  if (metadata.Has(metadata.ArchitectureKey("feed_forward_length")) ||
-      !metadata.Has(metadata.ArchitectureKey("expert_feed_forward_length"))) {
+  if (!shape.mlp_widths.empty()) {
+    config["intermediate_size"] = std::ranges::max(shape.mlp_widths);
+  } else if (metadata.Has(metadata.ArchitectureKey("feed_forward_length")) ||
+             !metadata.Has(metadata.ArchitectureKey("expert_feed_forward_length"))) {
     config["intermediate_size"] = integer("feed_forward_length");
   }
   constexpr FunctionKey kEpsilons[] = {

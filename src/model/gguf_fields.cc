@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 namespace godwit {
@@ -41,6 +42,20 @@ GgufLayers ReadLayers(const GgufMetadata& metadata) {
                     fmt::format("fewer than all {} layers", all), fmt::format("{}", predicting));
   }
   return {.decoding = all - predicting, .predicting = predicting};
+}
+
+std::vector<int64_t> ListOfLayers(const GgufMetadata& metadata, std::string_view key,
+                                  IntRange range) {
+  const std::string own = metadata.ArchitectureKey(key);
+  const GgufLayers layers = ReadLayers(metadata);
+  std::vector<int64_t> numbers = metadata.Ints(own, range);
+  const int64_t all = layers.decoding + layers.predicting;
+  if (std::ssize(numbers) != all) {
+    metadata.Refuse(own, fmt::format("a list, one for each of {} layers", all),
+                    fmt::format("{}", numbers.size()));
+  }
+  numbers.resize(static_cast<size_t>(layers.decoding));
+  return numbers;
 }
 
 int64_t SharedExperts(const GgufMetadata& metadata) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 #include "model/gguf_family.h"
 
@@ -33,6 +34,11 @@ struct GgufLayers {
 };
 // Throws Error(kFormat) if no other layers are left.
 GgufLayers ReadLayers(const GgufMetadata& metadata);
+
+// A list of the architecture with a number for each layer, of which those that decode are returned.
+// Throws Error(kFormat) for a list of another length.
+std::vector<int64_t> ListOfLayers(const GgufMetadata& metadata, std::string_view key,
+                                  IntRange range);
 
 // A size or count of the architecture, whose key must be there, or has a default.
 int64_t OwnInt(const GgufMetadata& metadata, std::string_view key);

@@ -96,10 +96,12 @@ class Translator {
 
   void Add(TensorInfo tensor) {
     const SplitName split = Split(tensor.name);
-    if (split.layer && layers_.Predicts(*split.layer)) return;
-    const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
-    const auto name = std::ranges::find(names, split.module, &GgufName::gguf);
-    if (name == names.end()) {
+    const bool predicts = split.layer && layers_.Predicts(*split.layer);
+    // Only the first layer that predicts is known, without its copies of embedding and head.
+    if (predicts && (family_.prediction.empty() || *split.layer != layers_.decoding)) return;
+    const std::vector<const GgufName*> names = NamesOf(split, predicts);
+    if (names.empty() && predicts) return;
+    if (names.empty()) {
       // config.json holds the content of these tensors. Any other tensor is refused by its own
       // name.
       constexpr std::string_view kRope[] = {"rope_freqs", "rope_factors_long",
@@ -115,29 +117,68 @@ class Translator {
             tensor.file, Quote(tensor.name), tensor.dtype_name,
             NameList(AllBlockFormats(), &BlockFormat::name));
     }
-    const std::string ending(split.ending == name->only_ending ? "" : split.ending);
+    for (const GgufName* name : names) AddUnder(*name, split, tensor);
+  }
+
+  // Returns the names for the tensor's ending, else those for any.
+  std::vector<const GgufName*> NamesOf(const SplitName& split, bool predicts) const {
+    std::vector<const GgufName*> exact, others;
+    const auto look = [&](std::span<const GgufName> names) {
+      for (const GgufName& name : names) {
+        if (name.gguf != split.module) continue;
+        if (name.only_ending.empty()) {
+          others.push_back(&name);
+        } else if (name.only_ending == split.ending) {
+          exact.push_back(&name);
+        }
+      }
+    };
+    look(split.layer ? family_.layers : family_.whole);
+    if (predicts) look(family_.prediction);
+    return exact.empty() ? others : exact;
+  }
+
+  // part: an expert, a head or a stream.
+  std::string HfName(const GgufName& name, int64_t layer, int64_t part = 0) const {
+    constexpr std::string_view kLayer = "model.layers.{}";
+    if (layers_.Predicts(layer) && name.hf.starts_with(kLayer)) {
+      return fmt::format(fmt::runtime(family_.predicting), layer) +
+             fmt::format(fmt::runtime(name.hf.substr(kLayer.size())), part);
+    }
+    return fmt::format(fmt::runtime(name.hf), layer, part);
+  }
+
+  void AddUnder(const GgufName& name, const SplitName& split, TensorInfo tensor) {
+    const std::string ending(split.ending == name.only_ending ? "" : split.ending);
     const int64_t layer = split.layer.value_or(0);
-    if (name->rows == GgufRows::kExperts) {
-      const bool bias = ending == ".bias";
-      return AddParts(tensor, bias ? "biases" : "matrices", "experts", bias ? 2 : 3, *name, layer,
-                      ending);
+    const auto parts = [&](std::string_view kind, std::string_view owners, size_t dimensions) {
+      AddParts(tensor, kind, owners, dimensions, name, layer, ending);
+    };
+    switch (name.rows) {
+      case GgufRows::kExperts:
+      case GgufRows::kFirstHalves:
+      case GgufRows::kSecondHalves:
+        if (ending == ".bias") return parts("biases", "experts", 2);
+        return parts("matrices", "experts", 3);
+      case GgufRows::kStreams:
+        return parts("matrices", "streams", 3);
+      case GgufRows::kHeadMatrices:
+        return parts("matrices", "heads", 3);
+      case GgufRows::kHeads:
+        return parts("rows", "heads", 2);
+      default:
+        break;
     }
-    if (name->rows == GgufRows::kHeadMatrices) {
-      return AddParts(tensor, "matrices", "heads", 3, *name, layer, ending);
-    }
-    if (name->rows == GgufRows::kHeads) {
-      return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);
-    }
-    tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
-    if (name->rows == GgufRows::kVector) tensor.shape = {tensor.NumElements()};
-    if (name->rows == GgufRows::kOneRow && tensor.shape.size() == 1) {
+    tensor.name = HfName(name, layer) + ending;
+    if (name.rows == GgufRows::kVector) tensor.shape = {tensor.NumElements()};
+    if (name.rows == GgufRows::kOneRow && tensor.shape.size() == 1) {
       tensor.shape.insert(tensor.shape.begin(), 1);
     }
-    if (name->rows == GgufRows::kTaps && tensor.shape.size() == 2) {
+    if (name.rows == GgufRows::kTaps && tensor.shape.size() == 2) {
       tensor.shape.insert(tensor.shape.begin() + 1, 1);
     }
     // A file may have one number without a dimension where a matrix should be.
-    tensor.row_order = OrderOf(name->rows, tensor.shape.empty() ? 1 : tensor.shape[0]);
+    tensor.row_order = OrderOf(name.rows, tensor.shape.empty() ? 1 : tensor.shape[0]);
     translated_.push_back(std::move(tensor));
   }
 
@@ -169,13 +210,21 @@ class Translator {
       Throw(ErrorKind::kFormat, "{}: tensor {}: expected the {} of up to {} {}, found {}",
             merged.file, Quote(merged.name), parts, kMaxOwners, owners, merged.Describe());
     }
+    const bool first = name.rows == GgufRows::kFirstHalves;
+    const bool halves = first || name.rows == GgufRows::kSecondHalves;
+    if (halves && merged.shape[1] % 2 != 0) {
+      Throw(ErrorKind::kFormat, "{}: tensor {}: expected an even number of rows, found {}",
+            merged.file, Quote(merged.name), merged.Describe());
+    }
     const size_t bytes = merged.bytes.size() / static_cast<size_t>(merged.shape[0]);
     for (int64_t part = 0; part < merged.shape[0]; ++part) {
-      const size_t begin = static_cast<size_t>(part) * bytes;
+      const size_t whole = static_cast<size_t>(part) * bytes;
+      const size_t begin = halves && !first ? whole + bytes / 2 : whole;
       TensorInfo tensor = merged;
-      tensor.name = fmt::format(fmt::runtime(name.hf), layer, part) + ending;
+      tensor.name = HfName(name, layer, part) + ending;
       tensor.shape.erase(tensor.shape.begin());
-      tensor.bytes = merged.bytes.subspan(begin, bytes);
+      if (halves) tensor.shape[0] /= 2;
+      tensor.bytes = merged.bytes.subspan(begin, halves ? bytes / 2 : bytes);
       tensor.offset_bytes = merged.offset_bytes + begin;
       translated_.push_back(std::move(tensor));
     }

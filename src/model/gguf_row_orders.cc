@@ -43,6 +43,9 @@ std::vector<int64_t> GgufRowOrder(GgufRows kind, const GgufShape& shape, int64_t
                                                               : std::vector<int64_t>();
     case GgufRows::kAsTheyWere:
     case GgufRows::kExperts:
+    case GgufRows::kFirstHalves:
+    case GgufRows::kSecondHalves:
+    case GgufRows::kStreams:
     case GgufRows::kHeads:
     case GgufRows::kHeadMatrices:
     case GgufRows::kVector:

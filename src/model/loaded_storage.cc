@@ -97,7 +97,8 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
        {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &latent.index_query,
         &latent.index_key, &layer.attention_out, &layer.delta.z_down, &layer.delta.z_up,
         &layer.mamba.in, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
-        &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
+        &layer.embedding_out, &layer.laurel_down, &layer.laurel_up, &layer.experts_in,
+        &layer.experts_out}) {
     VisitLinear(*linear, storage, visit);
   }
   for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {

@@ -49,9 +49,10 @@ MlpTensors Resolver::Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t laye
   }
   up.emplace_back(Numbered(names.up, layer, expert),
                   mlp.gated && mlp.fused ? 2 * mlp.intermediate : mlp.intermediate);
-  return {.up = linears_.Find(up, spec_.hidden_size, mlp.bias, spec_.transposed),
-          .down = linears_.Find({{Numbered(names.down, layer, expert), spec_.hidden_size}},
-                                mlp.intermediate, mlp.bias, spec_.transposed)};
+  const int64_t width = mlp.latent > 0 ? mlp.latent : spec_.hidden_size;
+  return {.up = linears_.Find(up, width, mlp.bias, spec_.transposed),
+          .down = linears_.Find({{Numbered(names.down, layer, expert), width}}, mlp.intermediate,
+                                mlp.bias, spec_.transposed)};
 }
 
 MlpTensors Resolver::StackedExpert(const MlpSpec& mlp, int64_t layer, int64_t expert) {
@@ -182,6 +183,12 @@ void Resolver::MlpOrExperts(int64_t index, LayerTensors& layer) {
   if (mlp.choice_bias)
     layer.choice_bias =
         tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts}, Content::kScale);
+  if (mlp.latent > 0) {
+    layer.experts_in =
+        linears_.Find({{Numbered(names.experts_in, index), mlp.latent}}, hidden, /*bias=*/false);
+    layer.experts_out =
+        linears_.Find({{Numbered(names.experts_out, index), hidden}}, mlp.latent, /*bias=*/false);
+  }
   layer.experts = Experts(index);
   if (spec_.branch_norms) BranchNorms(index, layer);
   if (kind.shared_mlp.intermediate > 0) {
@@ -201,12 +208,6 @@ void Resolver::LayerTable(ModelTensors& tensors) {
   tensors.layer_table = tensors_.Want(names.layer_table + ".weight", {embedding.vocab_size, width});
   tensors.layer_model = linears_.Find({{names.layer_model, width}}, spec_.hidden_size, false);
   tensors.layer_model_norm = Norm(names.layer_model_norm, embedding.width, spec_.norm_bias);
-  if (tensors.layer_table != nullptr && tensors.layer_table->blocks != nullptr) {
-    tensors_.problems().Add(
-        "tensor {} has type {}, expected F32, F16 or BF16, because its rows are "
-        "read from the file",
-        tensors.layer_table->name, tensors.layer_table->dtype_name);
-  }
 }
 
 PredictionTensors Resolver::Prediction() {
@@ -418,7 +419,8 @@ void AddLinears(const LayerTensors& layer, std::vector<const LinearTensors*>& al
   for (const LinearTensors* linear :
        {&layer.attention_out, &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.shared_share,
         &layer.embedding_gate, &layer.embedding_out, &layer.stream_router, &layer.stream_predict,
-        &layer.stream_correct, &layer.laurel_down, &layer.laurel_up, &layer.router}) {
+        &layer.stream_correct, &layer.laurel_down, &layer.laurel_up, &layer.router,
+        &layer.experts_in, &layer.experts_out}) {
     all.push_back(linear);
   }
   for (const MlpTensors& expert : layer.experts) {

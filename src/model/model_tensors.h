@@ -155,6 +155,7 @@ struct LayerTensors {
   NormTensors stream_norm, laurel_norm;
   const TensorInfo* stream_factors = nullptr;  // [hidden]
   LinearTensors router;
+  LinearTensors experts_in, experts_out;    // MlpSpec::latent
   LinearTensors shared_share;               // LayerKind::shared_gated: [1, hidden]
   const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
   std::vector<MlpTensors> experts;          // none in a dense layer; those that a rank takes

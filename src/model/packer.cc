@@ -13,6 +13,7 @@
 
 #include "model/block_weights.h"
 #include "model/loaded_storage.h"
+#include "model/mapped_table.h"
 #include "model/packed_weights.h"
 #include "model/row_order.h"
 #include "model/stored_scales.h"
@@ -294,16 +295,8 @@ Table Packer::Rows(const TensorInfo& tensor, const std::optional<IndexRange>& ro
 }
 
 Table Packer::MappedRows(const TensorInfo& tensor) {
-  Table table{.dtype = *tensor.dtype, .rows = tensor.shape[0], .cols = tensor.shape[1], .data = {}};
   if (places_.to != nullptr) return {};
-  auto file = source_.FileOf(tensor);
-  const auto address = reinterpret_cast<uintptr_t>(tensor.bytes.data());
-  if (file == nullptr || address % SizeOf(table.dtype) != 0) {
-    table.data = Buffer(std::ssize(tensor.bytes));
-    std::memcpy(table.data.data(), tensor.bytes.data(), tensor.bytes.size());
-  } else {
-    table.data = Buffer(std::move(file), tensor.bytes);
-  }
+  Table table = MapTable(tensor, source_.FileOf(tensor));
   Done(tensor, /*has_nan=*/false);
   return table;
 }

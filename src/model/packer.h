@@ -85,7 +85,6 @@ class Packer {
   // about to be packed. The disk reads it meanwhile. Asking for all at once would wait for the
   // disk.
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
-  // The table as it lies in the mapped checkpoint, or a copy where its numbers are not aligned.
   Table MappedRows(const TensorInfo& tensor);
   // rows: of the table; none: all.
   Table Rows(const TensorInfo& tensor, const std::optional<IndexRange>& rows = {});

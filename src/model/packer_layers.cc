@@ -219,6 +219,8 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   if (!tensors.experts.empty()) {
     // Narrow weights would round the activations, and with them the router's scores.
     layer.moe.router = Linear(tensors.router, DType::kF32);
+    layer.experts_in = Linear(tensors.experts_in);
+    layer.experts_out = Linear(tensors.experts_out);
     layer.moe.experts = Experts(tensors.experts);
     layer.moe.first_expert = tensors.first_expert;
     if (tensors.choice_bias != nullptr) layer.moe.choice_bias = Numbers(*tensors.choice_bias);

@@ -115,6 +115,9 @@ struct MlpSpec {
   // MLP.
   int64_t experts = 0;
   int64_t experts_per_token = 0;
+  // The width of what experts read and write, which a projection makes of the hidden state and
+  // another brings back (LatentMoE of Nemotron 3). 0: they read the hidden state.
+  int64_t latent = 0;
   bool stacked = false;     // a matrix of all experts is one tensor, [experts, ...]
   bool transposed = false;  // the matrices of experts are stored as [inputs, outputs]
   bool router_bias = false;
@@ -217,9 +220,10 @@ struct ModuleNames {
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
-  std::string choice_bias;     // the tensor, without an ending
-  std::string gate, up, down;  // MlpSpec::fused: up is both
-  std::string xielu;           // MlpSpec::xielu: the module of its numbers
+  std::string choice_bias;              // the tensor, without an ending
+  std::string experts_in, experts_out;  // MlpSpec::latent
+  std::string gate, up, down;           // MlpSpec::fused: up is both
+  std::string xielu;                    // MlpSpec::xielu: the module of its numbers
   // The MLP of a layer without experts, in a model whose usual layer has them.
   std::string dense_gate, dense_up, dense_down;
   std::string shared_gate, shared_up, shared_down;  // LayerKind::shared_mlp

@@ -16,6 +16,7 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
     const int64_t token = tokens[row] - first;
     if (token < 0 || token >= table.rows) return void(std::ranges::fill(out.RowSpan(row), 0.0f));
+    if (table.read) return table.read(token, out.RowSpan(row));
     const std::byte* source = table.data.data() + token * row_bytes;
     switch (table.dtype) {
       case DType::kF16:

@@ -96,7 +96,7 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
          {&layer.router, &layer.shared_share, &layer.delta.gates, &layer.delta.decay_down,
           &layer.delta.decay_up, &layer.latent.index_weights, &layer.embedding_gate,
           &layer.embedding_out, &layer.stream_router, &layer.stream_predict, &layer.stream_correct,
-          &layer.laurel_down, &layer.laurel_up}) {
+          &layer.laurel_down, &layer.laurel_up, &layer.experts_in, &layer.experts_out}) {
       Ignore(*gates, plan);
     }
     if (!layer.latent.keys.empty())

@@ -83,7 +83,11 @@ void Finder::NormGroups(const LayerTensors& layer) {
   if (!layer.experts.empty()) mlp.push_back(&layer.router);
   if (!layer.shared_share.parts.empty()) mlp.push_back(&layer.shared_share);
   if (!layer.mlp.up.parts.empty()) mlp.push_back(&layer.mlp.up);
-  for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
+  if (!layer.experts_in.parts.empty()) {
+    mlp.push_back(&layer.experts_in);
+  } else {
+    for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
+  }
 
   std::vector<const LinearTensors*> attention;
   if (!layer.qkv.parts.empty()) attention.push_back(&layer.qkv);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,8 @@ struct Table {
   int64_t rows = 0;
   int64_t cols = 0;
   Buffer data;  // row-major, dense
+  // Reads rows that are decoded where they lie, as f32; empty: `data` holds them.
+  std::function<void(int64_t row, std::span<float> out)> read = {};
 };
 
 }  // namespace godwit

@@ -310,7 +310,7 @@ class Writer {
       json_ += fmt::format(":{}", id);
     });
     json_ += R"(},"merges":[)";
-    ByteLevel() ? WriteMerges() : WriteScoreMerges();
+    ByteLevel() || !vocabulary_.merges.empty() ? WriteMerges() : WriteScoreMerges();
     json_ += "]}";
   }
 

@@ -18,9 +18,11 @@
 namespace godwit {
 
 enum class VocabularyKind {
-  kUnigram,           // SentencePiece: the most probable pieces, by scores (GGUF: "t5")
-  kSentencePieceBpe,  // SentencePiece: what may merge and when follows from scores (GGUF: "llama")
-  kByteLevelBpe,      // GPT-2: bytes spelled as letters, merges in a list (GGUF: "gpt2")
+  kUnigram,  // SentencePiece: the most probable pieces, by scores (GGUF: "t5")
+  // SentencePiece: what may merge and when follows from scores (GGUF: "llama"), or is listed
+  // ("gemma4").
+  kSentencePieceBpe,
+  kByteLevelBpe,  // GPT-2: bytes spelled as letters, merges in a list (GGUF: "gpt2")
 };
 
 // Numbered as SentencePiece's pieces and GGUF's tokenizer.ggml.token_type are.
@@ -61,7 +63,8 @@ struct Vocabulary {
   VocabularyKind kind = VocabularyKind::kByteLevelBpe;
   std::vector<VocabularyToken> tokens;  // by id; no two of the same text
 
-  // The merges of kByteLevelBpe: "left right" in the order in which they are applied.
+  // The merges of kByteLevelBpe: "left right" in the order in which they are applied. Those of
+  // kSentencePieceBpe; empty: they follow from scores.
   // pre_tokenizer: how a text is cut into words, by GGUF's name for it (tokenizer.ggml.pre), one of
   // PreTokenizerNames().
   std::vector<std::string> merges;

@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include "base/test_folder.h"
+#include "model/gguf_model.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 #include "tests/mtp_model.h"
@@ -21,8 +26,31 @@ struct MtpReference {
   std::vector<float> chain_logits;
 };
 
-MtpReference ReadMtpReference(const std::string& family) {
-  const auto path = GoldenRoot() / "mtp" / (family + ".golden.safetensors");
+// A model's folder, or its GGUF file (tools/make_mtp_gguf_goldens.py).
+struct StoredModel {
+  MtpGolden golden;
+  bool gguf = false;
+
+  friend std::ostream& operator<<(std::ostream& out, const StoredModel& stored) {
+    return out << stored.golden << (stored.gguf ? "_gguf" : "");
+  }
+};
+
+std::vector<StoredModel> StoredModels() {
+  std::vector<StoredModel> all;
+  for (const MtpGolden& golden : MtpGoldens()) all.push_back({golden, false});
+  for (const char* family : {"glm4_moe", "qwen3_next"}) all.push_back({{family, ""}, true});
+  return all;
+}
+
+MtpReference ReadMtpReference(const StoredModel& stored) {
+  const auto beside = [&](const char* ending) {
+    return GoldenRoot() / "mtp" / (stored.golden.family + ending);
+  };
+  // A file with the numbers of the folder has the folder's logits.
+  const auto own = beside(".gguf.golden.safetensors");
+  const auto path =
+      stored.gguf && std::filesystem::exists(own) ? own : beside(".golden.safetensors");
   MtpReference reference{.text = ReadReference(path), .chain_ids = {}, .chain_logits = {}};
   const MappedFile file(path);
   const auto contents = ParseSafetensors(file.Span(), path.string());
@@ -33,17 +61,25 @@ MtpReference ReadMtpReference(const std::string& family) {
   return reference;
 }
 
-class MtpGoldenTest : public TestOnIsas<MtpGolden> {
+class MtpGoldenTest : public TestOnIsas<StoredModel> {
  protected:
   MtpGoldenTest() {
-    WriteMtpGolden(one(), temp_.path() / "model");
-    const HfConfig config = HfConfig::Load(temp_.path() / "model" / "config.json");
+    if (one().gguf) {
+      const GgufModel model = OpenGgufModel(GoldenRoot() / "mtp" / (one().golden.family + ".gguf"));
+      Load(HfConfig::Parse(model.config, "config.json"), *model.weights);
+    } else {
+      WriteMtpGolden(one().golden, temp_.path() / "model");
+      Load(HfConfig::Load(temp_.path() / "model" / "config.json"),
+           *OpenWeights(temp_.path() / "model"));
+    }
+  }
+
+  void Load(const HfConfig& config, const WeightSource& weights) {
     DecoderSpec spec = DescribeModel(config);
-    const auto weights = OpenWeights(temp_.path() / "model");
-    plain_.emplace(spec, *weights, DType::kF32);
+    plain_.emplace(spec, weights, DType::kF32);
     RequestPrediction(spec);
-    EXPECT_TRUE(HasPrediction(spec, *weights));
-    runner_.emplace(spec, *weights, DType::kF32);
+    EXPECT_TRUE(HasPrediction(spec, weights));
+    runner_.emplace(spec, weights, DType::kF32);
   }
 
   // Reads the text in chunks. Behind each it predicts from the reference's tokens. Returns the
@@ -92,7 +128,7 @@ class MtpGoldenTest : public TestOnIsas<MtpGolden> {
 };
 
 TEST_P(MtpGoldenTest, PredictsAsItsDefinition) {
-  const MtpReference reference = ReadMtpReference(one().family);
+  const MtpReference reference = ReadMtpReference(one());
   const auto& ids = reference.text.ids;
   const int64_t vocab = runner_->decoder().vocab_size();
   std::vector<float> logits = Predict(ids, 1, {});
@@ -101,7 +137,7 @@ TEST_P(MtpGoldenTest, PredictsAsItsDefinition) {
 }
 
 TEST_P(MtpGoldenTest, PredictsFromItsOwnPredictions) {
-  const MtpReference reference = ReadMtpReference(one().family);
+  const MtpReference reference = ReadMtpReference(one());
   const auto& ids = reference.text.ids;
   const Decoder& model = runner_->decoder();
   const auto text = runner_->NewText({});
@@ -127,7 +163,7 @@ TEST_P(MtpGoldenTest, PredictsFromItsOwnPredictions) {
 
 // The bits of predictions do not depend on chunks, and those of the model not on predictions.
 TEST_P(MtpGoldenTest, LeavesTheModelAlone) {
-  const auto ids = ReadMtpReference(one().family).text.ids;
+  const auto ids = ReadMtpReference(one()).text.ids;
   const auto vocab = static_cast<size_t>(runner_->decoder().vocab_size());
   for (const RunOptions& run : {RunOptions{}, RunOptions{.kv = "sinks:4+28"},
                                 RunOptions{.kv_type = DType::kI8, .int8_products = true}}) {
@@ -150,9 +186,11 @@ TEST_P(MtpGoldenTest, LeavesTheModelAlone) {
   }
 }
 
-const auto FamilyOf = [](const MtpGolden& golden) { return golden.family; };
+const auto NameOf = [](const StoredModel& stored) {
+  return stored.golden.family + (stored.gguf ? "_gguf" : "");
+};
 
-GODWIT_ON_ISAS(MtpGoldenTest, MtpGoldens(), FamilyOf, kernels::BestAndScalar());
+GODWIT_ON_ISAS(MtpGoldenTest, StoredModels(), NameOf, kernels::BestAndScalar());
 
 }  // namespace
 }  // namespace godwit::mtp_test

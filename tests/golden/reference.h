@@ -11,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -89,8 +90,16 @@ inline std::vector<std::string> GgufGoldens() {
 // Whether recurrent layers of a golden in GGUF lie there otherwise than in a folder, so that
 // neither form is written from the other.
 inline bool LiesOtherwiseInGguf(const std::string& name) {
-  return name.starts_with("qwen3_next") || name.starts_with("qwen3_5") ||
-         name.starts_with("granite_hybrid");
+  constexpr std::string_view kBeginnings[] = {"qwen3_next", "qwen3_5",   "granite_hybrid",
+                                              "bamba",      "falcon_h1", "nemotron_h"};
+  return std::ranges::any_of(
+      kBeginnings, [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
+
+// Whether a golden model in GGUF is of a family whose files are not written.
+inline bool IsReadOnlyInGguf(const std::string& name) {
+  return LiesOtherwiseInGguf(name) || name.starts_with("gemma3n") || name.starts_with("gemma4") ||
+         name == "mistral4";
 }
 
 // The folders with packed layers, by name.

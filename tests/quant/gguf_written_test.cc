@@ -15,6 +15,7 @@
 #include "quant/write_gguf.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
+#include "tests/mtp_model.h"
 
 namespace godwit::gguf_written_test {
 namespace {
@@ -158,9 +159,9 @@ TEST_P(GgufRewrittenTest, ComesBackAsItWas) {
                 HasSubstr("the attention factor of rope scaling"));
     return;
   }
-  if (LiesOtherwiseInGguf(GetParam())) {
+  if (IsReadOnlyInGguf(GetParam())) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Written{GgufGoldenFile(GetParam())}; }),
-                HasSubstr("GGUF has no name for its tensor"));
+                HasSubstr("but does not write"));
     return;
   }
   const Written written(GgufGoldenFile(GetParam()));
@@ -170,6 +171,46 @@ TEST_P(GgufRewrittenTest, ComesBackAsItWas) {
 
 INSTANTIATE_TEST_SUITE_P(All, GgufRewrittenTest, testing::ValuesIn(GgufGoldens()),
                          [](const auto& info) { return TestName(info.param); });
+
+// The weights of such a folder are never opened: only its config.json is there.
+TEST(GgufWritten, ARefusalNamesTheReason) {
+  const auto refusal = [](const char* golden) {
+    return ErrorOf(ErrorKind::kUnsupported, [&] { Written{GoldenRoot() / golden}; });
+  };
+  EXPECT_THAT(
+      refusal("bamba/listed"),
+      HasSubstr("cannot be written as GGUF: its Mamba2 layers lie otherwise in GGUF files"));
+  EXPECT_THAT(refusal("nemotron_h/dense"), HasSubstr("its Mamba2 layers"));
+  EXPECT_THAT(refusal("falcon_h1/factors"), HasSubstr("its Mamba2 layers"));
+  EXPECT_THAT(refusal("granitemoehybrid/dense"), HasSubstr("its Mamba2 layers"));
+  EXPECT_THAT(refusal("qwen3_next/experts"), HasSubstr("its gated DeltaNets lie otherwise"));
+  EXPECT_THAT(refusal("gemma4_text/experts"), HasSubstr("its layers have unequal heads"));
+  EXPECT_THAT(refusal("gemma3n_text/streams"), HasSubstr("its layers have unequal heads"));
+  EXPECT_THAT(refusal("mistral4/groups"), HasSubstr("GGUF files of Mistral 4"));
+  for (const char* golden :
+       {"granitemoe/two_of_six", "gpt_oss/new_config", "llama4_text/new_config"}) {
+    EXPECT_THAT(refusal(golden), HasSubstr("a tensor of this folder holds all experts")) << golden;
+  }
+  const std::string unknown = refusal("glm_moe_dsa/shared");
+  EXPECT_THAT(unknown, HasSubstr("expected one of the families"));
+  EXPECT_THAT(unknown, testing::Not(HasSubstr("bamba")));
+
+  const TempFolder folder;
+  fs::copy_file(GoldenRoot() / "bamba/listed/config.json", folder.path() / "config.json");
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Written{folder.path()}; }),
+              HasSubstr("its Mamba2 layers"));
+}
+
+// The layer that predicts tokens is left out, and the form says so.
+TEST(GgufWritten, WithoutTheLayerThatPredicts) {
+  const TempFolder folder;
+  WriteMtpGolden({"glm4_moe", "air"}, folder.path() / "model");
+  const Written written(folder.path() / "model");
+  EXPECT_THAT(written.plan().form.warnings,
+              testing::Contains("its layer that predicts tokens is left out"));
+  EXPECT_FALSE(written.written().config().Has("num_nextn_predict_layers") &&
+               written.written().config().Int("num_nextn_predict_layers", {0, 9}) != 0);
+}
 
 TEST(GgufWritten, TypesOfTensorsAndFallbacks) {
   // Rows of 256 and of 32.

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "base/quote.h"
 #include "model/archs/deepseek_experts.h"
 #include "model/archs/families.h"
 #include "model/archs/gguf_families.h"
@@ -250,6 +252,8 @@ constexpr GgufName kDeepSeekLayers[] = {
     {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
     {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
     {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
+    {"ffn_gate_up_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kFirstHalves},
+    {"ffn_gate_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kSecondHalves},
     {"ffn_gate_shexp", "model.layers.{}.mlp.shared_experts.gate_proj"},
     {"ffn_up_shexp", "model.layers.{}.mlp.shared_experts.up_proj"},
     {"ffn_down_shexp", "model.layers.{}.mlp.shared_experts.down_proj"},
@@ -288,9 +292,33 @@ void CompleteDeepseek(const GgufMetadata& metadata, const GgufShape& shape,
   const bool sigmoid = OwnIntOr(metadata, "expert_gating_func", 0) == kGgufSigmoid;
   ReadDeepSeekExperts(metadata, /*norm_unless_told=*/sigmoid, config);
   config["attention_bias"] = shape.attention_out_bias;
+  config["num_nextn_predict_layers"] = ReadLayers(metadata).predicting;
   if (sigmoid) return;
   config["model_type"] = "deepseek_v2";
   config["topk_method"] = config["n_group"] == 1 ? "greedy" : "group_limited_greedy";
+}
+
+// A file may leave out the growth of the temperature, which all published models share.
+void CompleteMistral4(const GgufMetadata& metadata, const GgufShape& shape,
+                      nlohmann::json& config) {
+  constexpr double kPublishedGrowth = 0.1;
+  ReadLatentSizes(metadata, shape, config);
+  const std::string scaling = metadata.ArchitectureKey("rope.scaling.type");
+  if (config["rope_scaling"].is_null() || config["rope_scaling"]["rope_type"] != "yarn") {
+    metadata.Refuse(scaling, "yarn", Quote(metadata.StringOr(scaling, "none")),
+                    ErrorKind::kUnsupported);
+  }
+  ReadMagnitude(metadata, config);
+  nlohmann::json& rotation = config["rope_scaling"];
+  rotation["llama_4_scaling_beta"] = metadata.FloatOr(
+      metadata.ArchitectureKey("attention.temperature_scale"), kPublishedGrowth, {0, 100});
+  const int64_t tokens = rotation["original_max_position_embeddings"];
+  metadata.IntOr(metadata.ArchitectureKey("attention.temperature_length"), tokens,
+                 {tokens, tokens});
+  const std::string gating = metadata.ArchitectureKey("expert_gating_func");
+  metadata.IntOr(gating, 1, {1, 1});  // a softmax
+  ReadDeepSeekExperts(metadata, /*norm_unless_told=*/false, config);
+  config["attention_bias"] = shape.attention_out_bias;
 }
 
 }  // namespace
@@ -299,6 +327,12 @@ const GgufFamily kDeepseekGguf = {.architecture = "deepseek2",
                                   .model_type = "deepseek_v3",
                                   .other_types = {"deepseek_v2", "kimi_k2"},
                                   .layers = kDeepSeekLayers,
+                                  .prediction = kPredictionGgufNames,
                                   .complete = CompleteDeepseek};
+const GgufFamily kMistral4Gguf = {.architecture = "mistral4",
+                                  .model_type = "mistral4",
+                                  .layers = kDeepSeekLayers,
+                                  .read_only = kMistral4IsReadOnly,
+                                  .complete = CompleteMistral4};
 
 }  // namespace godwit

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "model/archs/families.h"
+#include "model/archs/gguf_families.h"
 #include "model/archs/mamba_fields.h"
+#include "model/archs/mamba_gguf.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -89,5 +93,52 @@ DecoderSpec DescribeFalconH1(const HfConfig& config) {
   NameMamba("model.layers.{}.mamba", names);
   return spec;
 }
+
+namespace {
+
+constexpr GgufName kFalconH1Whole[] = {{"token_embd", "model.embed_tokens"},
+                                       {"output_norm", "model.final_layernorm"},
+                                       {"output", "lm_head"}};
+
+// The norm of the MLP has no ending in files.
+constexpr GgufName kFalconH1Layers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.pre_ff_layernorm.weight"},
+    {"ffn_gate", "model.layers.{}.feed_forward.gate_proj"},
+    {"ffn_up", "model.layers.{}.feed_forward.up_proj"},
+    {"ffn_down", "model.layers.{}.feed_forward.down_proj"},
+    {"ssm_in", "model.layers.{}.mamba.in_proj"},
+    {"ssm_conv1d", "model.layers.{}.mamba.conv1d", GgufRows::kTaps},
+    {"ssm_dt", "model.layers.{}.mamba.dt_bias", GgufRows::kAsTheyWere, ".bias"},
+    {"ssm_a", "model.layers.{}.mamba.A_log", GgufRows::kVector, ""},
+    {"ssm_d", "model.layers.{}.mamba.D", GgufRows::kVector, ""},
+    {"ssm_norm", "model.layers.{}.mamba.norm", GgufRows::kVector},
+    {"ssm_out", "model.layers.{}.mamba.out_proj"},
+};
+
+// Matrices in files have taken in all factors.
+void CompleteFalconH1(const GgufMetadata& metadata, const GgufShape& shape,
+                      nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["attention_bias"] = shape.qkv_bias;
+  config["mlp_bias"] = shape.mlp_bias;
+  CompleteMamba(metadata, shape, config);
+  config["mamba_d_ssm"] = ReadMambaSizes(metadata).width;
+  config["mamba_rms_norm"] = shape.mamba_norm;
+  config["mamba_norm_before_gate"] = false;  // as in llama.cpp
+}
+
+}  // namespace
+
+const GgufFamily kFalconH1Gguf = {.architecture = "falcon-h1",
+                                  .model_type = "falcon_h1",
+                                  .whole = kFalconH1Whole,
+                                  .layers = kFalconH1Layers,
+                                  .read_only = kMamba2IsReadOnly,
+                                  .complete = CompleteFalconH1};
 
 }  // namespace godwit

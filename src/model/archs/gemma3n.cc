@@ -1,10 +1,14 @@
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "model/archs/families.h"
 #include "model/archs/gemma_keys.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -132,5 +136,95 @@ DecoderSpec DescribeGemma3nText(const HfConfig& config) {
 DecoderSpec DescribeGemma3n(const HfConfig& config) {
   return BesideSightAndHearing(config, kGemma3nKeysBesideVision, DescribeWithStreams);
 }
+
+namespace {
+
+// "{1}" is the stream.
+constexpr GgufName kGemma3nWhole[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    {"per_layer_model_proj", "model.per_layer_model_projection"},
+    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
+    {"altup_proj", "model.altup_projections.{1}", GgufRows::kStreams},
+    {"altup_unembd_proj", "model.altup_unembed_projections.{1}", GgufRows::kStreams},
+};
+
+constexpr GgufName kGemma3nLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_norm", "model.layers.{}.pre_feedforward_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+    {"inp_gate", "model.layers.{}.per_layer_input_gate"},
+    {"proj", "model.layers.{}.per_layer_projection"},
+    {"post_norm", "model.layers.{}.post_per_layer_input_norm"},
+    {"altup_router", "model.layers.{}.altup.modality_router"},
+    {"altup_router_norm", "model.layers.{}.altup.router_norm"},
+    {"altup_predict_coef", "model.layers.{}.altup.prediction_coefs"},
+    {"altup_correct_coef", "model.layers.{}.altup.correction_coefs"},
+    {"altup_correct_scale", "model.layers.{}.altup.correct_output_scale", GgufRows::kAsTheyWere,
+     ".weight"},
+    {"laurel_l", "model.layers.{}.laurel.linear_left"},
+    {"laurel_r", "model.layers.{}.laurel.linear_right"},
+    {"laurel_post_norm", "model.layers.{}.laurel.post_laurel_norm"},
+};
+
+// Files have the deviations above which gates pass, not the parts of gates that do not.
+void CompleteSparsities(const GgufMetadata& metadata, nlohmann::json& config) {
+  const std::string key = metadata.ArchitectureKey("activation_sparsity_scale");
+  if (!metadata.Has(key)) return;
+  const std::vector<float> deviations = metadata.Floats(key);
+  const int64_t layers = config["num_hidden_layers"];
+  if (std::ssize(deviations) != layers) {
+    metadata.Refuse(key, fmt::format("one for each of {} layers", layers),
+                    fmt::format("{}", deviations.size()));
+  }
+  for (const float deviation : deviations) {
+    const double below = std::erfc(-double{deviation} / std::numbers::sqrt2) / 2;
+    if (!(below <= 0.9999)) {
+      metadata.Refuse(key, "deviations up to 3.7", fmt::format("{}", deviation),
+                      ErrorKind::kUnsupported);
+    }
+    config["activation_sparsity_pattern"].push_back(below);
+  }
+}
+
+void CompleteGemma3n(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["dtype"] = "bfloat16";  // of published models, for the scale of embeddings
+  config["attention_bias"] = shape.qkv_bias;
+  ReadWindowPattern(metadata, config);
+  CompleteSparsities(metadata, config);
+  if (!shape.mlp_widths.empty()) config["intermediate_size"] = shape.mlp_widths;
+  config["altup_num_inputs"] = OwnInt(metadata, "altup.num_inputs");
+  config["altup_active_idx"] = OwnIntOr(metadata, "altup.active_idx", 0);
+  config["hidden_size_per_layer_input"] = OwnInt(metadata, "embedding_length_per_layer_input");
+  config["vocab_size_per_layer_input"] = shape.layer_rows;
+  config["laurel_rank"] = shape.laurel_rank;
+  const std::string shared = metadata.ArchitectureKey("attention.shared_kv_layers");
+  if (metadata.Has(shared)) {
+    config["num_kv_shared_layers"] = OwnIntOr(metadata, "attention.shared_kv_layers", 0);
+  }
+}
+
+}  // namespace
+
+const GgufFamily kGemma3nGguf = {.architecture = "gemma3n",
+                                 .model_type = "gemma3n_text",
+                                 .whole = kGemma3nWhole,
+                                 .layers = kGemma3nLayers,
+                                 .listed_widths = true,
+                                 .read_only = kUnequalLayersAreReadOnly,
+                                 .complete = CompleteGemma3n};
 
 }  // namespace godwit

@@ -1,12 +1,17 @@
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "model/archs/families.h"
 #include "model/archs/gemma_keys.h"
+#include "model/archs/gguf_families.h"
+#include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
@@ -200,5 +205,184 @@ DecoderSpec DescribeGemma4Text(const HfConfig& config) {
 DecoderSpec DescribeGemma4(const HfConfig& config) {
   return BesideSightAndHearing(config, kGemma4KeysBesideVision, DescribeFourth);
 }
+
+namespace {
+
+constexpr GgufName kGemma4Whole[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    {"per_layer_model_proj", "model.per_layer_model_projection"},
+    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
+};
+
+constexpr GgufName kGemma4Layers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_norm", "model.layers.{}.pre_feedforward_layernorm"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+    {"inp_gate", "model.layers.{}.per_layer_input_gate"},
+    {"proj", "model.layers.{}.per_layer_projection"},
+    {"post_norm", "model.layers.{}.post_per_layer_input_norm"},
+    {"layer_output_scale", "model.layers.{}.layer_scalar", GgufRows::kAsTheyWere, ".weight"},
+    {"ffn_gate_inp", "model.layers.{}.router.scale", GgufRows::kAsTheyWere, ".scale"},
+    {"ffn_gate_inp", "model.layers.{}.router.proj"},
+    {"pre_ffw_norm_2", "model.layers.{}.pre_feedforward_layernorm_2"},
+    {"post_ffw_norm_1", "model.layers.{}.post_feedforward_layernorm_1"},
+    {"post_ffw_norm_2", "model.layers.{}.post_feedforward_layernorm_2"},
+    {"ffn_gate_up_exps", "model.layers.{}.experts.{}.gate_proj", GgufRows::kFirstHalves},
+    {"ffn_gate_up_exps", "model.layers.{}.experts.{}.up_proj", GgufRows::kSecondHalves},
+    {"ffn_gate_exps", "model.layers.{}.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.router.per_expert_scale", GgufRows::kAsTheyWere, ".scale"},
+    {"ffn_down_exps", "model.layers.{}.experts.{}.down_proj", GgufRows::kExperts},
+};
+
+// The number that those of a list's layers have which have windows, or which have none.
+int64_t CommonNumber(const GgufMetadata& metadata, std::string_view key,
+                     const std::vector<int64_t>& numbers, const std::vector<bool>& windowed,
+                     bool of_windowed) {
+  int64_t common = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (windowed[i] != of_windowed) continue;
+    if (common != 0 && numbers[i] != common) {
+      metadata.Refuse(metadata.ArchitectureKey(key),
+                      "one number for layers with a window, and one for the others",
+                      fmt::format("{} and {}", common, numbers[i]), ErrorKind::kUnsupported);
+    }
+    common = numbers[i];
+  }
+  return common;
+}
+
+void CompleteHeads(const GgufMetadata& metadata, const GgufShape& shape,
+                   const std::vector<bool>& windowed, nlohmann::json& config) {
+  constexpr std::string_view kKvHeads = "attention.head_count_kv";
+  const int64_t head_dim = OwnIntOr(metadata, "attention.key_length_swa", shape.head_dim);
+  for (const char* key : {"attention.value_length_swa", "rope.dimension_count_swa"}) {
+    metadata.IntOr(metadata.ArchitectureKey(key), head_dim, {head_dim, head_dim});
+  }
+  config["head_dim"] = head_dim;
+  config["global_head_dim"] = shape.head_dim;
+  config["attention_k_eq_v"] = shape.keys_are_values;
+  config["num_kv_shared_layers"] = OwnIntOr(metadata, "attention.shared_kv_layers", 0);
+  if (shape.listed_kv_heads.empty()) return;
+  const int64_t near =
+      CommonNumber(metadata, kKvHeads, shape.listed_kv_heads, windowed, /*of_windowed=*/true);
+  const int64_t far =
+      CommonNumber(metadata, kKvHeads, shape.listed_kv_heads, windowed, /*of_windowed=*/false);
+  if (near != 0) config["num_key_value_heads"] = near;
+  if (far != near && near != 0 && !shape.keys_are_values) {
+    metadata.Refuse(metadata.ArchitectureKey(kKvHeads),
+                    "one number, because all layers have projections for values",
+                    fmt::format("{} and {}", near, far), ErrorKind::kUnsupported);
+  }
+  config["num_global_key_value_heads"] = far == 0 ? near : far;
+}
+
+// A file's factors divide frequencies: by 1, or by a number that makes them zero.
+int64_t ReadTurningPairs(const GgufMetadata& metadata, const std::vector<float>& factors) {
+  constexpr float kStill = 1e20f;
+  const auto turning =
+      std::ranges::find_if(factors, [](float factor) { return factor >= kStill; }) -
+      factors.begin();
+  const auto pairs = std::span(factors);
+  const bool as_expected =
+      std::ranges::all_of(pairs.first(turning), [](float factor) { return factor == 1; }) &&
+      std::ranges::all_of(pairs.subspan(turning), [](float factor) { return factor >= kStill; });
+  if (!as_expected) {
+    Throw(ErrorKind::kUnsupported,
+          "{}: tensor rope_freqs.weight: expected factors 1, then 1e30 for pairs that stand still",
+          metadata.file_name());
+  }
+  return turning;
+}
+
+void CompleteRotations(const GgufMetadata& metadata, const GgufShape& shape,
+                       nlohmann::json& config) {
+  if (!config["rope_scaling"].is_null()) {
+    metadata.Refuse(metadata.ArchitectureKey("rope.scaling.type"), "none",
+                    config["rope_scaling"]["rope_type"].dump(), ErrorKind::kUnsupported);
+  }
+  nlohmann::json full{{"rope_type", "proportional"}, {"rope_theta", config["rope_theta"]}};
+  if (!shape.rotary_factors.empty()) {
+    // A quarter of a pair more is cut off where the part is read.
+    full["partial_rotary_factor"] = std::min(
+        1.0, (static_cast<double>(ReadTurningPairs(metadata, shape.rotary_factors)) + 0.25) /
+                 static_cast<double>(shape.rotary_factors.size()));
+  }
+  config["rope_parameters"] = {
+      {"full_attention", full},
+      {"sliding_attention",
+       {{"rope_type", "default"},
+        {"rope_theta", config.value("rope_local_base_freq", config["rope_theta"])}}}};
+  for (const char* key : {"rope_theta", "rope_local_base_freq", "rope_scaling"}) config.erase(key);
+}
+
+// Layers that read others' keys may have MLPs of twice the width.
+void CompleteWidths(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  if (shape.mlp_widths.empty()) return;
+  const int64_t width = shape.mlp_widths.front();
+  const auto layers = std::ssize(shape.mlp_widths);
+  const int64_t first_reader = layers - config["num_kv_shared_layers"].get<int64_t>();
+  const bool wide = shape.mlp_widths.back() != width;
+  for (int64_t i = 0; i < layers; ++i) {
+    const int64_t expected = wide && i >= first_reader ? 2 * width : width;
+    if (shape.mlp_widths[i] == expected) continue;
+    metadata.Refuse(metadata.ArchitectureKey("feed_forward_length"),
+                    fmt::format("{} for layer {}: one width, or twice as much in layers that read "
+                                "others' keys",
+                                expected, i),
+                    fmt::format("{}", shape.mlp_widths[i]), ErrorKind::kUnsupported);
+  }
+  config["intermediate_size"] = width;
+  config["use_double_wide_mlp"] = wide;
+}
+
+void CompleteGemma4(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
+  RequireWholeRotation(metadata, shape);
+  config["dtype"] = "bfloat16";  // of published models, for the scale of embeddings
+  config["attention_bias"] = shape.qkv_bias;
+  ReadWindowPattern(metadata, config);
+  if (!config.contains("layer_types")) {
+    metadata.Refuse(metadata.ArchitectureKey("attention.sliding_window_pattern"),
+                    "a list beside attention.sliding_window", "none");
+  }
+  std::vector<bool> windowed;
+  for (const auto& type : config["layer_types"]) windowed.push_back(type == "sliding_attention");
+  CompleteHeads(metadata, shape, windowed, config);
+  CompleteRotations(metadata, shape, config);
+  CompleteWidths(metadata, shape, config);
+  config["hidden_size_per_layer_input"] = OwnIntOr(metadata, "embedding_length_per_layer_input", 0);
+  if (shape.layer_rows > 0) config["vocab_size_per_layer_input"] = shape.layer_rows;
+  const int64_t experts = OwnIntOr(metadata, "expert_count", 0);
+  if (experts == 0) return;
+  config["enable_moe_block"] = true;
+  config["num_experts"] = experts;
+  config["top_k_experts"] = OwnInt(metadata, "expert_used_count");
+  config["moe_intermediate_size"] = OwnInt(metadata, "expert_feed_forward_length");
+}
+
+}  // namespace
+
+const GgufFamily kGemma4Gguf = {.architecture = "gemma4",
+                                .model_type = "gemma4_text",
+                                .whole = kGemma4Whole,
+                                .layers = kGemma4Layers,
+                                .listed_widths = true,
+                                .unequal_kv_heads = true,
+                                .own_rotary_factors = true,
+                                .read_only = kUnequalLayersAreReadOnly,
+                                .complete = CompleteGemma4};
 
 }  // namespace godwit

@@ -15,15 +15,16 @@ namespace godwit {
 namespace {
 
 constexpr std::array kGgufFamilies = {
-    &kLlamaGguf,        &kQwen2Gguf,    &kQwen3Gguf,        &kQwen3MoeGguf,   &kInternLm2Gguf,
-    &kGlm4Gguf,         &kPhi3Gguf,     &kGraniteGguf,      &kGraniteMoeGguf, &kOlmoGguf,
-    &kOlmo2Gguf,        &kStableLmGguf, &kStarcoder2Gguf,   &kCohereGguf,     &kCohere2Gguf,
-    &kGemmaGguf,        &kGemma2Gguf,   &kGemma3Gguf,       &kGptNeoxGguf,    &kFalcon40Gguf,
-    &kFalconGguf,       &kMptGguf,      &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
-    &kLlama4Gguf,       &kGlm4MoeGguf,  &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
-    &kErnieMoeGguf,     &kMiniMaxGguf,  &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
-    &kLfm2MoeGguf,      &kApertusGguf,  &kQwen3NextGguf,    &kQwen35Gguf,     &kQwen35MoeGguf,
-    &kGraniteHybridGguf};
+    &kLlamaGguf,    &kQwen2Gguf,         &kQwen3Gguf,        &kQwen3MoeGguf,   &kInternLm2Gguf,
+    &kGlm4Gguf,     &kPhi3Gguf,          &kGraniteGguf,      &kGraniteMoeGguf, &kOlmoGguf,
+    &kOlmo2Gguf,    &kStableLmGguf,      &kStarcoder2Gguf,   &kCohereGguf,     &kCohere2Gguf,
+    &kGemmaGguf,    &kGemma2Gguf,        &kGemma3Gguf,       &kGptNeoxGguf,    &kFalcon40Gguf,
+    &kFalconGguf,   &kMptGguf,           &kBloomGguf,        &kGptOssGguf,     &kDeepseekGguf,
+    &kLlama4Gguf,   &kGlm4MoeGguf,       &kSeedOssGguf,      &kExaone4Gguf,    &kErnieGguf,
+    &kErnieMoeGguf, &kMiniMaxGguf,       &kHunyuanDenseGguf, &kHunyuanMoeGguf, &kLfm2Gguf,
+    &kLfm2MoeGguf,  &kApertusGguf,       &kQwen3NextGguf,    &kQwen35Gguf,     &kQwen35MoeGguf,
+    &kBambaGguf,    &kGraniteHybridGguf, &kFalconH1Gguf,     &kNemotronHGguf,  &kNemotronHMoeGguf,
+    &kGemma3nGguf,  &kGemma4Gguf,        &kMistral4Gguf};
 
 }  // namespace
 
@@ -35,7 +36,8 @@ const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_atten
   std::vector<std::string> names;
   for (const GgufFamily* const family : AllGgufFamilies()) {
     if (family->architecture == architecture &&
-        (second_attention_norm || !family->second_attention_norm)) {
+        (second_attention_norm || !family->second_attention_norm) &&
+        (family->fits == nullptr || family->fits(metadata))) {
       return *family;
     }
     names.emplace_back(family->architecture);

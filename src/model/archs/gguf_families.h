@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string_view>
 
 #include "model/gguf_family.h"
 
@@ -10,6 +11,7 @@ namespace godwit {
 
 // Each is in the file of its family.
 extern const GgufFamily kApertusGguf;
+extern const GgufFamily kBambaGguf;
 extern const GgufFamily kBloomGguf;
 extern const GgufFamily kCohere2Gguf;
 extern const GgufFamily kCohereGguf;
@@ -19,8 +21,11 @@ extern const GgufFamily kErnieMoeGguf;
 extern const GgufFamily kExaone4Gguf;
 extern const GgufFamily kFalcon40Gguf;
 extern const GgufFamily kFalconGguf;
+extern const GgufFamily kFalconH1Gguf;
 extern const GgufFamily kGemma2Gguf;
 extern const GgufFamily kGemma3Gguf;
+extern const GgufFamily kGemma3nGguf;
+extern const GgufFamily kGemma4Gguf;
 extern const GgufFamily kGemmaGguf;
 extern const GgufFamily kGlm4Gguf;
 extern const GgufFamily kGlm4MoeGguf;
@@ -37,7 +42,10 @@ extern const GgufFamily kLfm2MoeGguf;
 extern const GgufFamily kLlama4Gguf;
 extern const GgufFamily kLlamaGguf;
 extern const GgufFamily kMiniMaxGguf;
+extern const GgufFamily kMistral4Gguf;
 extern const GgufFamily kMptGguf;
+extern const GgufFamily kNemotronHGguf;
+extern const GgufFamily kNemotronHMoeGguf;
 extern const GgufFamily kOlmo2Gguf;
 extern const GgufFamily kOlmoGguf;
 extern const GgufFamily kPhi3Gguf;
@@ -106,6 +114,26 @@ inline constexpr GgufName kPostNormGgufLayers[] = {
     {"ffn_up", "model.layers.{}.mlp.up_proj"},
     {"ffn_down", "model.layers.{}.mlp.down_proj"},
     {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
+};
+
+// GgufFamily::read_only of several families.
+inline constexpr std::string_view kMamba2IsReadOnly =
+    "its Mamba2 layers lie otherwise in GGUF files, which godwit reads but does not write";
+inline constexpr std::string_view kDeltaNetIsReadOnly =
+    "its gated DeltaNets lie otherwise in GGUF files, which godwit reads but does not write";
+inline constexpr std::string_view kUnequalLayersAreReadOnly =
+    "its layers have unequal heads or embeddings of their own, of which godwit reads GGUF files "
+    "but "
+    "does not write them";
+inline constexpr std::string_view kMistral4IsReadOnly =
+    "godwit reads GGUF files of Mistral 4 but does not write them";
+
+// Names of a layer that predicts, of DeepSeek and GLM.
+inline constexpr GgufName kPredictionGgufNames[] = {
+    {"nextn.eh_proj", "model.layers.{}.eh_proj"},
+    {"nextn.enorm", "model.layers.{}.enorm"},
+    {"nextn.hnorm", "model.layers.{}.hnorm"},
+    {"nextn.shared_head_norm", "model.layers.{}.shared_head.norm"},
 };
 
 // GgufFamily::complete of several families.

@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "model/gguf_model_test_support.h"
 
@@ -270,6 +273,62 @@ TEST(GgufGlm4Moe, LayersThatPredictMoreTokensAreNotCounted) {
   EXPECT_EQ(config["use_qk_norm"], false);
 }
 
+// The layer behind the last one has the names of any other, its own, and copies of the model's.
+TEST(GgufGlm4Moe, TheFirstLayerThatPredictsIsRead) {
+  GgufBuilder file = Deep("glm4moe", 4, 8);
+  file.U32("glm4moe.expert_count", 2).U32("glm4moe.expert_used_count", 2);
+  file.U32("glm4moe.expert_feed_forward_length", 8).U32("glm4moe.nextn_predict_layers", 2);
+  for (const char* name : {"blk.2.attn_q", "blk.2.nextn.eh_proj", "blk.2.nextn.embed_tokens",
+                           "blk.2.nextn.shared_head_head", "blk.3.attn_q", "blk.3.nextn.eh_proj"}) {
+    AddMatrix(file, std::string(name) + ".weight", 4, 8);
+  }
+  file.Tensor("blk.2.ffn_up_exps.weight", {2, 4, 8}, kF32, Rows(8, 8));
+  for (const char* norm : {"enorm", "hnorm", "shared_head_norm"}) {
+    file.Tensor(fmt::format("blk.2.nextn.{}.weight", norm), {8}, kF32, Rows(8, 1));
+  }
+  const Translated model(file);
+  EXPECT_EQ(model.config["num_nextn_predict_layers"], 2);
+  std::vector<std::string> names = model.model.weights->Names();
+  std::ranges::sort(names);
+  std::vector<std::string> expected = {"model.embed_tokens.weight"};
+  for (const char* name : {"eh_proj", "enorm", "hnorm", "mlp.experts.0.up_proj",
+                           "mlp.experts.1.up_proj", "self_attn.q_proj", "shared_head.norm"}) {
+    expected.push_back(fmt::format("model.layers.2.{}.weight", name));
+  }
+  EXPECT_EQ(names, expected);
+}
+
+TEST(GgufMistral4, QueriesHaveATemperature) {
+  const auto file = [](bool stretched = true) {
+    GgufBuilder made = Experts("mistral4");
+    made.U32("mistral4.attention.kv_lora_rank", 16).U32("mistral4.rope.dimension_count", 2);
+    made.U32("mistral4.attention.key_length_mla", 6);
+    if (!stretched) return made;
+    made.Text("mistral4.rope.scaling.type", "yarn").F32("mistral4.rope.scaling.factor", 4);
+    made.U32("mistral4.rope.scaling.original_context_length", 16);
+    made.F32("mistral4.rope.scaling.yarn_log_multiplier", 0.1f);
+    return made;
+  };
+  GgufBuilder right = file();
+  right.Tensor("blk.0.ffn_gate_up_exps.weight", {2, 4, 8}, kF32, Rows(8, 8));
+  const Translated model(right);
+  EXPECT_EQ(model.config["model_type"], "mistral4");
+  EXPECT_EQ(model.config["rope_scaling"]["llama_4_scaling_beta"], 0.1) << "of published models";
+  EXPECT_FLOAT_EQ(model.config["rope_scaling"]["mscale_all_dim"].get<float>(), 1);
+  EXPECT_EQ(model.config["qk_nope_head_dim"], 4);
+  EXPECT_EQ(model.Column("model.layers.0.mlp.experts.1.up_proj.weight"),
+            (std::vector<float>{6, 7}));
+  EXPECT_EQ(Translated(file().F32("mistral4.attention.temperature_scale", 0.5f))
+                .config["rope_scaling"]["llama_4_scaling_beta"],
+            0.5);
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported, file(/*stretched=*/false)),
+              HasSubstr("mistral4.rope.scaling.type: expected yarn"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file().U32("mistral4.attention.temperature_length", 17)),
+              HasSubstr("mistral4.attention.temperature_length"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file().U32("mistral4.expert_gating_func", 2)),
+              HasSubstr("mistral4.expert_gating_func"));
+}
+
 TEST(GgufDeepseek, SigmoidsAreV3) {
   GgufBuilder file = Experts("deepseek2");
   file.U32("deepseek2.attention.kv_lora_rank", 16).U32("deepseek2.rope.dimension_count", 2);
@@ -339,7 +398,7 @@ TEST(GgufLfm2, LayersWithoutKvHeadsAreConvolutions) {
   const TensorInfo* taps = model.model.weights->Find("model.layers.0.conv.conv.weight");
   ASSERT_NE(taps, nullptr);
   EXPECT_EQ(taps->Describe(), "F32 [8, 1, 3]");
-  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 1})), HasSubstr("expected one for each of 3"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 1})), HasSubstr("one for each of 3 layers"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, file({0, 0, 0})), HasSubstr("a layer with attention"));
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, file({2, 1, 0})), HasSubstr("found 2 and 1"));
 }
@@ -376,7 +435,9 @@ TEST(GgufQwen, GatedDeltaNetsAreAsConvertersStoreThem) {
   ASSERT_NE(weights.Find("model.layers.0.linear_attn.A_log"), nullptr);
   ASSERT_NE(weights.Find("model.layers.0.linear_attn.dt_bias"), nullptr);
   EXPECT_EQ(weights.Find("model.layers.0.linear_attn.conv1d.weight")->Describe(), "F32 [32, 1, 3]");
-  EXPECT_EQ(weights.Names().size(), 4) << "nothing of the layer that predicts";
+  EXPECT_EQ(dense.config["mtp_num_hidden_layers"], 1);
+  EXPECT_EQ(weights.Find("mtp.layers.0.self_attn.q_proj.weight")->Describe(), "F32 [16, 8]");
+  EXPECT_EQ(weights.Find("mtp.fc.weight")->Describe(), "F32 [8, 16]");
 
   GgufBuilder shared = file("qwen35moe", 12);
   shared.Tensor("blk.0.ffn_gate_inp_shexp.weight", {8}, kF32, Rows(8, 1));

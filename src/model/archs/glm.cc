@@ -87,6 +87,7 @@ void CompleteGlm4Moe(const GgufMetadata& metadata, const GgufShape& shape, nlohm
   config["use_qk_norm"] = shape.qk_norm;
   config["partial_rotary_factor"] = RotatedPart(metadata, shape);
   ReadDeepSeekExperts(metadata, /*norm_unless_told=*/true, config);
+  config["num_nextn_predict_layers"] = ReadLayers(metadata).predicting;
 }
 
 void CompleteGlm4(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
@@ -101,6 +102,7 @@ const GgufFamily kGlm4Gguf = {
 const GgufFamily kGlm4MoeGguf = {.architecture = "glm4moe",
                                  .model_type = "glm4_moe",
                                  .layers = kGlm4MoeLayers,
+                                 .prediction = kPredictionGgufNames,
                                  .complete = CompleteGlm4Moe};
 
 }  // namespace godwit

@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include "model/archs/families.h"
 #include "model/archs/gguf_families.h"
 #include "model/archs/mamba_fields.h"
+#include "model/archs/mamba_gguf.h"
 #include "model/gguf_fields.h"
 #include "model/hf_fields.h"
 
@@ -122,7 +122,6 @@ DecoderSpec DescribeGraniteMoeHybrid(const HfConfig& config) {
   if (!Rotates(config)) spec.rotary = {};
   NameMamba("model.layers.{}.mamba", spec.names);
   spec.mamba = ReadMamba(config, ReadExpandedWidth(config, spec));
-  spec.mamba.rates_negated = config.BoolOr("mamba_rates_negated", false);
   ChangeLayers(spec,
                ReadMambaLayers(config, std::vector<bool>(static_cast<size_t>(spec.layers), true)),
                [](LayerKind& kind) { kind.mixer = Mixer::kMamba2; });
@@ -157,8 +156,11 @@ constexpr GgufName kGraniteLayers[] = {
     {"ssm_out", "model.layers.{}.mamba.out_proj"},
 };
 
-// The file's scale of the logits divides them.
+// The file's scale of the logits divides them. Without a scale of scores they have the usual one.
 void CompleteFactors(const GgufShape& shape, nlohmann::json& config) {
+  if (config.value("attention_multiplier", nlohmann::json()).is_null()) {
+    config["attention_multiplier"] = 1 / std::sqrt(static_cast<double>(shape.head_dim));
+  }
   config["attention_bias"] = shape.qkv_bias;
   config["mlp_bias"] = shape.mlp_bias;
   if (config.contains("logit_scale")) config["logits_scaling"] = config["logit_scale"];
@@ -199,7 +201,7 @@ void CompleteGraniteHybrid(const GgufMetadata& metadata, const GgufShape& shape,
   RequireWholeRotation(metadata, shape);
   CompleteFactors(shape, config);
   config["position_embedding_type"] = FileRotates(metadata) ? "rope" : "nope";
-  config["gate_is_apart"] = config["mamba_rates_negated"] = true;
+  config["gate_is_apart"] = true;
   const int64_t experts = OwnIntOr(metadata, "expert_count", 0);
   config["num_local_experts"] = experts;
   if (experts > 0) {
@@ -208,27 +210,9 @@ void CompleteGraniteHybrid(const GgufMetadata& metadata, const GgufShape& shape,
   } else {
     config["shared_intermediate_size"] = config["intermediate_size"];
   }
-  const int64_t width = OwnInt(metadata, "ssm.inner_size");
-  const int64_t heads = OwnInt(metadata, "ssm.time_step_rank");
-  const int64_t hidden = config["hidden_size"];
-  if (width % hidden != 0 || width % heads != 0) {
-    metadata.Refuse(metadata.ArchitectureKey("ssm.inner_size"),
-                    fmt::format("a multiple of {} and of {} heads", hidden, heads),
-                    fmt::format("{}", width));
-  }
-  config["mamba_expand"] = width / hidden;
-  config["mamba_n_heads"] = heads;
-  config["mamba_d_head"] = width / heads;
-  config["mamba_d_state"] = OwnInt(metadata, "ssm.state_size");
-  config["mamba_d_conv"] = OwnInt(metadata, "ssm.conv_kernel");
-  config["mamba_n_groups"] = OwnInt(metadata, "ssm.group_count");
-  const int64_t layers = config["num_hidden_layers"];
-  if (std::ssize(shape.keyless) != layers) {
-    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"),
-                    fmt::format("a list, one for each of {} layers", layers),
-                    fmt::format("{}", std::ssize(shape.keyless)));
-  }
-  for (const bool keyless : shape.keyless) {
+  CompleteMamba(metadata, shape, config);
+  config["mamba_expand"] = ReadMambaExpansion(metadata);
+  for (const bool keyless : ReadKeyless(metadata, shape)) {
     config["layer_types"].push_back(keyless ? "mamba" : "attention");
   }
 }
@@ -248,6 +232,7 @@ const GgufFamily kGraniteHybridGguf = {.architecture = "granitehybrid",
                                        .model_type = "granitemoehybrid",
                                        .layers = kGraniteLayers,
                                        .keyless_layers = true,
+                                       .read_only = kMamba2IsReadOnly,
                                        .complete = CompleteGraniteHybrid};
 
 }  // namespace godwit

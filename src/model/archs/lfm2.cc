@@ -133,12 +133,6 @@ void CompleteLfm2(const GgufMetadata& metadata, const GgufShape& shape, nlohmann
   config.erase("rms_norm_eps");
   config["block_auto_adjust_ff_dim"] = false;
   config["conv_L_cache"] = OwnInt(metadata, "shortconv.l_cache");
-  const int64_t layers = config["num_hidden_layers"];
-  const auto stated = std::ssize(shape.keyless);
-  if (stated != 0 && stated != layers) {
-    metadata.Refuse(metadata.ArchitectureKey("attention.head_count_kv"),
-                    fmt::format("one for each of {} layers", layers), fmt::format("{}", stated));
-  }
   for (const bool convolution : shape.keyless) {
     config["layer_types"].push_back(convolution ? "conv" : "full_attention");
   }

@@ -160,6 +160,30 @@ TEST(NemotronHTest, EachLayerIsOneBlock) {
   EXPECT_EQ(dense.mlp.experts, 0);
 }
 
+TEST(NemotronHTest, ExpertsMayReadALatentVector) {
+  const std::string fields =
+      R"("hybrid_override_pattern":"ME-","intermediate_size":20,"moe_intermediate_size":5,)"
+      R"("moe_shared_expert_intermediate_size":9)";
+  EXPECT_EQ(Nemotron(fields).mlp.latent, 0);
+  const DecoderSpec spec = Nemotron(fields + R"(,"moe_latent_size":6)");
+  EXPECT_THAT(OfEachLayer(spec, [](const LayerKind& kind) { return kind.mlp.latent; }),
+              ElementsAre(0, 6, 0));
+  EXPECT_EQ(spec.shared_mlp.latent, 0);
+  const auto shape = [&](const std::string& name) {
+    for (const WantedTensor& tensor : WantedTensors(spec)) {
+      if (tensor.name == "model.layers.1.mixer." + name) return tensor.shape;
+    }
+    return std::vector<int64_t>();
+  };
+  EXPECT_THAT(shape("fc1_latent_proj.weight"), ElementsAre(6, 16));
+  EXPECT_THAT(shape("fc2_latent_proj.weight"), ElementsAre(16, 6));
+  EXPECT_THAT(shape("experts.7.up_proj.weight"), ElementsAre(5, 6));
+  EXPECT_THAT(shape("experts.7.down_proj.weight"), ElementsAre(6, 5));
+  EXPECT_THAT(shape("shared_experts.up_proj.weight"), ElementsAre(9, 16));
+  EXPECT_THAT(shape("gate.weight"), ElementsAre(8, 16));
+  EXPECT_EQ(CountTensors(spec).tensors, std::ssize(WantedTensors(spec)));
+}
+
 TEST(NemotronHTest, WhatIsNotSupportedIsRefused) {
   const auto refusal = [](const std::string& fields, ErrorKind kind = ErrorKind::kUnsupported) {
     return ErrorOf(kind, [&] { Nemotron(fields); });
@@ -168,8 +192,8 @@ TEST(NemotronHTest, WhatIsNotSupportedIsRefused) {
               HasSubstr("hybrid_override_pattern: expected letters M, *, - and E"));
   EXPECT_THAT(refusal(R"("layers_block_type":["mamba","mamba1"])"),
               HasSubstr("layers_block_type: expected mamba, attention, mlp or moe"));
-  EXPECT_THAT(refusal(R"("hybrid_override_pattern":"ME","moe_latent_size":4)"),
-              HasSubstr("moe_latent_size: expected none"));
+  EXPECT_THAT(refusal(R"("hybrid_override_pattern":"ME","moe_latent_size":4,"mlp_bias":true)"),
+              HasSubstr("mlp_bias: expected false beside moe_latent_size"));
   EXPECT_THAT(refusal(R"("hybrid_override_pattern":"ME","n_shared_experts":2)"),
               HasSubstr("n_shared_experts: expected 1, found 2"));
   EXPECT_THAT(refusal(R"("mamba_hidden_act":"gelu")"), HasSubstr("mamba_hidden_act"));

@@ -234,6 +234,13 @@ constexpr GgufName kDeltaNetLayers[] = {
     {"ffn_gate_inp_shexp", "model.layers.{}.mlp.shared_expert_gate", GgufRows::kOneRow},
 };
 
+constexpr GgufName kDeltaNetPrediction[] = {
+    {"nextn.eh_proj", "mtp.fc"},
+    {"nextn.enorm", "mtp.pre_fc_norm_embedding"},
+    {"nextn.hnorm", "mtp.pre_fc_norm_hidden"},
+    {"nextn.shared_head_norm", "mtp.norm"},
+};
+
 // Converters add 1 to gains, but for those of values' norms, and store rates of decay.
 void CompleteDeltaNets(const GgufMetadata& metadata, const GgufShape& shape,
                        nlohmann::json& config) {
@@ -267,6 +274,7 @@ void CompleteQwen3Next(const GgufMetadata& metadata, const GgufShape& shape,
   CompleteDeltaNets(metadata, shape, config);
   CompleteExperts(metadata, config);
   config["linear_inputs_apart"] = true;
+  config["num_nextn_predict_layers"] = ReadLayers(metadata).predicting;
   if (!config.contains("intermediate_size")) {
     config["intermediate_size"] = config["moe_intermediate_size"];
   }
@@ -276,6 +284,7 @@ void CompleteQwen3Next(const GgufMetadata& metadata, const GgufShape& shape,
 void CompleteQwen35(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config) {
   CompleteDeltaNets(metadata, shape, config);
   config["linear_value_heads_in_turn"] = true;
+  config["mtp_num_hidden_layers"] = ReadLayers(metadata).predicting;
   config.erase("use_mrope");
 }
 
@@ -291,14 +300,23 @@ void CompleteQwen35Moe(const GgufMetadata& metadata, const GgufShape& shape,
 const GgufFamily kQwen3NextGguf = {.architecture = "qwen3next",
                                    .model_type = "qwen3_next",
                                    .layers = kDeltaNetLayers,
+                                   .prediction = kDeltaNetPrediction,
+                                   .predicting = "mtp.layers.0",
+                                   .read_only = kDeltaNetIsReadOnly,
                                    .complete = CompleteQwen3Next};
 const GgufFamily kQwen35Gguf = {.architecture = "qwen35",
                                 .model_type = "qwen3_5_text",
                                 .layers = kDeltaNetLayers,
+                                .prediction = kDeltaNetPrediction,
+                                .predicting = "mtp.layers.0",
+                                .read_only = kDeltaNetIsReadOnly,
                                 .complete = CompleteQwen35};
 const GgufFamily kQwen35MoeGguf = {.architecture = "qwen35moe",
                                    .model_type = "qwen3_5_moe_text",
                                    .layers = kDeltaNetLayers,
+                                   .prediction = kDeltaNetPrediction,
+                                   .predicting = "mtp.layers.0",
+                                   .read_only = kDeltaNetIsReadOnly,
                                    .complete = CompleteQwen35Moe};
 
 }  // namespace godwit

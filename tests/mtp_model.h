@@ -62,21 +62,39 @@ inline void WriteMtpGolden(const MtpGolden& golden, const std::filesystem::path&
   WriteTestFile(folder / "model.safetensors.index.json", index.dump());
 }
 
-// Writes a model of the golden's config whose layer mostly predicts what the model chooses. Both
-// choose by the last token above all: the output head has the embeddings, each a row further, and
-// what layers add is small.
-inline void WriteAgreeingModel(const MtpGolden& golden, const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  const fs::path config =
-      fs::path(GODWIT_SOURCE_DIR "/tests/golden") / golden.family / golden.model / "config.json";
-  fs::create_directories(folder);
-  auto fields = nlohmann::json::parse(ReadTextFile(config, 1 << 20));
+// Writes floats of these shapes, each by its place: value(tensor, i).
+inline void WriteFloatTensors(
+    const std::vector<WantedTensor>& wanted,
+    const std::function<float(const WantedTensor& tensor, int64_t i)>& value,
+    const std::filesystem::path& file) {
+  std::vector<FileTensor> tensors;
+  for (const WantedTensor& tensor : wanted) {
+    int64_t elements = 1;
+    for (const int64_t size : tensor.shape) elements *= size;
+    std::vector<float> values;
+    for (int64_t i = 0; i < elements; ++i) values.push_back(value(tensor, i));
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    WriteFloats(values, DType::kF32, bytes.data());
+    tensors.push_back({.tensor = {.name = tensor.name, .dtype = DType::kF32, .shape = tensor.shape},
+                       .bytes = bytes});
+  }
+  WriteTestFile(file, SafetensorsBytes(tensors, {}));
+}
+
+// Writes a model of the golden's config that chooses a token by the last one above all. Its output
+// head has the embeddings, each a row further, and what layers add is small. With `predicts`, its
+// layer that predicts tokens does the same.
+inline void WriteModelByLastToken(const std::filesystem::path& golden,
+                                  const std::filesystem::path& folder, bool predicts) {
+  std::filesystem::create_directories(folder);
+  auto fields = nlohmann::json::parse(ReadTextFile(golden / "config.json", 1 << 20));
   fields["max_position_embeddings"] = 4096;
   WriteTestFile(folder / "config.json", fields.dump());
   DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
-  RequestPrediction(spec);
+  if (predicts) RequestPrediction(spec);
   const std::string embedding = spec.names.embedding + ".weight",
-                    head = spec.names.head + ".weight", join = spec.prediction->join + ".weight";
+                    head = spec.names.head + ".weight",
+                    join = predicts ? spec.prediction->join + ".weight" : "";
   const int64_t hidden = spec.hidden_size, vocab = spec.vocab_size;
   const auto random = [](const std::string& name, int64_t i) {
     return static_cast<float>(Uniform(std::hash<std::string>()(name), 0, i, 0) - 0.5);
@@ -104,18 +122,13 @@ inline void WriteAgreeingModel(const MtpGolden& golden, const std::filesystem::p
     return (adds ? 0.1f : 3.0f) * random(name, i) /
            std::sqrt(static_cast<float>(tensor.shape.back()));
   };
-  std::vector<FileTensor> tensors;
-  for (const WantedTensor& wanted : WantedTensors(spec)) {
-    int64_t elements = 1;
-    for (const int64_t size : wanted.shape) elements *= size;
-    std::vector<float> values;
-    for (int64_t i = 0; i < elements; ++i) values.push_back(value(wanted, i));
-    std::vector<std::byte> bytes(values.size() * sizeof(float));
-    WriteFloats(values, DType::kF32, bytes.data());
-    tensors.push_back({.tensor = {.name = wanted.name, .dtype = DType::kF32, .shape = wanted.shape},
-                       .bytes = bytes});
-  }
-  WriteTestFile(folder / "model.safetensors", SafetensorsBytes(tensors, {}));
+  WriteFloatTensors(WantedTensors(spec), value, folder / "model.safetensors");
+}
+
+// The same of a golden with a layer, which mostly predicts what the model chooses.
+inline void WriteAgreeingModel(const MtpGolden& golden, const std::filesystem::path& folder) {
+  const std::filesystem::path root = GODWIT_SOURCE_DIR "/tests/golden";
+  WriteModelByLastToken(root / golden.family / golden.model, folder, /*predicts=*/true);
 }
 
 }  // namespace godwit

@@ -99,6 +99,11 @@ struct LoadOptions {
   // takes one layer more. A model without such a layer is refused, and so are ranks.
   bool mtp = false;
 
+  // The folder of an EAGLE-3 head that was trained for the model, for GenerateOptions::draft
+  // "eagle3": config.json and safetensors. It takes the same memory in the cache of every text. A
+  // head for another model is refused, and so are ranks, and mtp beside it. Empty: there is none.
+  std::string eagle3;
+
   // The group of engines that share threads and the memory of KV caches. It decides over threads,
   // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. An engine
   // with mpi cannot be in one. Null: the engine is alone.
@@ -231,6 +236,8 @@ struct GenerateOptions {
   // The sources of draft tokens, which the model reads together with the last token:
   //   "ngram"    what followed such a place earlier in the text
   //   "mtp"      the layer for multi-token prediction of the checkpoint (LoadOptions::mtp)
+  //   "eagle3"   the EAGLE-3 head that was loaded with the model (LoadOptions::eagle3); its folder
+  //              may stand behind a colon
   //   "heads"    draft_heads.safetensors in the model's folder, or NAME.draft_heads.safetensors
   //              beside NAME.gguf
   //   "partial"  the model itself, which sees 4,096 tokens ("partial:budget=N": N) of a text of

@@ -31,6 +31,7 @@ enum class ErrorCode {
   kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
   kNoDraftHeads,        // draft heads that the model does not have
   kNoPrediction,        // a layer that predicts tokens and was not loaded
+  kNoEagle3,            // an EAGLE-3 head that was not loaded
   kOtherRank,           // another rank has ended, and told why itself
 };
 

@@ -110,6 +110,8 @@ class Naming {
 
   void Add(const GgufName& name, std::string_view gguf, int64_t layer) {
     if (spec_.tied_head && gguf == "output") return;
+    // Gate and up are written apart.
+    if (name.rows == GgufRows::kFirstHalves || name.rows == GgufRows::kSecondHalves) return;
     if (!name.only_ending.empty()) return AddEnding(name, gguf, name.only_ending, "", layer);
     for (const char* ending : {".weight", ".bias"}) AddEnding(name, gguf, ending, ending, layer);
   }

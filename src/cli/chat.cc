@@ -120,6 +120,7 @@ int Chat(std::span<const std::string> arguments) {
   auto files = console::ReadInputFiles(options.files, options.lossy);
   const ModelFolder model(options.model.folder);
   options.model.mtp = NamesMtp(options.sampling.draft);
+  options.model.eagle3 = Eagle3FolderIn(options.sampling.draft);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const EffectiveSampler sampler =

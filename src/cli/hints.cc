@@ -49,6 +49,7 @@ constexpr Remedy kRemedies[] = {
     {ErrorCode::kQuantizedOtherwise, Always, "use --weights int8"},
     {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
     {ErrorCode::kNoPrediction, Always, "start with --draft mtp"},
+    {ErrorCode::kNoEagle3, Always, "start with --draft eagle3:FOLDER"},
     {ErrorCode::kNeverReached, Always, "use --keep with its name"},
 };
 

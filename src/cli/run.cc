@@ -330,6 +330,7 @@ int Run(std::span<const std::string> arguments) {
                         "leave --chat out, or use godwit chat, which talks without a template");
   }
   options.model.mtp = NamesMtp(options.sampling.draft);
+  options.model.eagle3 = Eagle3FolderIn(options.sampling.draft);
   const Engine engine = LoadEngine(options.model, options.session);
   if (!leads) {
     engine.FollowRankZero();

@@ -23,6 +23,7 @@
 #include "generate/mtp_drafts.h"
 #include "godwit/version.h"
 #include "model/decoder.h"
+#include "model/eagle3_folder.h"
 
 namespace godwit {
 namespace {
@@ -41,7 +42,8 @@ std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
 }
 
-SnapshotFacts FactsOf(const Engine::Impl& engine) {
+// head_folder: of an EAGLE-3 head; empty: there is none.
+SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder) {
   SnapshotFacts facts{{"godwit", GODWIT_VERSION},
                       {"instructions", std::string(engine.isa.name)},
                       {"weights", std::string(Name(engine.served.types.layers))}};
@@ -51,6 +53,7 @@ SnapshotFacts FactsOf(const Engine::Impl& engine) {
                                            ranks->size(), tensor ? tensor->size() : 1));
   }
   if (engine.served.spec.predicts) facts.emplace_back("keys of mtp", "saved");
+  if (!head_folder.empty()) facts.emplace_back("keys of eagle3", ModelFingerprint(head_folder));
   if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
@@ -79,15 +82,20 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                   fmt::format("{} and {}", options.step_tokens, options.tensor_parallel)});
   }
   if (options.mtp) {
-    if (served.placement.all != nullptr) {
-      Throw(ErrorKind::kUnsupported,
-            "the draft source \"mtp\" needs the whole model and the whole text on one rank, and "
-            "there are {} ranks: leave it out, or run one rank",
-            served.placement.all->size());
-    }
+    RequireOneRank("mtp");
     opened.RequestPrediction();
   }
   served.spec = opened.spec();
+  std::optional<Eagle3Folder> head;
+  if (!options.eagle3.empty()) {
+    RequireOneRank("eagle3");
+    if (options.mtp) {
+      Throw(ErrorKind::kUnsupported,
+            "the draft sources \"mtp\" and \"eagle3\" cannot be used together: choose one");
+    }
+    head.emplace(options.eagle3, served.spec);
+    eagle3_folder_ = options.eagle3;
+  }
   const auto warn = [&](const std::string& warning) {
     if (options.on_warning) options.on_warning(warning);
   };
@@ -124,6 +132,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       opened, pool,
       {.stage = options.on_stage, .progress = options.on_progress, .warn = options.on_warning},
       ParseWeightType(options.weights), PackedOptionsOf(options), served.placement.tensor);
+  if (head) decoder->Take(head->Load(pool, ParseWeightType(options.weights)));
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
   served.spreads_kv_heads = served.placement.parts() > served.spec.kv_heads;
@@ -176,7 +185,7 @@ void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
             "all free space",
             options.cache_bytes, options.cache_every_tokens);
     }
-    served.facts = FactsOf(*this);
+    served.facts = FactsOf(*this, eagle3_folder_);
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
@@ -231,10 +240,13 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
     RequireAllWeights("partial");
     return MakePartialDrafts(named, served.geometry(), plan.options(), now_ms_);
   };
-  auto sources = MakeDrafts(options.draft, {.vocab = served.spec.vocab_size,
-                                            .heads = [this] { return Heads(); },
-                                            .partial = partial,
-                                            .mtp = [this] { return Predictions(); }});
+  auto sources =
+      MakeDrafts(options.draft,
+                 {.vocab = served.spec.vocab_size,
+                  .heads = [this] { return Heads(); },
+                  .partial = partial,
+                  .mtp = [this] { return Predictions(); },
+                  .eagle3 = [this](std::string_view head_folder) { return Eagle3(head_folder); }});
   return std::make_unique<Speculative>(std::move(sources), now_ms_);
 }
 
@@ -248,12 +260,35 @@ void Engine::Impl::RequireAllWeights(std::string_view draft) const {
 }
 
 std::unique_ptr<DraftSource> Engine::Impl::Predictions() const {
-  if (model->predicts()) return std::make_unique<MtpDrafts>(now_ms_);
+  if (served.spec.predicts) return std::make_unique<MtpDrafts>(now_ms_);
   DecoderSpec spec = served.spec;
   RequestPrediction(spec);
   ThrowWith({.code = ErrorCode::kNoPrediction}, ErrorKind::kInput,
             "the draft source \"mtp\" needs the layer that predicts tokens, which was not loaded "
             "with the model");
+}
+
+std::unique_ptr<DraftSource> Engine::Impl::Eagle3(std::string_view head_folder) const {
+  if (!served.spec.eagle3) {
+    ThrowWith({.code = ErrorCode::kNoEagle3}, ErrorKind::kInput,
+              "the draft source \"eagle3\" needs an EAGLE-3 head, and none was loaded with the "
+              "model");
+  }
+  // A request names no folder of its own, or it could ask what there is on this machine.
+  if (!head_folder.empty() && head_folder != eagle3_folder_) {
+    Throw(ErrorKind::kInput,
+          "the draft source \"eagle3\" names another folder than that of the head which was loaded "
+          "with the model: say \"eagle3\" alone");
+  }
+  return std::make_unique<MtpDrafts>(now_ms_, "eagle3");
+}
+
+void Engine::Impl::RequireOneRank(std::string_view draft) const {
+  if (served.placement.all == nullptr) return;
+  Throw(ErrorKind::kUnsupported,
+        "the draft source \"{}\" needs the whole model and the whole text on one rank, and there "
+        "are {} ranks: leave it out, or run one rank",
+        draft, served.placement.all->size());
 }
 
 std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {

@@ -90,11 +90,17 @@ class Engine::Impl {
   void RequireAllWeights(std::string_view draft) const;
   // Draft tokens by the layer that predicts. Throws Error where none is loaded.
   std::unique_ptr<DraftSource> Predictions() const;
+  // Draft tokens by the EAGLE-3 head. head_folder: where it came from; empty: wherever that is.
+  // Throws Error where none is loaded, or another.
+  std::unique_ptr<DraftSource> Eagle3(std::string_view head_folder) const;
+  // Throws Error(kUnsupported) for this source of draft tokens if ranks share the texts.
+  void RequireOneRank(std::string_view draft) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.
   std::shared_ptr<HeadBatch> Heads() const;
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
+  std::string eagle3_folder_;     // empty: no head is loaded
   std::shared_ptr<void> mapped_;  // EngineGroup::Impl::HoldMapped
   mutable std::mutex heads_mutex_;
   mutable std::shared_ptr<HeadBatch> heads_;  // used by the scheduler's thread

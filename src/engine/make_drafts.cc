@@ -47,6 +47,14 @@ std::vector<std::string_view> SourcesIn(std::string_view names) {
 
 bool NamesMtp(std::string_view names) { return std::ranges::count(SourcesIn(names), "mtp") > 0; }
 
+std::string Eagle3FolderIn(std::string_view names) {
+  constexpr std::string_view kName = "eagle3:";
+  for (const std::string_view source : SourcesIn(names)) {
+    if (source.starts_with(kName)) return std::string(source.substr(kName.size()));
+  }
+  return "";
+}
+
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts) {
   std::vector<std::unique_ptr<DraftSource>> sources;
@@ -65,10 +73,13 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
       sources.push_back(std::make_unique<HeadDrafts>(parts.heads()));
     } else if (source == "mtp") {
       sources.push_back(parts.mtp());
+    } else if (name == "eagle3") {
+      sources.push_back(parts.eagle3(arguments));
     } else if (name == "partial") {
       sources.push_back(parts.partial(arguments));
     } else {
-      Throw(ErrorKind::kInput, "unknown draft source {}; there are: ngram, mtp, heads, partial",
+      Throw(ErrorKind::kInput,
+            "unknown draft source {}; there are: ngram, mtp, eagle3, heads, partial",
             Quote(source));
     }
   }

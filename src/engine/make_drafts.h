@@ -27,14 +27,17 @@ struct DraftParts {
   std::function<std::shared_ptr<HeadBatch>()> heads;
   std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> partial;
   std::function<std::unique_ptr<DraftSource>()> mtp;
+  std::function<std::unique_ptr<DraftSource>(std::string_view folder)> eagle3;
 };
 
 // Whether "mtp" is one of the names that MakeDrafts takes.
 bool NamesMtp(std::string_view names);
+// The folder of "eagle3:FOLDER" among them; empty: there is none.
+std::string Eagle3FolderIn(std::string_view names);
 
 // names: "ngram", "heads", "mtp", "partial" and what MakePartialDrafts takes behind a colon,
-// several with commas between. Throws what the parts throw, and Error(kInput) for other names and
-// for one that comes twice.
+// "eagle3" and a folder behind a colon; several with commas between. Throws what the parts throw,
+// and Error(kInput) for other names and for one that comes twice.
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts);
 

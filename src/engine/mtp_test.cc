@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -19,43 +18,13 @@
 #include "model/loader.h"
 #include "tests/mtp_model.h"
 #include "tests/session_of.h"
+#include "tests/timed_model.h"
 
 namespace godwit::mtp_test {
 namespace {
 
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-
-// Only steps of the model take time, the same for any number of rows, so that draft tokens pay.
-std::atomic<double> test_ms = 0;
-
-class TimedModel : public LanguageModel {
- public:
-  explicit TimedModel(std::unique_ptr<Decoder> model) : model_(std::move(model)) {}
-  int64_t vocab_size() const override { return model_->vocab_size(); }
-  int64_t hidden_size() const override { return model_->hidden_size(); }
-  void Forward(const Exec& exec, std::span<const Segment> segments,
-               MatrixView<float> hidden) const override {
-    model_->Forward(exec, segments, hidden);
-    test_ms += 0.5;
-  }
-  void Logits(const Exec& exec, MatrixView<const float> hidden,
-              MatrixView<float> logits) const override {
-    model_->Logits(exec, hidden, logits);
-  }
-  void NormedLogits(const Exec& exec, MatrixView<const float> normed,
-                    MatrixView<float> logits) const override {
-    model_->NormedLogits(exec, normed, logits);
-  }
-  bool predicts() const override { return model_->predicts(); }
-  void Predict(const Exec& exec, TextCache& text, int32_t token, std::span<const float> state,
-               int64_t most, NextPrediction next) const override {
-    model_->Predict(exec, text, token, state, most, next);
-  }
-
- private:
-  std::unique_ptr<Decoder> model_;
-};
 
 GenerateOptions With(GenerateOptions options, const char* draft) {
   options.draft = draft;
@@ -83,8 +52,7 @@ class MtpEngine : public testing::TestWithParam<MtpGolden> {
     DecoderSpec spec = decoder->spec();
     return std::make_unique<Engine::Impl>(
         std::make_unique<TimedModel>(std::move(decoder)), std::move(spec), nullptr, SpecialTokens{},
-        LoadOptions{.threads = 2, .kv_memory_bytes = kv_memory_bytes},
-        [] { return test_ms.load(); });
+        LoadOptions{.threads = 2, .kv_memory_bytes = kv_memory_bytes}, TimedModel::NowMs);
   }
   Engine Plain(LoadOptions options = {}) const {
     options.threads = 2;

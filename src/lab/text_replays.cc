@@ -100,6 +100,12 @@ std::vector<NamedReplay> ReplayWithoutModel(const ReplayOptions& options,
                                  options.shape)}};
 }
 
+std::unique_ptr<DraftSource> RefuseToEstimate(std::string_view source) {
+  Throw(ErrorKind::kUnsupported,
+        "the gain by --draft {} is not estimated here: expected ngram, heads or partial, found {}",
+        source, source);
+}
+
 }  // namespace
 
 void AddReplayFlags(console::CommandLine& line, ReplayOptions& options) {
@@ -173,11 +179,8 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
         }
         return MakePartialDrafts(arguments, geometry, text, ReplayedMs);
       },
-      .mtp = []() -> std::unique_ptr<DraftSource> {
-        Throw(ErrorKind::kUnsupported,
-              "the gain by --draft mtp is not estimated here: expected ngram, heads or partial, "
-              "found mtp");
-      }};
+      .mtp = [] { return RefuseToEstimate("mtp"); },
+      .eagle3 = [](std::string_view /*folder*/) { return RefuseToEstimate("eagle3"); }};
   const auto prompt = MakeTextCache(geometry, text);
   ReadPrompt(tokens.first(prompt_tokens), *decoder, exec, *prompt);
   std::vector<NamedReplay> replays;

@@ -27,6 +27,13 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Commu
       weights_(std::move(weights)),
       ranks_(std::move(ranks)) {}
 
+void Decoder::Take(std::unique_ptr<const Eagle3Head> head) {
+  assert(ranks_ == nullptr && !predicts());
+  spec_.eagle3 = head->spec();
+  eagle3_layer_ = KeyLayers(spec_);
+  eagle3_ = std::move(head);
+}
+
 namespace {
 
 // The bytes of a layer's matrices, with so many experts.
@@ -83,7 +90,8 @@ int64_t Decoder::ModelBytes() const {
 }
 
 int64_t Decoder::prediction_bytes() const {
-  if (!predicts()) return 0;
+  if (eagle3_ != nullptr) return eagle3_->bytes();
+  if (weights_.prediction == nullptr) return 0;
   const PredictionWeights& weights = *weights_.prediction;
   return weights.join.bytes() + BytesOf(weights.layer, spec_.prediction->kind.mlp.experts);
 }
@@ -127,7 +135,10 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     return step.End();
   }
   const bool post_norm = spec_.topology == Topology::kPostNorm;
+  MatrixView<float> states;
+  if (eagle3_ != nullptr) states = exec.workspace.Matrix<float>(x.rows, eagle3_->states());
   for (int64_t i = 0; i < spec_.layers; ++i) {
+    if (eagle3_ != nullptr) eagle3_->TakeStates(exec, i, x, states);
     const DecoderLayer& layer = weights_.layers[i];
     const LayerKind& kind = KindOf(spec_, i);
     const bool mixes = kind.mixer != Mixer::kNone, has_mlp = HasMlp(kind);
@@ -145,7 +156,14 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     }
     if (spec_.layer_scales) ops::Scale(exec, layer.scale, x);
   }
-  if (predicts()) CachePredictionKeys(exec, segments, step, x);
+  if (weights_.prediction != nullptr) CachePredictionKeys(exec, segments, step, x);
+  if (eagle3_ != nullptr) {
+    eagle3_->TakeStates(exec, spec_.layers, x, states);
+    eagle3_->CacheKeys(exec, segments, step, eagle3_layer_, states,
+                       [&](std::span<const int32_t> tokens, MatrixView<float> rows) {
+                         EmbedRows(exec, tokens, rows);
+                       });
+  }
   step.End();
 }
 
@@ -198,7 +216,16 @@ void Decoder::JoinForPrediction(const Exec& exec, MatrixView<float> pairs,
 
 void Decoder::Predict(const Exec& exec, TextCache& text, int32_t token,
                       std::span<const float> state, int64_t most, NextPrediction next) const {
-  assert(spec_.topology == Topology::kSequential && ranks_ == nullptr);
+  assert(ranks_ == nullptr);
+  if (eagle3_ != nullptr) {
+    return eagle3_->Predict(
+        exec, text, token, most,
+        [&](std::span<const int32_t> tokens, MatrixView<float> rows) {
+          EmbedRows(exec, tokens, rows);
+        },
+        next);
+  }
+  assert(spec_.topology == Topology::kSequential);
   Workspace::Scope scope(exec.workspace);
   const int64_t hidden = spec_.hidden_size;
   const auto output = exec.workspace.Matrix<float>(1, hidden);
@@ -250,17 +277,22 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
   for (const Segment& segment : segments) {
     RequireTokenIds(spec_, segment.tokens);
     const auto rows = out.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
-    const Weight& packed = spec_.tied_head ? weights_.head : weights_.embedding_blocks;
-    if (packed.outputs > 0) {
-      ops::Embed(exec, segment.tokens, packed, rows, Tokens().begin);
-    } else {
-      ops::Embed(exec, segment.tokens, weights_.embedding, rows, Tokens().begin);
-    }
+    EmbedRows(exec, segment.tokens, rows);
     row += rows.rows;
   }
   assert(row == out.rows);
   if (ranks_ != nullptr) SumOverRanks(exec, *ranks_, out);
   if (spec_.embedding_scale != 1) ops::Scale(exec, spec_.embedding_scale, out);
+}
+
+void Decoder::EmbedRows(const Exec& exec, std::span<const int32_t> tokens,
+                        MatrixView<float> out) const {
+  const Weight& packed = spec_.tied_head ? weights_.head : weights_.embedding_blocks;
+  if (packed.outputs > 0) {
+    ops::Embed(exec, tokens, packed, out, Tokens().begin);
+  } else {
+    ops::Embed(exec, tokens, weights_.embedding, out, Tokens().begin);
+  }
 }
 
 MatrixView<const float> Decoder::LayerEmbeddings(const Exec& exec,

@@ -6,6 +6,7 @@
 
 #include "base/function_ref.h"
 #include "dist/communicator.h"
+#include "model/eagle3_head.h"
 #include "model/language_model.h"
 #include "model/mixers/gated_delta_net.h"
 #include "model/mixers/mamba2.h"
@@ -132,6 +133,10 @@ class Decoder : public LanguageModel {
   // ranks: those that share the weights; null: this process has them all.
   Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks = nullptr);
 
+  // Takes a head for this model (DecoderSpec::eagle3), before anything else is asked of it. For a
+  // decoder without ranks and without a layer that predicts.
+  void Take(std::unique_ptr<const Eagle3Head> head);
+
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
   // The bytes of weights that lie in a mapped file. The system takes such memory for other uses,
@@ -140,7 +145,7 @@ class Decoder : public LanguageModel {
   // The bytes of weights that a decode step reads: the matrices that a token meets, and the output
   // head.
   int64_t step_bytes() const;
-  // The part of weight_bytes() in the layer that predicts (DecoderSpec::predicts).
+  // The part of weight_bytes() in the layer that predicts (DecoderSpec::predicts), or in the head.
   int64_t prediction_bytes() const;
   const WeightTypes& weight_types() const { return weights_.types; }
 
@@ -153,7 +158,7 @@ class Decoder : public LanguageModel {
   void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                     MatrixView<float> logits) const override;
 
-  bool predicts() const override { return weights_.prediction != nullptr; }
+  bool predicts() const override { return weights_.prediction != nullptr || eagle3_ != nullptr; }
   void Predict(const Exec& exec, TextCache& text, int32_t token, std::span<const float> state,
                int64_t most, NextPrediction next) const override;
 
@@ -172,6 +177,8 @@ class Decoder : public LanguageModel {
              MatrixView<float> x) const;
   void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                    MatrixView<float> out) const;
+  // The rows of this process as the checkpoint has them, without DecoderSpec::embedding_scale.
+  void EmbedRows(const Exec& exec, std::span<const int32_t> tokens, MatrixView<float> out) const;
   // Returns [rows, layers * width], the parts of DecoderSpec::layer_embedding, in the workspace. x:
   // the embeddings of the tokens.
   MatrixView<const float> LayerEmbeddings(const Exec& exec, std::span<const Segment> segments,
@@ -253,6 +260,8 @@ class Decoder : public LanguageModel {
   std::vector<int64_t> attention_places_, state_places_;  // KeyPlaces, PlacesOfLayers
   DecoderWeights weights_;
   std::shared_ptr<Communicator> ranks_;
+  std::unique_ptr<const Eagle3Head> eagle3_;  // with DecoderSpec::eagle3
+  int64_t eagle3_layer_ = 0;                  // the place of its keys
 };
 
 }  // namespace godwit

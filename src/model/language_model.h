@@ -36,7 +36,8 @@ class LanguageModel {
   virtual void NormedLogits(const Exec& exec, MatrixView<const float> normed,
                             MatrixView<float> logits) const = 0;
 
-  // Whether the model has a layer that predicts tokens (DecoderSpec::predicts).
+  // Whether the model has a layer that predicts tokens (DecoderSpec::predicts), or a head beside
+  // it (DecoderSpec::eagle3).
   virtual bool predicts() const { return false; }
   // The choice of a token from its logits [vocab], with which predictions go on; none: they end.
   using NextPrediction = FunctionRef<std::optional<int32_t>(std::span<const float> logits)>;

@@ -52,6 +52,13 @@ ops::AttentionShape ShapeOf(const DecoderSpec& spec, const LayerKind& kind) {
           .values_from = values_from};
 }
 
+ops::AttentionShape ShapeOf(const Eagle3Spec& head) {
+  return {.heads = head.heads,
+          .kv_heads = head.kv_heads,
+          .head_dim = head.head_dim,
+          .scale = 1.0f / std::sqrt(static_cast<float>(head.head_dim))};
+}
+
 StateLayout StatesOf(const DecoderSpec& spec) {
   StateLayout states;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
@@ -181,6 +188,7 @@ std::vector<LayersOfKind> LayersByKind(const DecoderSpec& spec) {
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
   spec.predicts = false;
+  spec.eagle3.reset();
   if (!spec.layer_kind.empty()) spec.layer_kind.resize(layers);
   return spec;
 }
@@ -191,6 +199,7 @@ DecoderSpec OneLayer(DecoderSpec spec, int64_t layer, int64_t experts) {
   mlp.experts = std::min(mlp.experts, experts);
   spec.layers = 1;
   spec.predicts = false;
+  spec.eagle3.reset();
   spec.layer_kind = {static_cast<int8_t>(kind)};
   return spec;
 }
@@ -218,6 +227,11 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
   if (spec.predicts) {
     layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, spec.prediction->kind.rotary)));
   }
+  std::optional<ops::AttentionShape> predicting_shape;
+  if (spec.eagle3) {
+    layer_rotary.push_back(static_cast<int8_t>(IndexIn(rotaries, spec.eagle3->rotary)));
+    predicting_shape = ShapeOf(*spec.eagle3);
+  }
   const ops::AttentionShape usual = shapes.empty() ? ShapeOf(spec, spec) : shapes.front();
   const bool alike = std::ranges::all_of(shapes, [&](const ops::AttentionShape& shape) {
     return shape.kv_heads == usual.kv_heads && shape.head_dim == usual.head_dim;
@@ -232,9 +246,11 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
     index_layers = std::ranges::count(OfEachLayer(spec, own), 1);
   }
   return {.layers = std::ssize(windows),
-          .predicting = spec.predicts ? 1 : 0,
+          .predicting = spec.predicts || spec.eagle3 ? 1 : 0,
+          .predicting_from = spec.eagle3 ? 1 : 0,
           .shape = usual,
           .layer_shapes = std::move(shapes),
+          .predicting_shape = predicting_shape,
           .readers = std::move(readers),
           .rotaries = std::move(rotaries),
           .layer_rotary = std::move(layer_rotary),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "attention/core/geometry.h"
+#include "model/eagle3_spec.h"
 #include "model/mixers/mixer.h"
 #include "ops/activation.h"
 #include "ops/moe.h"
@@ -351,6 +352,8 @@ struct DecoderSpec : LayerKind {
   // alone, and then has the number `layers`. Layers that are counted do not include it.
   std::optional<Prediction> prediction;
   bool predicts = false;  // whether it is loaded
+  // The EAGLE-3 head that was loaded beside the model, in the place of such a layer.
+  std::optional<Eagle3Spec> eagle3;
 
   // Warnings for the user: keys of the config.json that this spec leaves out.
   std::vector<std::string> warnings;

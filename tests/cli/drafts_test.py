@@ -1,13 +1,54 @@
 """--draft: the same text in fewer steps; godwit eval text, which says what it would save."""
 
+import array
 import json
+import random
+import struct
 import unittest
 
-from harness import TINY, CliTest
+from harness import GOLDEN, TINY, CliTest
 
 RUN = ["run", "-m", TINY, "-p", "Once upon a time", "-n", "300", "--ignore-eos", "-s", "3",
        "--json"]
 INPUT, UNSUPPORTED = 2, 5
+
+
+def write_random_head(folder):
+    """An EAGLE-3 head for the tiny model, which knows its first 100 tokens."""
+    hidden, inner, known = 64, 80, 100
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({
+        "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_size": hidden,
+        "intermediate_size": inner, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "hidden_act": "silu", "rms_norm_eps": 1e-5, "vocab_size": 512,
+        "draft_vocab_size": known, "tie_word_embeddings": False,
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 0, 1]}}))
+    shapes = {"fc": (hidden, 3 * hidden), "norm": (hidden,), "lm_head": (known, hidden)}
+    for name, shape in (("hidden_norm", (hidden,)), ("input_layernorm", (hidden,)),
+                        ("post_attention_layernorm", (hidden,)),
+                        ("self_attn.q_proj", (hidden, 2 * hidden)),
+                        ("self_attn.k_proj", (hidden // 2, 2 * hidden)),
+                        ("self_attn.v_proj", (hidden // 2, 2 * hidden)),
+                        ("self_attn.o_proj", (hidden, hidden)), ("mlp.gate_proj", (inner, hidden)),
+                        ("mlp.up_proj", (inner, hidden)), ("mlp.down_proj", (hidden, inner))):
+        shapes["midlayer." + name] = shape
+    numbers = random.Random(1)
+    header, data = {}, b""
+
+    def add(name, dtype, shape, values):
+        nonlocal data
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+
+    for name, shape in shapes.items():
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = array.array("f", (numbers.uniform(-0.3, 0.3) for _ in range(count)))
+        add(name + ".weight", "F32", shape, values.tobytes())
+    add("d2t", "I64", (known,), bytes(8 * known))
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 class DraftsTest(CliTest):
@@ -60,9 +101,39 @@ class DraftsTest(CliTest):
         self.assertEqual(texts[0]["text"], texts[1]["text"])
         self.assertIn("unknown draft source", json.dumps(answers["2"]))
 
+    def test_an_eagle3_head(self):
+        head = self.folder / "head"
+        write_random_head(head)
+        for flags in (["--temp", "0"], ["--temp", "1", "--kv", "sinks:4+60"]):
+            plain = self.run_json(*flags)
+            for sources in (f"eagle3:{head}", f"ngram,eagle3:{head}"):
+                drafted = self.run_json(*flags, "--draft", sources)
+                self.assertEqual(drafted["tokens"], plain["tokens"], flags)
+                self.assertIn("eagle3", drafted["drafts"]["sources"])
+        # The model may lie in a GGUF file.
+        gguf = [*RUN[:2], GOLDEN / "gguf" / "tiny_llama.gguf", *RUN[3:], "--temp", "0"]
+        self.assertEqual(json.loads(self.ok(*gguf, "--draft", f"eagle3:{head}"))["tokens"],
+                         json.loads(self.ok(*gguf))["tokens"])
+        # A request names the source alone, and no folder.
+        requests, output = self.folder / "requests.jsonl", self.folder / "answers.jsonl"
+        requests.write_text("".join(
+            json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/completions",
+                        "body": {"prompt": "Once", "max_tokens": 5, "draft": draft}}) + "\n"
+            for i, draft in enumerate(("eagle3", "eagle3:/etc"))))
+        self.godwit("batch", "-m", TINY, "-f", requests, "-o", output, "--draft", f"eagle3:{head}")
+        answers = {a["custom_id"]: a for a in map(json.loads, output.read_text().splitlines())}
+        self.assertEqual(answers["0"]["response"]["status_code"], 200)
+        self.assertIn("names another folder", json.dumps(answers["1"]))
+        self.assertIn("start with --draft eagle3:FOLDER",
+                      self.refused(INPUT, *RUN, "--draft", "eagle3"))
+        config = json.loads((head / "config.json").read_text())
+        (head / "config.json").write_text(json.dumps({**config, "vocab_size": 500}))
+        self.assertIn("vocab_size: expected 512, as the model has it, found 500",
+                      self.refused(INPUT, *RUN, "--draft", f"eagle3:{head}"))
+
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, mtp, heads, "
-                              "partial"),
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, mtp, "
+                              "eagle3, heads, partial"),
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))

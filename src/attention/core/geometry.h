@@ -20,10 +20,13 @@ struct AttentionGeometry {
   // The number of layers behind these that predict tokens and no policy knows: PredictionStep shows
   // them their keys. Their keys lie behind those of the others, in the same pages.
   int64_t predicting = 0;
+  int64_t predicting_from = 0;  // the first position whose keys these layers see
   ops::AttentionShape shape;
   // The shape of each layer [layers], where layers have KV heads of different numbers or sizes;
   // empty: all have `shape`.
   std::vector<ops::AttentionShape> layer_shapes = {};
+  // The shape of layers that predict; none: `shape`.
+  std::optional<ops::AttentionShape> predicting_shape = {};
   // How many more layers attend to the keys of each layer [layers]; empty: none do.
   std::vector<int64_t> readers = {};
   // The encoding of positions: rotated into queries and keys, or a bias on their scores, or
@@ -61,7 +64,8 @@ struct AttentionGeometry {
   }
 
   const ops::AttentionShape& ShapeOf(int64_t layer) const {
-    return layer < std::ssize(layer_shapes) ? layer_shapes[layer] : shape;
+    if (layer >= layers) return predicting_shape ? *predicting_shape : shape;
+    return layer_shapes.empty() ? shape : layer_shapes[layer];
   }
   // The first position that sees fewer keys than those up to itself, by key_index.
   int64_t ChoosesFrom() const { return key_index ? key_index->best : INT64_MAX; }

@@ -85,13 +85,15 @@ void PredictionStep::Attend(const AttentionInput& input, MatrixView<float> out) 
   const auto [first_end, begin] = SeenFrom(position);
   std::array<ops::AttentionSource, 2> sources;
   size_t count = 0;
-  if (first_end > 0) {
+  const int64_t from = text_.geometry().predicting_from;
+  if (first_end > from) {
     const int64_t place = position - begin + first_end;
     place_.Fill(text_.rotaries_[rotary_], 1, place);
-    sources[count] = SourceOf(input, {.end = first_end}, place_.table());
+    sources[count] = SourceOf(input, {.begin = from, .end = first_end}, place_.table());
     sources[count++].query_place = place;
   }
-  sources[count++] = SourceOf(input, {.begin = begin}, rotated_.table().Rows(next_, 1));
+  sources[count++] =
+      SourceOf(input, {.begin = std::max(begin, from)}, rotated_.table().Rows(next_, 1));
   const AttentionGeometry& geometry = text_.geometry_;
   const ops::AttentionShape& shape = geometry.ShapeOf(layer_);
   const ops::AttentionRows row{

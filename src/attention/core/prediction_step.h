@@ -4,7 +4,8 @@
 //
 // No policy knows the layer. Where the policy shows the whole text, it sees all of it. Else it sees
 // the first tile and the last kWindow tokens, as far as the text has them. The first tile then
-// stands as if the tokens between were missing.
+// stands as if the tokens between were missing. It never sees positions before
+// AttentionGeometry::predicting_from.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,12 @@ class PredictionStepTest : public testing::Test {
       const Segment segment{std::span(tokens).first(end - begin), &cache};
       AttentionStep step(exec(), {&segment, 1});
       for (int64_t layer = 0; layer < 2; ++layer) {
-        step.Attend(layer, {.q = {}, .k = text.k.View(begin, end), .v = text.v.View(begin, end)},
+        const ops::AttentionShape& shape = cache.geometry().ShapeOf(layer);
+        const int64_t width = shape.kv_heads * shape.head_dim;
+        step.Attend(layer,
+                    {.q = {},
+                     .k = text.k.View(begin, end).Cols(0, width),
+                     .v = text.v.View(begin, end).Cols(0, width)},
                     {});
       }
       step.End();
@@ -94,15 +99,16 @@ std::vector<double> Rotated(std::span<const float> head, int64_t position) {
 }
 
 // The definition: the query at `position` sees keys before first_end from a place that leaves the
-// gap out, and those from `begin` on.
-std::vector<float> Expected(const Text& text, int64_t position, int64_t first_end, int64_t begin) {
+// gap out, and those from `begin` on. None before `from`.
+std::vector<float> Expected(const Text& text, int64_t position, int64_t first_end, int64_t begin,
+                            int64_t from = 0) {
   std::vector<float> result;
   for (int64_t head = 0; head < kHeads; ++head) {
     const auto query = text.q.View(position, position + 1).RowSpan(0).subspan(head * kDim, kDim);
     const int64_t kv = head / (kHeads / kKvHeads) * kDim;
     double sum = 0;
     std::vector<double> mean(kDim);
-    for (int64_t key = 0; key <= position; ++key) {
+    for (int64_t key = from; key <= position; ++key) {
       if (key >= first_end && key < begin) continue;
       const int64_t place = key < first_end ? position - begin + first_end : position;
       const auto q = Rotated(query, place);
@@ -158,6 +164,34 @@ TEST_F(PredictionStepTest, SeesAWindowOfATextThatIsShownInParts) {
   Read(*cache, text, 4490);
   ExpectNear(Predict(*cache, text, 1), Expected(text, 4490, 64, 4491 - PredictionStep::kWindow),
              1e-5);
+}
+
+TEST_F(PredictionStepTest, SeesNothingBeforeItsFirstPosition) {
+  const Text text(303);
+  for (const int64_t from : {1, 3}) {
+    geometry_.predicting_from = from;
+    const auto all = Make("dense"), parts = Make("sinks:4+60");
+    Read(*all, text, from);
+    ExpectNear(Predict(*all, text, 1), Expected(text, from, from, from, from), 1e-5);
+    Read(*all, text, 300);
+    ExpectNear(Predict(*all, text, 1), Expected(text, 300, 300, 300, from), 1e-5);
+    Read(*parts, text, 300);
+    const int64_t gap_end = parts->cache().dropped().end;
+    ExpectNear(Predict(*parts, text, 1), Expected(text, 300, 64, gap_end, from), 1e-5);
+  }
+}
+
+// Its pages are those of the model's layers, which have other heads.
+TEST_F(PredictionStepTest, HasHeadsOfItsOwn) {
+  const Text text(131);
+  geometry_.predicting_shape = geometry_.shape;
+  geometry_.shape = {.heads = 3, .kv_heads = 1, .head_dim = 20, .scale = 0.3f};
+  EXPECT_EQ(LayoutOf(geometry_, DType::kF32).places.size(), 2u);
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kI8}) {
+    const auto cache = Make("dense", type);
+    Read(*cache, text, 130);
+    ExpectNear(Predict(*cache, text, 1), Expected(text, 130, 130, 130), 0.02);
+  }
 }
 
 TEST_F(PredictionStepTest, ReadsEveryStorage) {

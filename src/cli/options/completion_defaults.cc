@@ -71,6 +71,7 @@ Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
   CheckCompletionFlags(folder, flags);
   ModelOptions loaded = model;
   loaded.mtp = NamesMtp(flags.sampling.draft);
+  loaded.eagle3 = Eagle3FolderIn(flags.sampling.draft);
   return LoadEngine(folder, loaded, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 

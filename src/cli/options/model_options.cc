@@ -240,6 +240,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .tensor_parallel = options.tensor_parallel,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
        .mtp = options.mtp,
+       .eagle3 = options.eagle3,
        .group = options.group,
        .needs_text = options.needs_text,
        .on_progress =

@@ -39,6 +39,7 @@ struct ModelOptions {
   int rank_silence_s = 10;                             // LoadOptions::mpi_silence_ms
   int tensor_parallel = 1;                             // LoadOptions::tensor_parallel
   bool mtp = false;                                    // LoadOptions::mtp
+  std::string eagle3;                                  // LoadOptions::eagle3
   std::shared_ptr<const EngineGroup> group = nullptr;  // LoadOptions::group
   // LoadOptions::on_progress, beside the line on standard error.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress = {};

@@ -130,7 +130,8 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
             .value = "SOURCES",
             .help = "speculative decoding: check draft tokens in one step, for the same text in "
                     "less time. Sources, separated by commas: ngram, earlier passages of the text; "
-                    "mtp, the layer for multi-token prediction of the model; heads, trained by "
+                    "mtp, the layer for multi-token prediction of the model; eagle3:FOLDER, an "
+                    "EAGLE-3 head that was trained for the model; heads, trained by "
                     "godwit train-heads; partial, the model itself over N tokens "
                     "of a long text (partial:budget=N, 4096)",
             .fallback = "none"},

@@ -56,7 +56,7 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig
 from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
 from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from golden_variant import Variant, merged
-from golden_variants_experts import gpt_oss_variants
+from golden_variants_experts import gpt_oss_variants, granitemoe, llama4_text
 from golden_variants_llama import LLAMA, MIXTRAL
 from make_goldens import ROOT as GOLDENS
 from make_goldens import (
@@ -521,6 +521,45 @@ class Fp8Blocks:
         }
 
 
+class Fp8Stacked(Fp8Blocks):
+    """FP8 of experts that are one tensor, [experts, outputs, inputs] or [experts, inputs, outputs].
+
+    Scales are those of blocks, or with fbgemm one for each output of the latter. tensor: the end of
+    the name of such a tensor.
+    """
+
+    def __init__(self, tensor="", fbgemm=False):
+        self.tensor, self.fbgemm = tensor, fbgemm
+        self.scales = f"{tensor}_scale" if fbgemm else f"{tensor}_scale_inv"
+
+    @staticmethod
+    def packs(name, tensor):
+        return tensor.ndim == 3
+
+    def pack(self, weight, packing):
+        if self.fbgemm:
+            scales = (weight.abs().amax(1, keepdim=True) / 448).to(packing.scale_dtype)
+            codes = (weight / scales.float()).to(torch.float8_e4m3fn)
+            return {self.tensor: codes, self.scales: scales}
+        of_experts = [Fp8Blocks.pack(self, matrix, packing) for matrix in weight]
+        return {
+            self.tensor: torch.stack([packed["weight"] for packed in of_experts]),
+            self.scales: torch.stack([packed["weight_scale_inv"] for packed in of_experts]),
+        }
+
+    def unpack(self, packed, packing):
+        codes, scales = packed[self.tensor], packed[self.scales]
+        if self.fbgemm:
+            return codes.float() * scales.float()
+        matrices = [{"weight": c, "weight_scale_inv": s} for c, s in zip(codes, scales)]
+        return torch.stack([Fp8Blocks.unpack(self, matrix, packing) for matrix in matrices])
+
+    def config(self, packing):
+        if not self.fbgemm:
+            return super().config(packing)
+        return {"activation_scale_ub": 1200.0, "quant_method": "fbgemm_fp8"}
+
+
 class Nf4:
     """transformers packs and saves with bitsandbytes, and bitsandbytes unpacks."""
 
@@ -592,6 +631,14 @@ def packings():
     narrow = {"hidden_size": 32, "intermediate_size": 48}
     yield of("fp8_experts", fp8, narrow, base=MIXTRAL, bits=8, group=(32, 32),
              scale_dtype=torch.bfloat16, skipped=Packing.skipped + ("gate.",))
+
+    sizes = {"hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 1, "vocab_size": 24}
+    granite = granitemoe("", sizes | {"num_local_experts": 3}).config
+    yield of("fp8_stacked", Fp8Stacked("weight"), sizes, base=granite, bits=8, group=(20, 12),
+             scale_dtype=torch.float32)
+    llama4 = llama4_text("", {"num_hidden_layers": 2, "num_local_experts": 3}).config
+    yield of("fp8_llama4", Fp8Stacked(fbgemm=True), sizes | {"num_hidden_layers": 2}, base=llama4,
+             bits=8, scale_dtype=torch.float32)
 
     bf16, f32 = {"scale_dtype": torch.bfloat16}, {"scale_dtype": torch.float32}
     yield of("fp8_channel", FloatScheme("FP8_DYNAMIC"), bits=8, **bf16)

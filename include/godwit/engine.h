@@ -530,6 +530,8 @@ class Engine {
   // Error(kUnsupported) if the model has no template (there is no fallback), or if there are tools
   // and the template knows of none.
   bool has_chat_template() const;
+  // The template's own text; empty: there is none.
+  std::string_view chat_template() const;
   std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true,
                                 std::string_view variables = "{}",
                                 std::string_view tools = "[]") const;

@@ -24,7 +24,7 @@ enum class ErrorCode {
                    // fits: the longest window
   kTextTooLong,    // the same, for a text that is read whole
   kPromptTooLong,  // found, limit: tokens of a prompt, and of the context; fits: those that the
-                   // model was made for
+                   // model was made for; narrower: a storage of keys in which it would fit
   kStreamTooLong,  // found, limit: tokens that a stream may grow to, and of the context
   kNeedsInt8Kv,    // int8 attention with keys and values that are stored otherwise
   kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
@@ -32,6 +32,7 @@ enum class ErrorCode {
   kNoDraftHeads,        // draft heads that the model does not have
   kNoPrediction,        // a layer that predicts tokens and was not loaded
   kNoEagle3,            // an EAGLE-3 head that was not loaded
+  kWeightsTooLarge,     // weights that memory does not hold; narrower: those that it would hold
   kOtherRank,           // another rank has ended, and told why itself
 };
 
@@ -44,6 +45,7 @@ struct ErrorData {
   int64_t learned_positions = 0;  // the model's, as Session::learned_positions
   int ranks = 1;                  // ranks that share the text
   const char* unit = "tokens";
+  const char* narrower = "";  // another storage, as LoadOptions or SessionOptions spell it, or none
 };
 
 // An error with a message that names the thing, what was expected and what was found. The message

@@ -94,8 +94,11 @@ inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
 // what the one before it chose.
 inline AttentionGeometry WithKeyIndex(AttentionGeometry geometry, int64_t best) {
   geometry.key_index = {
-      .heads = 3, .head_dim = 18, .best = best, .scale = 0.3f, .weight_scale = 0.6f};
+      .heads = 3, .head_dim = 9, .best = best, .scale = 0.3f, .weight_scale = 0.6f};
   geometry.index_layers = std::max<int64_t>(1, geometry.layers - 1);
+  for (int64_t i = 0; i < geometry.layers; ++i) {
+    geometry.has_index.push_back(i < geometry.index_layers);
+  }
   return geometry;
 }
 
@@ -135,6 +138,26 @@ inline int64_t ResultSize(const AttentionGeometry& geometry) {
     size += TimesRead(geometry, layer) * shape.heads * shape.value_dim();
   }
   return size;
+}
+
+// The geometry in which each reader of a layer's keys is a layer behind it, with such keys of its
+// own.
+inline AttentionGeometry WithoutReaders(const AttentionGeometry& geometry) {
+  AttentionGeometry unfolded = geometry;
+  unfolded.layers = 0;
+  unfolded.readers.clear();
+  unfolded.windows.clear();
+  unfolded.layer_rotary.clear();
+  unfolded.layer_shapes.clear();
+  for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+    for (int64_t time = 0; time < TimesRead(geometry, layer); ++time) {
+      ++unfolded.layers;
+      unfolded.windows.push_back(geometry.windows[layer]);
+      unfolded.layer_rotary.push_back(static_cast<int8_t>(geometry.RotaryOf(layer)));
+      if (!geometry.layer_shapes.empty()) unfolded.layer_shapes.push_back(geometry.ShapeOf(layer));
+    }
+  }
+  return unfolded;
 }
 
 // Random rows of a text. Odd layers have sink logits, so that every test of a policy sees both
@@ -226,6 +249,28 @@ class TestText {
   MatrixView<const float> ReaderQueries(int64_t layer, int64_t reader, int64_t token) const {
     const int64_t other = (token * 5 + reader + 1) % tokens_;
     return Input(layer, other, other + 1).q;
+  }
+
+  // The same text of the model WithoutReaders: results are those of the layers and their readers.
+  TestText WithoutReaders() const {
+    TestText text = *this;
+    text.geometry_ = godwit::WithoutReaders(geometry_);
+    for (auto* parts : {&text.layers_, &text.sink_logits_, &text.key_means_, &text.index_}) {
+      parts->clear();
+    }
+    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
+      for (int64_t time = 0; time < TimesRead(geometry_, layer); ++time) {
+        std::vector<float>& rows = text.layers_.emplace_back(layers_[layer]);
+        for (int64_t token = 0; time > 0 && token < tokens_; ++token) {
+          std::ranges::copy(ReaderQueries(layer, time, token).RowSpan(0),
+                            rows.begin() + token * Cols(layer));
+        }
+        text.sink_logits_.push_back(sink_logits_[layer]);
+        text.key_means_.push_back(key_means_[layer]);
+        text.index_.push_back(index_[layer]);
+      }
+    }
+    return text;
   }
 
   // The scores of the keys for the head's query of `token`, standing at `position`.
@@ -467,6 +512,7 @@ class StepRunner {
     AttentionInput all{.q = q,
                        .k = k,
                        .v = v,
+                       .reader = time,
                        .sink_logits = constants.sink_logits,
                        .key_means = constants.key_means};
     if (layer < geometry.index_layers) {

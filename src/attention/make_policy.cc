@@ -164,7 +164,13 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
   for (const ops::AttentionShape& shape : geometry.layer_shapes) {
     heads.push_back({.kv_heads = shape.kv_heads, .head_dim = shape.head_dim});
   }
-  if (heads.empty() && !geometry.predicting_shape) return layout;
+  if (heads.empty() && !geometry.predicting_shape) {
+    std::vector<bool> has_index = geometry.has_index;
+    if (has_index.empty()) return layout;
+    has_index.resize(layout.layers, true);
+    layout.PlaceIndexes(has_index);
+    return layout;
+  }
   heads.resize(geometry.layers, {.kv_heads = layout.kv_heads, .head_dim = layout.head_dim});
   const ops::AttentionShape& predicting = geometry.ShapeOf(geometry.layers);
   heads.resize(layout.layers, {.kv_heads = predicting.kv_heads, .head_dim = predicting.head_dim});

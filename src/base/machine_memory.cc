@@ -36,6 +36,12 @@ std::vector<MemoryGroup> FindMemoryGroups(const std::string& root) {
   return memory;
 }
 
+// The memory that is left free of `total_bytes`.
+int64_t ReserveOf(int64_t total_bytes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  return std::min(total_bytes / 64, kMostBytes);
+}
+
 MachineMemory Read(const std::string& meminfo, std::span<const MemoryGroup> groups) {
   constexpr int64_t kKiB = 1024;
   const ControlFile file(meminfo);
@@ -57,6 +63,8 @@ MachineMemory Read(const std::string& meminfo, std::span<const MemoryGroup> grou
     memory.available_bytes =
         std::min(memory.available_bytes, std::max<int64_t>(0, *limit - std::max<int64_t>(0, used)));
   }
+  memory.available_bytes =
+      std::max<int64_t>(0, memory.available_bytes - ReserveOf(memory.total_bytes));
   return memory;
 }
 

@@ -11,7 +11,9 @@ namespace godwit {
 
 // The memory that this process may use at most, and the part that could be taken now without
 // swapping. It is the machine's, or less within a control group that limits it (containers,
-// systemd), its own or one above it.
+// systemd), its own or one above it. A 64th of the whole, 1 GiB at most, never counts as available:
+// it is for page tables, scratch memory, and the pages of programs. Where none of it is left, the
+// system takes a process down as soon as one needs its code.
 struct MachineMemory {
   int64_t total_bytes = 0;
   int64_t available_bytes = 0;

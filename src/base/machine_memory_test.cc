@@ -21,10 +21,11 @@ class FakeMachine {
     folder_.Write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 800 kB\n");
   }
   void Write(const std::string& file, const std::string& text) const { folder_.Write(file, text); }
-  // KiB as {total, available}.
+  MachineMemory Read() const { return ReadMachineMemory(folder_.path().string()); }
+  // KiB as {total, available}, with the 64th that never counts as available.
   std::pair<int64_t, int64_t> Memory() const {
-    const MachineMemory memory = ReadMachineMemory(folder_.path().string());
-    return {memory.total_bytes / 1024, memory.available_bytes / 1024};
+    const MachineMemory memory = Read();
+    return {memory.total_bytes / 1024, (memory.available_bytes + memory.total_bytes / 64) / 1024};
   }
   static std::string KiB(int64_t kib) { return fmt::format("{}\n", kib * 1024); }
 
@@ -39,6 +40,17 @@ TEST(MachineMemoryTest, WithoutControlGroupsTheMachineIsTheLimit) {
   EXPECT_EQ(machine.Memory(), Pair(1000, 800));
   machine.Write("proc/self/cgroup", "0::/user.slice\n");  // a group without a folder
   EXPECT_EQ(machine.Memory(), Pair(1000, 800));
+}
+
+TEST(MachineMemoryTest, APartIsLeftToTheSystem) {
+  const FakeMachine machine;
+  EXPECT_EQ(machine.Read().available_bytes, 800 * 1024 - 1000 * 1024 / 64);
+  machine.Write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 15 kB\n");
+  EXPECT_EQ(machine.Read().available_bytes, 0) << "never less";
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  machine.Write("proc/meminfo", fmt::format("MemTotal: {} kB\nMemAvailable: {} kB\n",
+                                            1024 * kGiB / 1024, 1000 * kGiB / 1024));
+  EXPECT_EQ(machine.Read().available_bytes, 999 * kGiB) << "at most 1 GiB";
 }
 
 // Version 2: the tightest limit counts, in whichever group it stands, against that group's own

@@ -15,6 +15,7 @@
 #include "base/stopwatch.h"
 #include "bench/kv_fill.h"
 #include "bench/statistics.h"
+#include "bench/suite_texts.h"
 #include "kv/snapshot_folder.h"
 
 namespace godwit::bench {
@@ -61,9 +62,7 @@ class Restore {
   Restore(const Decoder& model, const SuiteOptions& options, const fs::path& folder, int64_t tokens)
       : model_(model),
         options_(options),
-        pool_(options.kv_pool ? options.kv_pool
-                              : std::make_shared<KvPool>(
-                                    LayoutOf(Geometry(model.spec()), options.policy.kv_type))),
+        pool_(PoolFor(model, options)),
         threads_(options.cases.front().threads),
         exec_{.pool = threads_, .kernels = *options.isa->table, .workspace = workspace_},
         tokens_(Tokens(model.spec(), tokens)),

@@ -71,9 +71,7 @@ class Suite {
         spec_(model.spec()),
         options_(options),
         lengths_(LengthsAtDepths(options)),
-        pool_(options.kv_pool
-                  ? options.kv_pool
-                  : std::make_shared<KvPool>(LayoutOf(Geometry(spec_), options.policy.kv_type))) {
+        pool_(PoolFor(model, options)) {
     std::string report;
     for (const TestCase& test : options.cases) {
       if (teams_.contains(test.threads)) continue;

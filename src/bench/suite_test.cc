@@ -6,10 +6,13 @@
 #include <numeric>
 
 #include "base/machine_memory.h"
+#include "base/new_file.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 #include "bench/suite_texts.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
+#include "model/packed_file.h"
 #include "model/shape_test_support.h"
 #include "model/shapes.h"
 #include "model/synthetic_weights.h"
@@ -440,14 +443,75 @@ TEST(Suite, OverlargeSuiteIsRefusedWithTheNumbers) {
   options.cases[0].texts = 2;
   const std::string two =
       ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, int64_t{2} << 30); });
-  EXPECT_THAT(two, testing::HasSubstr("6.0 TiB of KV cache (up to 100000001 tokens in each of 2 "
-                                      "texts, in BF16)"));
+  EXPECT_THAT(two, testing::HasSubstr("6.0 TiB of KV cache and "));
+  EXPECT_THAT(two, testing::HasSubstr(" of scratch memory (2 texts of up to 100000001 tokens, in "
+                                      "BF16) take "));
   options.policy.spec = "sinks:4+60";
   CheckMemory(spec, options, 1);  // it keeps few of the tokens read
   options.cases[0].depth_tokens = 64;
   options.policy.spec = "dense";
   CheckMemory(spec, options, 1);
   ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, INT64_MAX / 2); });
+}
+
+DecoderSpec RecurrentShape() {
+  return DescribeModel(HfConfig::Parse(
+      R"({"model_type": "lfm2", "hidden_size": 64, "intermediate_size": 96, "conv_L_cache": 3,
+          "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "block_auto_adjust_ff_dim": false,
+          "layer_types": ["conv", "conv", "full_attention", "conv"],
+          "vocab_size": 192, "max_position_embeddings": 4096})",
+      "recurrent"));
+}
+
+// Texts of all depths are kept, each with its states. Memory of that size is enough, and less is
+// refused before anything is read.
+TEST(Suite, PlannedMemoryIsWhatItTakes) {
+  const DecoderSpec spec = RecurrentShape();
+  ThreadPool pool(1);
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {});
+  SuiteOptions options = Options({{.predict_tokens = 4, .depth_tokens = 100},
+                                  {.predict_tokens = 4, .depth_tokens = 300, .texts = 2},
+                                  {.prompt_tokens = 70}});
+  const KvLayout layout = LayoutOf(Geometry(spec), options.policy.kv_type);
+  const SuiteMemory memory = MemoryOf(spec, options, 1 << 20);
+  EXPECT_EQ(memory.weights, 1 << 20);
+  EXPECT_EQ(memory.keys, layout.BytesFor(104) + 2 * layout.BytesFor(304) + layout.BytesFor(70));
+  EXPECT_EQ(memory.states, layout.states.BytesFor(104) + 2 * layout.states.BytesFor(304) +
+                               layout.states.BytesFor(70));
+  EXPECT_GT(memory.states, 0);
+  EXPECT_EQ(memory.texts, 4);
+  EXPECT_EQ(memory.longest, 304);
+  for (const bool fill_kv : {false, true}) {
+    options.fill_kv = fill_kv;
+    options.kv_pool =
+        std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(memory.keys + memory.states));
+    CheckMemory(spec, options, 0);
+    EXPECT_EQ(RunSuite(*model, options).tests.size(), 3u) << "and nothing is refused";
+    options.kv_pool = std::make_shared<KvPool>(
+        layout, std::make_shared<KvBudget>(memory.keys + memory.states - layout.page_bytes()));
+    ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, 0); });
+  }
+  options.kv_pool = nullptr;
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, int64_t{1} << 60); }),
+              testing::HasSubstr(" of states of recurrent layers and "));
+}
+
+// Memory in which the weights' file is mapped is not free, although the system says so.
+TEST(Suite, PoolLeavesRoomForMappedWeights) {
+  const TempFolder folder;
+  const auto path = folder.path() / "packed";
+  const DecoderSpec spec = SmallShape();
+  const auto source = SyntheticWeights(spec, DType::kBF16);
+  ThreadPool pool(1);
+  NewFile file(path);
+  PackedWriter writer(file);
+  PackDecoder(spec, *source, pool, {}, std::nullopt, writer);
+  writer.Finish({.weights = "auto"});
+  file.Commit();
+  const auto model = LoadPackedDecoder(spec, *source, pool, std::nullopt, PackedFile(path));
+  EXPECT_GT(model->mapped_bytes(), 0);
+  EXPECT_EQ(PoolFor(*model, Options({}))->budget().mapped_bytes(), model->mapped_bytes());
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "bench/suite_texts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
+#include <string>
 
 #include "attention/core/kv_cost.h"
 #include "base/checked.h"
@@ -13,6 +16,28 @@ namespace {
 
 // The part of a text that ranks share, when the text reaches this length.
 int64_t SharedContext(int64_t depth, int64_t length) { return depth > 0 ? depth : length - 1; }
+
+int64_t Sum(int64_t a, int64_t b) { return CheckedAdd(a, b).value_or(INT64_MAX); }
+
+// A page table has 8 bytes for each page of 4096, once for weights in memory and once for their
+// file.
+constexpr int64_t kBytesPerTableByte = 4096 / 8 / 2;
+
+// About the bytes of the largest step's activations and of the logits of `texts` texts. Counted are
+// copies of the residual stream, and twice what the widest layer reads and writes.
+int64_t ScratchBytes(const DecoderSpec& spec, const StateLayout& states, int64_t rows,
+                     int64_t texts) {
+  int64_t widest = 0;
+  for (const LayersOfKind& layers : LayersByKind(spec)) {
+    const LayerKind& kind = KindOf(spec, layers.first);
+    const int64_t experts = std::max<int64_t>(1, kind.mlp.experts_per_token);
+    const int64_t mlp = experts * (2 * kind.mlp.intermediate + spec.hidden_size);
+    const int64_t mixer = 2 * (spec.heads + kind.kv_heads) * kind.head_dim + 2 * states.row_floats;
+    widest = std::max({widest, mlp + 2 * kind.shared_mlp.intermediate, mixer});
+  }
+  const int64_t floats = rows * (6 * spec.hidden_size + 2 * widest) + texts * spec.vocab_size;
+  return floats * int64_t{sizeof(float)};
+}
 
 }  // namespace
 
@@ -33,10 +58,17 @@ int64_t QuestionBegin(const SuiteOptions& options, const TestCase& test) {
   return options.policy.ranks == nullptr ? length : SharedContext(test.depth_tokens, length);
 }
 
-void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
+std::shared_ptr<KvPool> PoolFor(const Decoder& model, const SuiteOptions& options) {
+  if (options.kv_pool) return options.kv_pool;
+  return std::make_shared<KvPool>(LayoutOf(Geometry(model.spec()), options.policy.kv_type),
+                                  std::make_shared<KvBudget>(INT64_MAX, model.mapped_bytes()));
+}
+
+SuiteMemory MemoryOf(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
   const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
                                           : LayoutOf(Geometry(spec), options.policy.kv_type);
-  int64_t kv_bytes = 0, index_bytes = 0, longest = 0, max_texts = 0;
+  const StateLayout states = LayoutOf(Geometry(spec), options.policy.kv_type).states;
+  SuiteMemory memory{.weights = weight_bytes};
   if (options.policy.ranks != nullptr) {  // each rank keeps its part of every context, or throws
     for (const TestCase& test : options.cases) {
       PolicyOptions policy_options = options.policy;
@@ -45,6 +77,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
           .placement.SetQuestion(QuestionBegin(options, test));
     }
   }
+  int64_t most_texts = 0;  // in a step
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
@@ -63,24 +96,44 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
         policy->SetQuestion({.begin = context, .choosable = placement.choosable()});
         bytes = HeldBytes(*policy, placement, layout, length) - index;
       }
-      kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);
-      index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);
+      memory.keys = Sum(memory.keys, bytes);
+      memory.index = Sum(memory.index, index);
+      memory.states = Sum(memory.states, states.BytesFor(length));
     }
-    longest = std::max(longest, lengths.front());
-    max_texts = std::max(max_texts, std::ssize(lengths));
+    memory.longest = std::max(memory.longest, lengths.front());
+    memory.texts += std::ssize(lengths);
+    most_texts = std::max(most_texts, std::ssize(lengths));
   }
-  const int64_t all_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
-  if (options.kv_pool && options.kv_pool->file() != nullptr) {
-    options.kv_pool->Require(kv_bytes / layout.page_bytes());
-    options.kv_pool->in_memory()->Require(index_bytes / layout.page_bytes());
-    return RequireMemory(weight_bytes, "{} of weights take", FormatBytes(weight_bytes));
+  memory.scratch =
+      ScratchBytes(spec, states, std::min(options.chunk_tokens, memory.longest), most_texts) +
+      Sum(weight_bytes, memory.keys) / kBytesPerTableByte;
+  return memory;
+}
+
+void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
+  const SuiteMemory memory = MemoryOf(spec, options, weight_bytes);
+  const bool in_file = options.kv_pool && options.kv_pool->file() != nullptr;
+  if (in_file) {
+    const KvPool& in_memory = *options.kv_pool->in_memory();
+    options.kv_pool->Require(memory.keys / options.kv_pool->layout().page_bytes());
+    in_memory.Require(Sum(memory.index, memory.states) / in_memory.layout().page_bytes());
+  } else if (options.kv_pool) {
+    const int64_t all = Sum(Sum(memory.keys, memory.index), memory.states);
+    options.kv_pool->Require(all / options.kv_pool->layout().page_bytes());
   }
-  if (options.kv_pool) options.kv_pool->Require(all_bytes / layout.page_bytes());
-  RequireMemory(CheckedAdd(weight_bytes, all_bytes).value_or(INT64_MAX),
-                "{} of weights and {} of KV cache (up to {} tokens{}, in {}) take",
-                FormatBytes(weight_bytes), FormatBytes(all_bytes), longest,
-                max_texts > 1 ? fmt::format(" in each of {} texts", max_texts) : "",
-                Name(options.policy.kv_type));
+  const int64_t caches = in_file ? memory.index : Sum(memory.keys, memory.index);
+  const int64_t all_bytes = Sum(Sum(memory.weights, caches), Sum(memory.states, memory.scratch));
+  std::string parts = FormatBytes(memory.weights) + " of weights";
+  if (caches > 0) {
+    parts += fmt::format(", {} of {}", FormatBytes(caches), in_file ? "the index" : "KV cache");
+  }
+  if (memory.states > 0) {
+    parts += fmt::format(", {} of states of recurrent layers", FormatBytes(memory.states));
+  }
+  RequireMemory(all_bytes, "{} and {} of scratch memory ({} of up to {} tokens, in {}) take", parts,
+                FormatBytes(memory.scratch),
+                memory.texts == 1 ? "a text" : fmt::format("{} texts", memory.texts),
+                memory.longest, Name(options.policy.kv_type));
 }
 
 }  // namespace godwit::bench

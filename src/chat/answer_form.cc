@@ -23,10 +23,37 @@ constexpr ThoughtSpelling kSpellings[] = {
 };
 constexpr ThoughtSpelling kUsualSpelling = {.begin = "<think>", .end = "</think>"};
 
+// Marks around answers. The template speaks of both, and the prompt says what stands in `asked`.
+struct AnswerSpelling {
+  std::string_view begin, end;
+  std::string_view asked = {};
+};
+constexpr AnswerSpelling kAnswerSpellings[] = {
+    {.begin = "<answer>", .end = "</answer>"},  // Hunyuan: taken from the answers of earlier turns
+    // Granite 3.3: asked for in the system message where the model is to think
+    {.begin = "<response>", .end = "</response>", .asked = "<response></response>"},
+};
+
+void FindAnswerMarks(std::string_view prompt, std::string_view chat_template, AnswerForm& form) {
+  const auto has = [](std::string_view text, std::string_view part) {
+    return text.find(part) != text.npos;
+  };
+  for (const AnswerSpelling& spelling : kAnswerSpellings) {
+    if (!has(chat_template, spelling.begin) || !has(chat_template, spelling.end) ||
+        !has(prompt, spelling.asked)) {
+      continue;
+    }
+    form.answer_begin = spelling.begin;
+    form.answer_end = spelling.end;
+    return;
+  }
+}
+
 }  // namespace
 
 AnswerForm FormOf(std::string_view prompt,
-                  const std::function<bool(std::string_view text)>& is_token) {
+                  const std::function<bool(std::string_view text)>& is_token,
+                  std::string_view chat_template) {
   prompt = prompt.substr(0, prompt.find_last_not_of(kFormBlanks) + 1);
   if (prompt.ends_with("<|start|>assistant")) {
     return {.thought = {.begin = "<|channel|>analysis<|message|>",
@@ -45,10 +72,12 @@ AnswerForm FormOf(std::string_view prompt,
     const std::string_view before = prompt.substr(0, prompt.size() - title.size());
     if (before.ends_with(spelling.begin)) prompt = before;
   }
-  return {.thought = {.begin = std::string(spelling.begin),
-                      .end = std::string(spelling.end),
-                      .open = prompt.ends_with(spelling.begin)},
-          .thought_title = std::string(spelling.title)};
+  AnswerForm form{.thought = {.begin = std::string(spelling.begin),
+                              .end = std::string(spelling.end),
+                              .open = prompt.ends_with(spelling.begin)},
+                  .thought_title = std::string(spelling.title)};
+  FindAnswerMarks(prompt, chat_template, form);
+  return form;
 }
 
 std::vector<std::string> MarksOf(const AnswerForm& form, bool with_tools) {
@@ -57,6 +86,9 @@ std::vector<std::string> MarksOf(const AnswerForm& form, bool with_tools) {
   }
   if (form.thought.end.empty()) return {};
   std::vector<std::string> marks = {form.thought.begin, form.thought.end};
+  if (!form.answer_begin.empty()) {
+    marks.insert(marks.end(), {form.answer_begin, form.answer_end});
+  }
   if (with_tools) std::ranges::copy(ToolCallReader::Marks(), std::back_inserter(marks));
   return marks;
 }

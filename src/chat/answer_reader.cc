@@ -14,6 +14,7 @@ constexpr std::string_view kMessageMark = "<|message|>", kChannelMark = "<|chann
 constexpr std::array<std::string_view, 4> kMessageEnds = {"<|end|>", "<|call|>", "<|return|>",
                                                           "<|start|>"};
 constexpr size_t kMaxHeaderBytes = 512;
+constexpr std::string_view kBlanks = " \t\r\n";
 
 // The word behind `mark`. Empty: there is none.
 std::string_view WordBehind(std::string_view header, std::string_view mark) {
@@ -28,6 +29,8 @@ std::string_view WordBehind(std::string_view header, std::string_view mark) {
 AnswerReader::AnswerReader(const CompletionRequest& request, const AnswerForm& form)
     : tools_(request.tools),
       marks_(form.thought),
+      answer_begin_(form.answer_begin),
+      answer_end_(form.answer_end),
       title_(form.thought_title),
       is_channels_(form.is_channels),
       state_(is_channels_         ? State::kHeader
@@ -52,12 +55,16 @@ void AnswerReader::Feed(char c, AnswerPieces& out) {
   switch (state_) {
     case State::kBefore: {
       held_ += c;
-      const size_t begin = std::min(held_.find_first_not_of(" \t\r\n"), held_.size());
+      const size_t begin = std::min(held_.find_first_not_of(kBlanks), held_.size());
       const std::string_view said = std::string_view(held_).substr(begin);
       if (said == marks_.begin) {
         held_.clear();
         state_ = State::kThought;
-      } else if (!std::string_view(marks_.begin).starts_with(said)) {
+      } else if (!answer_begin_.empty() && said == answer_begin_) {
+        held_.clear();
+        state_ = State::kMarked;
+      } else if (!std::string_view(marks_.begin).starts_with(said) &&
+                 !std::string_view(answer_begin_).starts_with(said)) {
         state_ = State::kAnswer;
         calls_.Push(std::exchange(held_, {}), out);
       }
@@ -66,9 +73,9 @@ void AnswerReader::Feed(char c, AnswerPieces& out) {
     case State::kThought:
       return FeedThought(c, out);
     case State::kBehind:
-      if (c == '\n' || c == '\r') return;
-      state_ = State::kAnswer;
-      [[fallthrough]];
+      return FeedBehind(c, out);
+    case State::kMarked:
+      return FeedMarked(c, out);
     case State::kAnswer:
       return calls_.Push({&c, 1}, out);
     case State::kHeader:
@@ -110,6 +117,51 @@ void AnswerReader::FeedThought(char c, AnswerPieces& out) {
       AddThought(std::string_view(held_).substr(0, 1), out);
       held_.erase(0, 1);
     }
+  }
+}
+
+void AnswerReader::FeedBehind(char c, AnswerPieces& out) {
+  if (held_.empty() && (c == '\n' || c == '\r')) return;
+  held_ += c;
+  if (!answer_begin_.empty() && held_ == answer_begin_) {
+    held_.clear();
+    state_ = State::kMarked;
+  } else if (!std::string_view(answer_begin_).starts_with(held_)) {
+    state_ = State::kAnswer;
+    calls_.Push(std::exchange(held_, {}), out);
+  }
+}
+
+// An end mark counts where nothing follows but blanks, or calls: an answer about such marks may
+// have others. Line breaks belong to the marks.
+void AnswerReader::FeedMarked(char c, AnswerPieces& out) {
+  held_ += c;
+  while (!held_.empty()) {
+    const std::string_view held = held_;
+    const size_t begin = std::min(held.find_first_not_of("\n\r"), held.size());
+    const std::string_view mark = held.substr(begin);
+    if (begin == held.size() || std::string_view(answer_end_).starts_with(mark)) return;
+    if (mark.starts_with(answer_end_)) {
+      std::string_view behind = mark.substr(answer_end_.size());
+      behind.remove_prefix(std::min(behind.find_first_not_of(kBlanks), behind.size()));
+      const std::vector<std::string>& calls = ToolCallReader::Marks();
+      if (behind.empty() || std::ranges::any_of(calls, [&](const std::string& call) {
+            return call.size() > behind.size() && call.starts_with(behind);
+          })) {
+        return;
+      }
+      if (std::ranges::any_of(calls,
+                              [&](const std::string& call) { return behind.starts_with(call); })) {
+        state_ = State::kAnswer;
+        calls_.Push(std::string(behind), out);
+        return held_.clear();
+      }
+    }
+    // Line breaks behind the first mark are no part of the answer; others are, as more follows.
+    const size_t text = says_ ? 0 : begin;
+    says_ = true;
+    calls_.Push(held.substr(text, begin + 1 - text), out);
+    held_.erase(0, begin + 1);
   }
 }
 
@@ -188,6 +240,20 @@ void AnswerReader::EndMessage(AnswerPieces& out) {
   state_ = State::kHeader;
 }
 
+// The end mark that was held back ends the answer. Without it the answer was cut off, and may end
+// with a part of the mark.
+void AnswerReader::FinishMarked(AnswerPieces& out) {
+  const std::string held = std::exchange(held_, {});
+  const size_t begin = std::min(held.find_first_not_of("\n\r"), held.size());
+  std::string_view rest = std::string_view(held).substr(begin);
+  if (!rest.starts_with(answer_end_)) {
+    return calls_.Push(std::string_view(held).substr(says_ ? 0 : begin), out);
+  }
+  rest.remove_prefix(answer_end_.size());  // the beginning of a call may follow
+  rest.remove_prefix(std::min(rest.find_first_not_of(kBlanks), rest.size()));
+  calls_.Push(rest, out);
+}
+
 AnswerPieces AnswerReader::Finish() {
   AnswerPieces out;
   switch (state_) {
@@ -201,8 +267,13 @@ AnswerPieces AnswerReader::Finish() {
       AddText(std::exchange(held_, {}), out);
       EndMessage(out);
       break;
-    case State::kHeader:
+    case State::kMarked:
+      FinishMarked(out);
+      break;
     case State::kBehind:
+      calls_.Push(std::exchange(held_, {}), out);
+      break;
+    case State::kHeader:
     case State::kAnswer:
       break;
   }

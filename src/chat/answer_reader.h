@@ -28,6 +28,7 @@ class AnswerReader {
     kThought,
     kBehind,  // behind a thought; line breaks here do not belong to the answer
     kAnswer,
+    kMarked,  // between the marks around the answer, with their end in held_, perhaps
     kHeader,  // the header of a message, in held_
     kMessage,
   };
@@ -37,6 +38,9 @@ class AnswerReader {
   void FeedThought(char c, AnswerPieces& out);
   // Adds to the thought, without the line breaks around it.
   void AddThought(std::string_view text, AnswerPieces& out);
+  void FeedBehind(char c, AnswerPieces& out);
+  void FeedMarked(char c, AnswerPieces& out);
+  void FinishMarked(AnswerPieces& out);
   void FeedHeader(char c, AnswerPieces& out);
   void FeedMessage(char c, AnswerPieces& out);
   void BeginMessage(AnswerPieces& out);
@@ -45,12 +49,14 @@ class AnswerReader {
 
   const Tools& tools_;
   ThoughtMarks marks_;
+  std::string answer_begin_, answer_end_;  // AnswerForm
   std::string title_;  // words that still may belong to the mark before the thought
   bool is_channels_;
   State state_;
   std::string held_;
   std::string breaks_;   // line breaks of a thought that may go on
   bool thinks_ = false;  // whether part of a thought has arrived
+  bool says_ = false;    // whether part of an answer between marks has arrived
   Message message_ = Message::kText;
   JsonText json_;  // arguments of a call
   bool has_arguments_ = false;

@@ -150,6 +150,64 @@ TEST(AnswerReader, ThoughtsWithATitle) {
   EXPECT_FALSE(FormWith("<|channel>", "<|channel>thought\n<channel|>").thought.open);
 }
 
+// Templates that speak of marks around answers, as Hunyuan's and Granite 3.3's do.
+constexpr std::string_view kHunyuan =
+    "{{ content.split('<answer>')[-1].split('</answer>')[0] if '</answer>' in content }}";
+constexpr std::string_view kGranite =
+    "{%- if thinking %}Write it between <response></response>.{%- endif %}";
+
+TEST(AnswerReader, MarksAroundTheAnswerAreNotShown) {
+  const AnswerForm form = FormOf("<|hy_Assistant|>", /*is_token=*/{}, kHunyuan);
+  Expect("<think>\nWell.\n</think>\n<answer>\nYes.\n\nNo.\n</answer>", form, "Well.",
+         "Yes.\n\nNo.");
+  Expect("<answer>Yes.</answer>\n", form, "", "Yes.");
+  Expect("\n<answer>\n\nYes.</answer>", form, "", "Yes.");
+  Expect("<think>Well.</think>Yes.", form, "Well.", "Yes.");
+  Expect("<think>Well.</think>\n<answers>Yes.", form, "Well.", "<answers>Yes.");
+  Expect("Yes. <answer>No.</answer>", form, "", "Yes. <answer>No.</answer>");
+  // Cut off, within a mark or before one.
+  Expect("<think>Well.</think>\n<answ", form, "Well.", "<answ");
+  Expect("<think>Well.</think>\n<answer>\n", form, "Well.", "");
+  Expect("<answer>Yes.\n", form, "", "Yes.\n");
+  Expect("<answer>Yes.</ans", form, "", "Yes.</ans");
+  Expect("<answer></answer>", form, "", "");
+  // An answer that speaks of the mark.
+  Expect("<answer>It is </answer>, see.\n</answer> <b> </answer>\n", form, "",
+         "It is </answer>, see.\n</answer> <b> ");
+  Expect("<answer><answer>Yes.</answer>", form, "", "<answer>Yes.");
+  // Calls of tools, within the marks or behind them.
+  const std::string call = R"(<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)";
+  Expect("<answer>Well.\n" + call + "\n</answer>", form, "", "Well.\n", {kF});
+  Expect("<answer>\nWell.\n</answer>\n" + call, form, "", "Well.", {kF});
+  Expect("<answer>Well.</answer><tool", form, "", "Well.<tool");
+}
+
+TEST(AnswerReader, MarksAroundTheAnswerAreThoseOfTheTemplate) {
+  const std::string said = "<think>Well.</think><response>Yes.</response>";
+  const std::string asked = "between <response></response>.<|start_of_role|>assistant";
+  Expect(said, FormOf(asked, /*is_token=*/{}, kGranite), "Well.", "Yes.");
+  // A user may ask any model for such marks.
+  Expect(said, FormOf(asked, /*is_token=*/{}), "Well.", "<response>Yes.</response>");
+  Expect(said, FormOf(asked, /*is_token=*/{}, kHunyuan), "Well.", "<response>Yes.</response>");
+  Expect(said, FormOf("assistant", /*is_token=*/{}, kGranite), "Well.",
+         "<response>Yes.</response>");
+  Expect("<answer>Yes.</answer>", FormOf("", /*is_token=*/{}, kGranite), "",
+         "<answer>Yes.</answer>");
+  const auto marks = MarksOf(FormOf("", /*is_token=*/{}, kHunyuan), /*with_tools=*/false);
+  EXPECT_THAT(marks, ElementsAre("<think>", "</think>", "<answer>", "</answer>"));
+}
+
+TEST(AnswerReader, MarkedAnswersComeAsTheyAreWritten) {
+  const CompletionRequest request = Asked();
+  AnswerReader reader(request, FormOf("", /*is_token=*/{}, kHunyuan));
+  using Kind = AnswerPiece::Kind;
+  EXPECT_THAT(reader.Push("<answer>\nYes"), ElementsAre(AnswerPiece{Kind::kText, "Yes"}));
+  EXPECT_THAT(reader.Push("\n"), IsEmpty());
+  EXPECT_THAT(reader.Push("No</ans"), ElementsAre(AnswerPiece{Kind::kText, "\nNo"}));
+  EXPECT_THAT(reader.Push("wer>"), IsEmpty());
+  EXPECT_THAT(reader.Finish(), IsEmpty());
+}
+
 TEST(AnswerReader, ThoughtsComeAsTheyAreThought) {
   const CompletionRequest request = Asked();
   AnswerReader reader(request, FormOf("", /*is_token=*/{}));

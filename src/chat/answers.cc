@@ -25,9 +25,10 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
   std::string text = RenderOpen(engine, messages, continues, template_variables, tools);
   Prompt prompt{.tokens = session.Tokenize(text, /*add_special=*/false),
                 .query_tokens = kQuestionTokens};
-  prompt.form = FormOf(text, [&session](std::string_view part) {
+  const auto is_token = [&session](std::string_view part) {
     return session.Tokenize(part, /*add_special=*/false).size() == 1;
-  });
+  };
+  prompt.form = FormOf(text, is_token, engine.chat_template());
   std::string before;
   try {
     const size_t asking = continues ? 2 : 1;

@@ -13,7 +13,8 @@ ChatCodec CodecOf(const Engine& engine, std::string variables) {
                     std::string_view text,
                     int64_t limit_tokens) { return engine.Tokenize(text, false, limit_tokens); },
       .decode = [&engine](std::span<const int32_t> tokens,
-                          bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
+                          bool skip_special) { return engine.Detokenize(tokens, skip_special); },
+      .chat_template = std::string(engine.chat_template())};
 }
 
 }  // namespace godwit::chat

@@ -18,6 +18,7 @@ struct ChatCodec {
   std::function<std::string(std::span<const Message>, bool open)> render;
   std::function<std::vector<int32_t>(std::string_view, int64_t limit_tokens)> encode;
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
+  std::string chat_template = {};  // its source, for FormOf; empty: none
 };
 
 // The codec with the model's chat template; variables: as in Engine::ApplyChatTemplate. The engine

@@ -34,8 +34,9 @@ bool Conversation::Ask(std::string question, int64_t limit_tokens) {
 }
 
 AnswerForm Conversation::form() const {
-  return FormOf(text_,
-                [this](std::string_view part) { return codec_.encode(part, kAny).size() == 1; });
+  return FormOf(
+      text_, [this](std::string_view part) { return codec_.encode(part, kAny).size() == 1; },
+      codec_.chat_template);
 }
 
 int64_t Conversation::question_tokens() const {

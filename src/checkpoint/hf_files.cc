@@ -170,14 +170,11 @@ json HfConfigOf(const ModelFolder& model) {
 }
 
 void RequireHfForm(const ModelFolder& model) {
-  if (!model.is_gguf()) return;
-  for (const char* const key : {"linear_rates_negated", "mamba_rates_negated"}) {
-    if (!model.config().Has(key)) continue;
-    Throw(ErrorKind::kUnsupported,
-          "{}: the recurrent layers of this {} model lie otherwise in a GGUF file: expected the "
-          "model's folder with *.safetensors",
-          model.path(), model.spec().family);
-  }
+  if (!model.is_gguf() || !model.config().Has("decay_rates_negated")) return;
+  Throw(ErrorKind::kUnsupported,
+        "{}: the recurrent layers of this {} model lie otherwise in a GGUF file: expected the "
+        "model's folder with *.safetensors",
+        model.path(), model.spec().family);
 }
 
 bool GainsAreWhole(const ModelFolder& model) {

@@ -20,9 +20,10 @@ bool Extends(const ErrorData& data) {
   return data.learned_positions == 0 || data.found <= data.learned_positions;
 }
 bool Fits(const ErrorData& data) { return data.found <= data.fits; }
+bool HasNarrower(const ErrorData& data) { return data.narrower[0] != '\0'; }
 
 // A remedy's text. "{found}", "{fits}" and "{window}" stand for numbers; the window is the context
-// that four sinks leave.
+// that four sinks leave. "{narrower}" stands for a storage.
 struct Remedy {
   ErrorCode code;
   bool (*helps)(const ErrorData& data);
@@ -38,6 +39,7 @@ constexpr Remedy kRemedies[] = {
      "raise the context with -c {found}, even beyond the model's own"},
     {ErrorCode::kPromptTooLong, Always, "shorten it"},
     {ErrorCode::kPromptTooLong, Fits, "raise the context with -c {found}"},
+    {ErrorCode::kPromptTooLong, HasNarrower, "store its keys and values with --kv-type {narrower}"},
     {ErrorCode::kPromptTooLong, Streams,
      "stream it with --kv sinks:4+{window}, which keeps only the first and the last tokens"},
     {ErrorCode::kStreamTooLong, Streams,
@@ -47,6 +49,7 @@ constexpr Remedy kRemedies[] = {
      "raise the context with -c {found}, even beyond the model's own"},
     {ErrorCode::kNeedsInt8Kv, Always, "use --kv-type int8"},
     {ErrorCode::kQuantizedOtherwise, Always, "use --weights int8"},
+    {ErrorCode::kWeightsTooLarge, HasNarrower, "use --weights {narrower}"},
     {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
     {ErrorCode::kNoPrediction, Always, "start with --draft mtp"},
     {ErrorCode::kNoEagle3, Always, "start with --draft eagle3:FOLDER"},
@@ -61,7 +64,7 @@ std::string WithHint(const Error& error) {
   for (const Remedy& remedy : kRemedies) {
     if (remedy.code != data.code || !remedy.helps(data)) continue;
     hints.push_back(fmt::format(fmt::runtime(remedy.text), fmt::arg("found", data.found),
-                                fmt::arg("fits", data.fits),
+                                fmt::arg("fits", data.fits), fmt::arg("narrower", data.narrower),
                                 fmt::arg("window", std::max<int64_t>(1, data.limit - 4))));
   }
   if (hints.empty()) return error.what();

@@ -33,6 +33,21 @@ TEST(Hints, NameTheFlagsThatHelp) {
       ErrorKind::kInput, "the prompt has 90 tokens",
       {.code = ErrorCode::kPromptTooLong, .found = 90, .limit = 50, .fits = 60, .ranks = 2});
   EXPECT_EQ(WithHint(shared), "the prompt has 90 tokens: shorten it") << "ranks forget nothing";
+  const Error narrow(ErrorKind::kMemory, "the prompt has 90 tokens",
+                     {.code = ErrorCode::kPromptTooLong,
+                      .found = 90,
+                      .limit = 54,
+                      .ranks = 2,
+                      .narrower = "int8"});
+  EXPECT_EQ(WithHint(narrow),
+            "the prompt has 90 tokens: shorten it, or store its keys and values with --kv-type "
+            "int8");
+  const Error weights(ErrorKind::kMemory, "the weights take all",
+                      {.code = ErrorCode::kWeightsTooLarge, .narrower = "int4"});
+  EXPECT_EQ(WithHint(weights), "the weights take all: use --weights int4");
+  const Error no_weights(ErrorKind::kMemory, "the weights take all",
+                         {.code = ErrorCode::kWeightsTooLarge});
+  EXPECT_EQ(WithHint(no_weights), "the weights take all");
   const Error int8(ErrorKind::kInput, "not as f32", {ErrorCode::kNeedsInt8Kv});
   EXPECT_EQ(WithHint(int8), "not as f32: use --kv-type int8");
 }

@@ -383,6 +383,11 @@ std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_specia
   return impl_->RequireTokenizer().Decode(tokens, skip_special);
 }
 
+std::string_view Engine::chat_template() const {
+  const ChatTemplate* const chat_template = impl_->FindChatTemplate();
+  return chat_template == nullptr ? std::string_view() : chat_template->source();
+}
+
 bool Engine::has_chat_template() const { return impl_->FindChatTemplate() != nullptr; }
 
 std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool open,

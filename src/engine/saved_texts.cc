@@ -179,9 +179,7 @@ void SavedTexts::ExplainRereading(const SnapshotFacts& mine, std::span<const int
 
 bool SavedTexts::Verify(const TextCache& cache) {
   try {
-    for (int64_t layer = 0; layer < cache.cache().layout().layers; ++layer) {
-      cache.cache().WillRead(layer, {0, cache.length()});
-    }
+    cache.cache().WillReadAll({0, cache.length()});
     return true;
   } catch (const DamagedSnapshot& damage) {
     Remove(damage);

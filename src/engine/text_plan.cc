@@ -96,7 +96,8 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
         .code = ErrorCode::kPromptTooLong,
         .found = n,
         .limit = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes()),
-        .learned_positions = model_.geometry().learned_positions};
+        .learned_positions = model_.geometry().learned_positions,
+        .narrower = NarrowerTypeFor(n)};
     throw Error(error.kind(), error.what(), data);
   }
 }
@@ -108,6 +109,24 @@ void TextPlan::CheckFits(int64_t tokens) const {
   }
   CheckKvFits(pool_->layout(), nullptr, at_once, budget_bytes);
   CheckIndexFits(pool_->in_memory()->layout(), *policy_, at_once, pool_->file()->memory()->bytes());
+}
+
+const char* TextPlan::NarrowerTypeFor(int64_t tokens) const {
+  if (pool_->file() != nullptr) return "";
+  for (const KvType& type : kKvTypes) {
+    try {
+      PolicyOptions options = options_;
+      options.kv_type = type.dtype;
+      const KvLayout layout = LayoutOf(model_.geometry(), type.dtype);
+      if (layout.page_bytes() >= pool_->layout().page_bytes()) continue;
+      const auto placed = MakePlacedPolicy(model_.geometry(), options);
+      CheckKvFits(layout, placed.policy.get(), tokens, pool_->budget().bytes());
+      return type.name.data();
+    } catch (const Error&) {
+      continue;  // the model or the policy does not work with it, or it does not fit either
+    }
+  }
+  return "";
 }
 
 bool TextPlan::SharesWith(const TextPlan& other) const {

@@ -84,6 +84,8 @@ class TextPlan {
   void RefuseChoicesOfOthers() const;
   // Throws Error(kMemory) if the cache of such a text does not fit.
   void CheckFits(int64_t tokens) const;
+  // The widest narrower storage of keys in which a text of `tokens` would fit; empty: none.
+  const char* NarrowerTypeFor(int64_t tokens) const;
 
   const ServedModel& model_;
   PolicyOptions options_;

@@ -56,7 +56,7 @@ KvCache KvCache::Fork() const {
 int64_t KvCache::ContinueAs(const KvCache& other) {
   assert(pool_ == other.pool_ && other.dropped_.begin == other.dropped_.end);
   int64_t same = std::min(PagesFor(length_), PagesFor(other.length_));
-  while (same * kTileTokens > dropped_.end && PageOf(0, same - 1) != other.PageOf(0, same - 1)) {
+  while (same * kTileTokens > dropped_.end && IdAt(0, same - 1) != other.IdAt(0, same - 1)) {
     --same;
   }
   const int64_t had = std::min({length_, other.length_, same * kTileTokens});
@@ -90,8 +90,8 @@ int64_t KvCache::Slot(int64_t tile) const {
   return tile < begin ? tile : tile - (end - begin);
 }
 
-KvPool::PageId KvCache::PageOf(int64_t layer, int64_t tile) const {
-  return ids_[Slot(tile) * layout().pages() + layout().PageOf(layer)];
+KvPool::PageId KvCache::IdAt(int64_t page, int64_t tile) const {
+  return ids_[Slot(tile) * layout().pages() + page];
 }
 
 void KvCache::Reserve(int64_t tokens) {
@@ -135,9 +135,7 @@ void KvCache::CopySharedTail() {
   const auto pages = static_cast<size_t>(layout().pages());
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * pages;
   if (!pool_->IsShared(ids_[first])) return;
-  for (int64_t layer = 0; restored_tiles_ > 0 && layer < layout().layers; ++layer) {
-    WillRead(layer, {length_ - 1, length_});  // a copy would make damage look sound
-  }
+  if (restored_tiles_ > 0) WillReadAll({length_ - 1, length_});  // a copy would hide damage
   std::vector<KvPool::PageId> ids(pages);
   std::vector<PageData> data(pages);
   pool_->Take(ids, data);
@@ -232,7 +230,7 @@ std::vector<ops::KvRange> KvCache::SkippedFrom(int64_t begin) const {
   std::vector<ops::KvRange> skipped;
   if (skipped_tiles_ == 0) return skipped;
   for (int64_t at = begin; at < length_; at += kTileTokens) {
-    if (PageOf(0, at / kTileTokens) != KvPool::kNoPage) continue;
+    if (IdAt(0, at / kTileTokens) != KvPool::kNoPage) continue;
     if (skipped.empty() || skipped.back().end < at) skipped.push_back({at, at});
     skipped.back().end = at + kTileTokens;
   }
@@ -280,44 +278,61 @@ ops::KvView KvCache::View(int64_t layer) const {
 }
 
 ops::KvView KvCache::IndexView(int64_t layer) const {
-  return ops::IndexViewOf(layout().OfLayer(layer), PagesOf(layer));
+  return ops::ViewOf(layout().Index(),
+                     PagesAt(layout().IndexPageOf(layer), layout().IndexOffsetOf(layer)));
 }
 
 ops::KvPages KvCache::PagesOf(int64_t layer) const {
-  return {.pages = data_.data() + layout().PageOf(layer),
+  return PagesAt(layout().PageOf(layer), layout().OffsetOf(layer));
+}
+
+ops::KvPages KvCache::PagesAt(int64_t page, int64_t offset_bytes) const {
+  return {.pages = data_.data() + page,
           .page_stride = layout().pages(),
           .slots = tiles(),
           .dropped_begin = dropped_.begin / kTileTokens,
           .dropped_end = dropped_.end / kTileTokens,
-          .page_offset = layout().OffsetOf(layer)};
+          .page_offset = offset_bytes};
 }
 
 PageData KvCache::PageAt(int64_t page, int64_t tile) const {
   return data_[Slot(tile) * layout().pages() + page];
 }
 
-ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
+ops::KvRange KvCache::Announced(int64_t page, ops::KvRange positions) const {
   ops::KvRange tiles{positions.begin / kTileTokens, PagesFor(positions.end)};
   tiles.end = std::min(tiles.end, this->tiles() + (dropped_.end - dropped_.begin) / kTileTokens);
   if (pool_->file() != nullptr) return tiles;
   tiles.end = std::min(tiles.end, restored_tiles_);
   if (tiles.begin < tiles.end) {
-    tiles.begin = std::max(tiles.begin, verified_tiles_[layout().PageOf(layer)]);
+    tiles.begin = std::max(tiles.begin, verified_tiles_[page]);
   }
   return tiles;
 }
 
 void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
-  const auto [begin, end] = Announced(layer, positions);
+  WillReadPage(layout().PageOf(layer), positions);
+}
+
+void KvCache::WillReadIndex(int64_t layer, ops::KvRange positions) const {
+  WillReadPage(layout().IndexPageOf(layer), positions);
+}
+
+void KvCache::WillReadAll(ops::KvRange positions) const {
+  for (int64_t page = 0; page < layout().pages(); ++page) WillReadPage(page, positions);
+}
+
+void KvCache::WillReadPage(int64_t page, ops::KvRange positions) const {
+  const auto [begin, end] = Announced(page, positions);
   if (begin >= end) return;
-  const ops::KvView view = View(layer);
+  const ops::KvView view = View(0);  // the same tiles are held of all layers
   std::vector<KvPool::PageId> ids;
   for (int64_t tile = begin; tile < end; ++tile) {
-    if (view.Holds(tile)) ids.push_back(PageOf(layer, tile));
+    if (view.Holds(tile)) ids.push_back(IdAt(page, tile));
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
   if (restored_tiles_ == 0) return;
-  int64_t& verified = verified_tiles_[layout().PageOf(layer)];
+  int64_t& verified = verified_tiles_[page];
   if (begin <= verified) verified = std::max(verified, std::min(end, restored_tiles_));
 }
 
@@ -325,7 +340,7 @@ void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int6
                        int64_t last_head) const {
   if (pool_->file() == nullptr && restored_tiles_ == 0) return;
   std::vector<KvPool::PageId> ids;
-  for (const ops::TilePart& part : parts) ids.push_back(PageOf(layer, part.tile));
+  for (const ops::TilePart& part : parts) ids.push_back(IdAt(layout().PageOf(layer), part.tile));
   const int64_t offset = layout().OffsetOf(layer);
   const int64_t head_bytes = layout().OfLayer(layer).head_bytes();
   file_read_bytes_ +=

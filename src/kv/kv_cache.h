@@ -93,6 +93,9 @@ class KvCache {
   void WillRead(int64_t layer, ops::KvRange positions) const;
   void WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
                 int64_t last_head) const;
+  // The same of a layer's index keys, and of all that lies in pages.
+  void WillReadIndex(int64_t layer, ops::KvRange positions) const;
+  void WillReadAll(ops::KvRange positions) const;
   // The bytes that came from the pool's file since the text began.
   int64_t file_read_bytes() const { return file_read_bytes_; }
   // The part of bytes() that need not come from the pool's file now.
@@ -102,14 +105,17 @@ class KvCache {
   int64_t tiles() const { return std::ssize(ids_) / layout().pages(); }  // tiles that are held
   // The place of a tile in the table of pages.
   int64_t Slot(int64_t tile) const;
-  KvPool::PageId PageOf(int64_t layer, int64_t tile) const;
+  // The page of a tile, by its number among the pages of a tile.
+  KvPool::PageId IdAt(int64_t page, int64_t tile) const;
   // The number of tiles of a text of that length, without those that were dropped.
   int64_t HeldTiles(int64_t length) const;
   void CountSkipped();
-  // The tiles [begin, end) of a layer among these positions that may lie in a file, or in a
-  // snapshot unverified.
   ops::KvPages PagesOf(int64_t layer) const;
-  ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
+  ops::KvPages PagesAt(int64_t page, int64_t offset_bytes) const;
+  // The tiles [begin, end) of a page among these positions that may lie in a file, or in a snapshot
+  // unverified.
+  ops::KvRange Announced(int64_t page, ops::KvRange positions) const;
+  void WillReadPage(int64_t page, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
   void CopySharedTail();

@@ -66,6 +66,42 @@ TEST(KvLayoutTest, CountsItsBytes) {
   }
 }
 
+// GLM-5: index keys of a few layers share pages behind those of all layers.
+TEST(KvLayoutTest, IndexKeysOfFewLayersShareTheirPages) {
+  KvLayout layout{.layers = 12, .kv_heads = 1, .head_dim = 576, .values_in_keys = true};
+  const int64_t keys = layout.page_bytes();
+  layout.index_dim = 128;
+  const int64_t both = layout.page_bytes(), index = layout.index_bytes();
+  ASSERT_EQ(both, keys + index);
+  const auto placed = [&](const std::vector<int>& layers) {
+    std::vector<bool> has_index(12);
+    for (const int layer : layers) has_index[static_cast<size_t>(layer)] = true;
+    KvLayout of = layout;
+    of.PlaceIndexes(has_index);
+    return of;
+  };
+  const KvLayout few = placed({0, 1, 2, 5, 8});
+  EXPECT_EQ(few.page_bytes(), keys);
+  EXPECT_EQ(few.BytesFor(1), 14 * keys) << "576 / 128 are four in a page";
+  EXPECT_EQ(few.PageOf(8), 8);
+  EXPECT_EQ(few.OffsetOf(8), 0);
+  EXPECT_EQ(few.IndexPageOf(0), 12);
+  EXPECT_EQ(few.IndexPageOf(5), 12);
+  EXPECT_EQ(few.IndexOffsetOf(5), 3 * index);
+  EXPECT_EQ(few.IndexPageOf(8), 13);
+  EXPECT_EQ(few.IndexOffsetOf(8), 0);
+  EXPECT_EQ(few.UsedBytes(8), keys);
+  EXPECT_EQ(few.UsedBytes(12), 4 * index);
+  EXPECT_EQ(few.UsedBytes(13), index);
+  // Where it takes more, as with all layers, index keys stay behind the keys of their layer.
+  for (const KvLayout& same :
+       {placed({0, 1, 2, 3, 4, 5, 6, 7, 8}), placed({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})}) {
+    EXPECT_EQ(same.BytesFor(1), 12 * both);
+    EXPECT_EQ(same.IndexPageOf(8), 8);
+    EXPECT_EQ(same.IndexOffsetOf(8), keys);
+  }
+}
+
 TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
   KvBudget budget(100);
   EXPECT_TRUE(budget.Take(60));

@@ -157,9 +157,7 @@ void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache
   // Checksums stand before the pages, so that a file's beginning describes all of it.
   std::vector<std::byte> padded;
   std::vector<uint64_t> checksums(tiles.size() * static_cast<size_t>(columns));
-  for (int64_t layer = 0; layer < cache.layout().layers; ++layer) {
-    cache.WillRead(layer, {info.begin, info.end()});
-  }
+  cache.WillReadAll({info.begin, info.end()});
   for (int64_t column = 0; column < columns; ++column) {
     const std::vector<std::byte> padding = padding_of(column);
     for (size_t i = 0; i < tiles.size(); ++i) {

@@ -40,6 +40,7 @@
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "lab/commands.h"
+#include "lab/memory_hint.h"
 #include "lab/model_run.h"
 #include "lab/reports/bench_report.h"
 #include "lab/reports/layer_report.h"
@@ -384,6 +385,23 @@ std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject&
   return SpeedsOfGroups(speeds, suite.ranks->size() / suite.policy.ranks->size());
 }
 
+// Refuses a suite that does not fit into memory, and names the flags with which it would.
+void CheckMemory(const Subject& subject, const bench::SuiteOptions& suite) {
+  try {
+    bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory || suite.ranks != nullptr) throw;
+    const ModelTensors tensors = ResolveTensors(subject.spec, subject.source());
+    std::vector<StoredWeights> storages;
+    for (const WeightType& type : kWeightTypes) {
+      storages.push_back({type.name, LoadedBytes(tensors, type.dtype)});
+    }
+    const std::string hint = MemoryHint(subject.spec, suite, subject.weight_bytes, storages);
+    if (hint.empty()) throw;
+    throw Error(error.kind(), fmt::format("{}: use {}", error.what(), hint));
+  }
+}
+
 // Joins the ranks that mpirun started, which measure the same.
 Placement JoinRanks(const BenchOptions& options, std::span<const std::string> arguments) {
   if (MpiSize() == 1) return Place(nullptr, options.model.tensor_parallel);
@@ -496,7 +514,7 @@ int Bench(std::span<const std::string> arguments) {
   bench::SuiteOptions suite = Plan(options, subject, placement);
   if (options.layer) return BenchLayer(options, suite, subject);
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
-  bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
+  CheckMemory(subject, suite);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 

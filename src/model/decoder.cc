@@ -23,6 +23,7 @@ namespace godwit {
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Communicator> ranks)
     : spec_(std::move(spec)),
       attention_places_(KeyPlaces(spec_)),
+      attention_readers_(KeyReaders(spec_)),
       state_places_(PlacesOfLayers(spec_, IsRecurrent)),
       weights_(std::move(weights)),
       ranks_(std::move(ranks)) {}
@@ -382,7 +383,8 @@ void Decoder::MixerBlock(const Exec& exec, int64_t index, AttentionStep& step,
                          MatrixView<const float> x, MatrixView<float> out) const {
   const LayerKind& kind = KindOf(spec_, index);
   const DecoderLayer& layer = weights_.layers[index];
-  const auto attend = [&](const AttentionInput& input, MatrixView<float> results) {
+  const auto attend = [&](AttentionInput input, MatrixView<float> results) {
+    input.reader = attention_readers_[index];
     step.Attend(attention_places_[index], input, results);
   };
   Workspace::Scope scope(exec.workspace);

@@ -257,7 +257,8 @@ class Decoder : public LanguageModel {
   IndexRange Tokens() const;
 
   DecoderSpec spec_;
-  std::vector<int64_t> attention_places_, state_places_;  // KeyPlaces, PlacesOfLayers
+  // KeyPlaces, KeyReaders, PlacesOfLayers
+  std::vector<int64_t> attention_places_, attention_readers_, state_places_;
   DecoderWeights weights_;
   std::shared_ptr<Communicator> ranks_;
   std::unique_ptr<const Eagle3Head> eagle3_;  // with DecoderSpec::eagle3

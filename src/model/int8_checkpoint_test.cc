@@ -159,6 +159,26 @@ TEST(Int8CheckpointTest, AZeroPointShiftsTheInput) {
   EXPECT_NE(logits(-120), want) << "negative inputs are cut";
 }
 
+// A storage of cached keys and values that config.json recommends is told, and changes nothing.
+TEST(Int8CheckpointTest, ScalesOfTheCacheAreNotRead) {
+  const DecoderSpec spec =
+      SmallSpec(R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true,)"
+                R"("quantization_config":{"format":"int-quantized","ignore":["lm_head"],)"
+                R"("kv_cache_scheme":{"num_bits":8,"type":"float"},"config_groups":{"group_0":{)"
+                R"("targets":["Linear"],"weights":{"strategy":"channel"},)"
+                R"("input_activations":{"strategy":"token","dynamic":true}}}})");
+  EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("recommends 8-bit floats for cached keys")));
+  EXPECT_THAT(PerToken().warnings, IsEmpty());
+  Int8Weights source(spec);
+  const auto expected = LogitsOf(*Load(PerToken(), source), kTokens);
+  for (const char* name : {"k_scale", "v_scale"}) {
+    source.Add(fmt::format("model.layers.0.self_attn.{}", name), DType::kF32, {1});
+  }
+  EXPECT_EQ(LogitsOf(*Load(spec, source), kTokens), expected);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { Load(PerToken(), source); }),
+              HasSubstr("unexpected tensor \"model.layers.0.self_attn.k_scale\""));
+}
+
 TEST(Int8CheckpointTest, FusedLayersShareTheLargestInputScale) {
   const DecoderSpec spec = SpecWith(kChannel, kStatic);
   Int8Weights source(spec, 0.02f);

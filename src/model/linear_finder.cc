@@ -260,6 +260,71 @@ std::shared_ptr<const PackedTensors> LinearFinder::Mxfp4Slice(const std::string&
   return std::make_shared<const PackedTensors>(Mxfp4Tensors(*blocks, *scales));
 }
 
+std::optional<PackedFormat> LinearFinder::StackedFloats8(const std::string& module) const {
+  const LayerQuantization* found = spec_.quantization.Find(tensors_.Name(module));
+  const TensorInfo* whole = tensors_.Find(module + spec_.names.expert_weight);
+  if (found == nullptr || !found->packed || whole == nullptr) return std::nullopt;
+  const bool floats8 = found->packed->layout == PackedFormat::Layout::kFloats8;
+  return floats8 && whole->dtype_name == "F8_E4M3" ? found->packed : std::nullopt;
+}
+
+const TensorInfo* LinearFinder::StackedScales(const std::string& module, const MlpSpec& mlp,
+                                              int64_t outputs, int64_t inputs, int64_t expert,
+                                              PackedFormat& format) {
+  // transformers' names, ModelOpt's and those of fbgemm.
+  const std::string tensor = module + spec_.names.expert_weight;
+  std::string name = tensor + "_scale_inv";
+  for (const std::string& other : {module + "_weight_scale", tensor + "_scale"}) {
+    if (tensors_.Find(name) == nullptr && tensors_.Find(other) != nullptr) name = other;
+  }
+  const TensorInfo* whole = tensors_.Find(name);
+  const int64_t count = whole == nullptr ? 0 : whole->NumElements();
+  if (format.group == 0) {
+    const bool halves = outputs == 2 * mlp.intermediate && inputs == spec_.hidden_size;
+    format.group_outputs = 1;
+    if (count == 1 || count == mlp.experts) format.group_outputs = 0;
+    // Gate and up were tensors of their own when they were quantized.
+    if (halves && count == 2 * mlp.experts) format.group_outputs = mlp.intermediate;
+  }
+  const bool shared = count == 1;
+  std::vector<int64_t> shape = ShapesOf(format, outputs, inputs).scales.shape;
+  if (expert == 0) {
+    std::vector<int64_t> all = {shared ? 1 : mlp.experts};
+    all.insert(all.end(), shape.begin(), shape.end());
+    tensors_.Want(name, all, Content::kScale, ", for experts in FP8");
+  }
+  if (whole == nullptr || !HoldsFloats(*whole) || !whole->dtype) return nullptr;
+  if (shared) return whole;
+  if (count != mlp.experts * shape[0] * shape[1]) return nullptr;
+  const int64_t rows = shape[0];
+  return tensors_.Slice(*whole, expert * rows, std::move(shape),
+                        fmt::format("{} of expert {}", whole->name, expert));
+}
+
+std::shared_ptr<const PackedTensors> LinearFinder::Floats8Slice(const std::string& module,
+                                                                const MlpSpec& mlp,
+                                                                PackedFormat format,
+                                                                int64_t outputs, int64_t inputs,
+                                                                int64_t expert) {
+  packed_ = true;
+  format.transposed = mlp.transposed;
+  // Blocks are of the matrix as it is stored.
+  if (mlp.transposed && format.group != 0) std::swap(format.group, format.group_outputs);
+  const TensorInfo* scales = StackedScales(module, mlp, outputs, inputs, expert, format);
+  const TensorInfo* codes = tensors_.WantSlice(module, spec_.names.expert_weight,
+                                               ShapesOf(format, outputs, inputs).codes.shape,
+                                               expert, mlp.experts, Content::kFloats8);
+  if (scales == nullptr || codes == nullptr) return nullptr;
+  auto packed = std::make_shared<PackedTensors>(
+      PackedTensors{.format = format, .weight = *codes, .codes = *codes, .scales = *scales});
+  packed->codes.dtype = DType::kU8;
+  packed->weight.name = fmt::format("{}.{}.weight", tensors_.Name(module), expert);
+  packed->weight.shape = {outputs, inputs};
+  packed->weight.dtype.reset();
+  packed->weight.dtype_name = ShortName(format);
+  return packed;
+}
+
 LinearTensors LinearFinder::FindStacked(const std::string& module, const MlpSpec& mlp,
                                         int64_t outputs, int64_t inputs, int64_t expert) {
   const ModuleNames& names = spec_.names;
@@ -268,10 +333,14 @@ LinearTensors LinearFinder::FindStacked(const std::string& module, const MlpSpec
   if (linear.quantization && linear.quantization->packed == kMxfp4) {
     linear.packed = {Mxfp4Slice(module, outputs, inputs, expert, mlp.experts)};
     linear.parts = {linear.packed[0] ? &linear.packed[0]->weight : nullptr};
+  } else if (const auto format = StackedFloats8(module)) {
+    linear.quantization = *spec_.quantization.Find(tensors_.Name(module));
+    linear.packed = {Floats8Slice(module, mlp, *format, outputs, inputs, expert)};
+    linear.parts = {linear.packed[0] ? &linear.packed[0]->weight : nullptr};
   } else {
     if (linear.quantization && expert == 0) {
       tensors_.problems().Add(
-          "config.json quantizes {}, whose experts lie in one tensor: expected MXFP4 there",
+          "config.json quantizes {}, whose experts lie in one tensor: expected MXFP4 or FP8 there",
           tensors_.Name(module));
     }
     linear.transposed = mlp.transposed;

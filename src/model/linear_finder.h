@@ -48,6 +48,17 @@ class LinearFinder {
   std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
                                                   int64_t inputs, int64_t expert, int64_t experts);
 
+  // The format of FP8 if the tensor of all experts' matrices is in it, as config.json says.
+  std::optional<PackedFormat> StackedFloats8(const std::string& module) const;
+  // The layer of one expert in that tensor and in that of all scales.
+  std::shared_ptr<const PackedTensors> Floats8Slice(const std::string& module, const MlpSpec& mlp,
+                                                    PackedFormat format, int64_t outputs,
+                                                    int64_t inputs, int64_t expert);
+  // The scales of one expert: its slice, or a number that all experts share. Null where they are
+  // missing or wrong. format: gets the outputs that share a scale, as the tensor's shape tells.
+  const TensorInfo* StackedScales(const std::string& module, const MlpSpec& mlp, int64_t outputs,
+                                  int64_t inputs, int64_t expert, PackedFormat& format);
+
   const DecoderSpec& spec_;
   TensorFinder& tensors_;
   bool int8_ = false, packed_ = false;

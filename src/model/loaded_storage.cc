@@ -1,12 +1,15 @@
 #include "model/loaded_storage.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "base/machine_memory.h"
 #include "model/block_weights.h"
 #include "model/loader.h"
 #include "model/packed_weights.h"
@@ -157,6 +160,21 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
 int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
                   std::optional<DType> storage) {
   return MatrixBytes(tensors, storage, spec.mlp.experts_per_token);
+}
+
+void RequireWeightMemory(const ModelTensors& tensors, std::optional<DType> storage) {
+  try {
+    RequireMemory(LoadedBytes(tensors, storage), "the weights take");
+  } catch (const Error& error) {
+    ErrorData data{.code = ErrorCode::kWeightsTooLarge};
+    const int64_t available = ReadMachineMemory().available_bytes;
+    const auto fits = [&](const WeightType& type) {
+      return LoadedBytes(tensors, type.dtype) <= available;
+    };
+    const auto narrower = std::ranges::find_if(kWeightTypes, fits);
+    if (narrower != std::end(kWeightTypes)) data.narrower = narrower->name.data();
+    throw Error(error.kind(), error.what(), data);
+  }
 }
 
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked) {

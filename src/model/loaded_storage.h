@@ -41,4 +41,8 @@ DType TableType(const TensorInfo& table, std::optional<DType> asked);
 int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked,
                    const std::optional<IndexRange>& rows = {});
 
+// Throws Error(kMemory) with the numbers if weights of LoadedBytes(tensors, storage) do not fit.
+// The error names the widest storage that would.
+void RequireWeightMemory(const ModelTensors& tensors, std::optional<DType> storage);
+
 }  // namespace godwit

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/machine_memory.h"
 #include "model/loaded_storage.h"
 #include "model/packed_file.h"
 #include "model/packer.h"
@@ -18,7 +17,7 @@ std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& sourc
   const WeightShare share = TakeShare(spec, ResolveTensors(spec, source), ranks);
   const ModelTensors& tensors = share.tensors;
   const int64_t bytes = LoadedBytes(tensors, storage);
-  RequireMemory(bytes, "the weights take");
+  RequireWeightMemory(tensors, storage);
   Arena memory(copy == nullptr ? bytes : 0);
   const PackedPlaces places{.from = copy, .memory = copy == nullptr ? &memory : nullptr};
   Packer packer(share.spec, spec, source, pool, hooks, LoadedStorage(tensors, storage), places);

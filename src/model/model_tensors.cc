@@ -315,6 +315,10 @@ void Resolver::ReportUnexpected() {
     const auto unused = UnusedSuffixes(*quantization.packed);
     harmless.insert(harmless.end(), unused.begin(), unused.end());
   }
+  if (!spec_.quantization.cache_scheme().empty()) {
+    const auto unused = UnusedCacheSuffixes();
+    harmless.insert(harmless.end(), unused.begin(), unused.end());
+  }
   if (spec_.tied_head) harmless.push_back(tensors_.Name(spec_.names.head + ".weight"));
   for (const std::string& name : source_.Names()) {
     if (tensors_.wanted().contains(name)) continue;

@@ -149,6 +149,16 @@ std::vector<int64_t> KeyPlaces(const DecoderSpec& spec) {
   return places;
 }
 
+std::vector<int64_t> KeyReaders(const DecoderSpec& spec) {
+  std::vector<int64_t> readers(static_cast<size_t>(spec.layers));
+  std::vector<int64_t> found(readers.size());  // of each layer's keys
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const LayerKind& kind = KindOf(spec, layer);
+    if (HasAttention(kind) && !HasKeys(kind)) readers[layer] = ++found[kind.keys_of];
+  }
+  return readers;
+}
+
 int64_t AttentionLayers(const DecoderSpec& spec) {
   const auto layers = OfEachLayer(spec, HasAttention);
   return std::ranges::count(layers, 1);
@@ -239,12 +249,14 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
   if (alike) shapes.clear();
   if (std::ranges::count(readers, 0) == std::ssize(readers)) readers.clear();
   std::optional<ops::KeyIndexShape> key_index;
-  int64_t index_layers = 0;
+  std::vector<bool> has_index;
   if (spec.key_index) {
     key_index = spec.key_index->shape();
-    const auto own = [](const LayerKind& kind) { return kind.shares_choice ? 0 : 1; };
-    index_layers = std::ranges::count(OfEachLayer(spec, own), 1);
+    for (int64_t layer = 0; layer < spec.layers; ++layer) {
+      if (HasKeys(KindOf(spec, layer))) has_index.push_back(!KindOf(spec, layer).shares_choice);
+    }
   }
+  const int64_t index_layers = std::ranges::count(has_index, true);
   return {.layers = std::ssize(windows),
           .predicting = spec.predicts || spec.eagle3 ? 1 : 0,
           .predicting_from = spec.eagle3 ? 1 : 0,
@@ -261,6 +273,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .chunked = spec.chunked,
           .key_index = key_index,
           .index_layers = index_layers,
+          .has_index = std::move(has_index),
           .states = StatesOf(spec)};
 }
 

@@ -396,6 +396,9 @@ std::vector<int64_t> PlacesOfLayers(const DecoderSpec& spec, bool (*so)(const La
 // has the place of that layer. With DecoderSpec::predicts the place of that layer follows, the
 // last.
 std::vector<int64_t> KeyPlaces(const DecoderSpec& spec);
+// For each layer [layers] that reads another's keys, its number among those of that layer, from 1;
+// 0: another layer.
+std::vector<int64_t> KeyReaders(const DecoderSpec& spec);
 int64_t AttentionLayers(const DecoderSpec& spec);
 // The layers with keys of their own.
 int64_t KeyLayers(const DecoderSpec& spec);

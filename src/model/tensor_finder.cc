@@ -114,8 +114,8 @@ const TensorInfo* TensorFinder::Slice(const TensorInfo& whole, int64_t begin,
   slice.name = part;
   slice.whole = whole.name;
   slice.shape = std::move(shape);
-  const size_t row =
-      SizeOf(*whole.dtype) * static_cast<size_t>(slice.NumElements() / slice.shape.front());
+  const size_t element = whole.dtype ? SizeOf(*whole.dtype) : 1;  // F8_E4M3 has no type
+  const size_t row = element * static_cast<size_t>(slice.NumElements() / slice.shape.front());
   const size_t first = static_cast<size_t>(begin) * row;
   slice.bytes = whole.bytes.subspan(first, static_cast<size_t>(slice.shape.front()) * row);
   slice.offset_bytes += first;
@@ -130,7 +130,8 @@ const TensorInfo* TensorFinder::WantSlice(const std::string& module, const std::
   const std::string name = module + ending;
   // A fault of the whole tensor is reported once.
   const TensorInfo* whole = expert == 0 ? Want(name, whole_shape, content) : Find(name);
-  if (whole == nullptr || whole->shape != whole_shape || !whole->dtype) return nullptr;
+  if (whole == nullptr || whole->shape != whole_shape) return nullptr;
+  if (!whole->dtype && whole->dtype_name != "F8_E4M3") return nullptr;
   return Slice(*whole, expert * shape.front(), shape,
                fmt::format("{}.{}{}", Name(module), expert, ending));
 }

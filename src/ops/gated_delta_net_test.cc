@@ -55,31 +55,13 @@ class Recurrence {
         states_(static_cast<size_t>(layer.shape.value_heads * layer.shape.head_state())) {}
 
   std::vector<double> Run() {
-    std::vector<double> outputs;
-    for (int64_t row = 0; row < layer_.in.view().rows; ++row) {
-      const std::vector<double> mixed = Convolved(row);
-      for (int64_t head = 0; head < layer_.shape.value_heads; ++head) {
-        const auto of_head = Step(row, head, mixed);
-        outputs.insert(outputs.end(), of_head.begin(), of_head.end());
-      }
-    }
-    return outputs;
+    const auto step = [this](int64_t row, int64_t head, const std::vector<double>& mixed) {
+      return Step(row, head, mixed);
+    };
+    return RunHeads(layer_.in, layer_.taps, /*bias=*/nullptr, layer_.shape.value_heads, step);
   }
 
  private:
-  std::vector<double> Convolved(int64_t row) const {
-    std::vector<double> mixed;
-    for (int64_t c = 0; c < layer_.shape.convolved(); ++c) {
-      double sum = 0;
-      for (int64_t j = 0; j < layer_.shape.taps; ++j) {
-        const int64_t at = row - layer_.shape.taps + 1 + j;
-        if (at >= 0) sum += double{layer_.taps.At(j, c)} * layer_.in.At(at, c);
-      }
-      mixed.push_back(sum * Sigmoid(sum));
-    }
-    return mixed;
-  }
-
   static std::vector<double> OfLengthOne(const double* x, int64_t n) {
     double square = 1e-6;
     for (int64_t i = 0; i < n; ++i) square += x[i] * x[i];

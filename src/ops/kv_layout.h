@@ -15,7 +15,8 @@
 //
 // Behind the KV heads a page may have index keys, one of a position. By them the model itself
 // chooses the keys that a query sees (select_keys.h). They lie as the keys of one more head, whose
-// values are in its keys.
+// values are in its keys. Where few layers have some, they may lie in pages of their own, those of
+// several layers in one.
 //
 // Keys and values of 4 bits (kernel_table.h, WidenedType) are quantized as normal numbers are,
 // which such a rotation makes of either. Values lie as H v, too, and the sums of attention are
@@ -81,13 +82,16 @@ struct KvLayout {
   DType dtype = DType::kBF16;  // one of kKvTypes
   bool values_in_keys = false;
   bool centred = false;        // keys are stored less a centre of their tile; with hadamard() only
-  int64_t index_dim = 0;       // the width of index keys, without places; 0: there are none
+  int64_t index_dim = 0;       // the width of index keys, without `places`; 0: there are none
   int64_t page_alignment = 1;  // a page's bytes are a multiple of it
   StateLayout states = {};     // of layers without keys
   // The places [layers] of layers with different heads, which share pages of one size. Then the
   // number and the bytes of the pages of a tile (PlaceLayers). Empty and 0: each layer has a page,
   // and all have kv_heads and head_dim.
   std::vector<KvPlace> places = {};
+  // The places [layers] of index keys in pages of their own (PlaceIndexes); page -1: the layer has
+  // none. Empty: they lie behind the keys of each layer.
+  std::vector<KvPlace> index_places = {};
   int64_t mixed_pages = 0;
   int64_t mixed_bytes = 0;
 
@@ -127,6 +131,13 @@ struct KvLayout {
   // The page of a layer among those, and the place of its heads in the page.
   int64_t PageOf(int64_t layer) const { return places.empty() ? layer : places[layer].page; }
   int64_t OffsetOf(int64_t layer) const { return places.empty() ? 0 : places[layer].offset_bytes; }
+  // The same of index keys.
+  int64_t IndexPageOf(int64_t layer) const {
+    return index_places.empty() ? PageOf(layer) : index_places[layer].page;
+  }
+  int64_t IndexOffsetOf(int64_t layer) const {
+    return index_places.empty() ? index_offset() : index_places[layer].offset_bytes;
+  }
   // The bytes of a page in which keys and values lie, from its beginning on.
   int64_t UsedBytes(int64_t page) const;
   // The layout of one layer's keys and values.
@@ -134,6 +145,9 @@ struct KvLayout {
   // Gives every layer [layers] its heads and its place. Pages get the size that wastes the fewest
   // bytes of a tile. Called when all else is set. Equal heads take a page for each layer.
   void PlaceLayers(std::span<const KvHeads> heads);
+  // Puts index keys into pages of their own, where a tile then takes less. has_index: the layers
+  // [layers] that have some. Called when all else is set, without `places`.
+  void PlaceIndexes(const std::vector<bool>& has_index);
 
   // The layout of the index keys alone, and their bytes in a page.
   KvLayout Index() const;

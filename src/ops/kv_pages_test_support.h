@@ -24,7 +24,11 @@ class TestPages {
   }
 
   KvView View(int64_t layer) const { return ViewOf(layout_, PagesOf(layer)); }
-  KvView IndexView(int64_t layer) const { return IndexViewOf(layout_, PagesOf(layer)); }
+  KvView IndexView(int64_t layer) const {
+    KvPages pages = PagesOf(layer);
+    pages.page_offset += layout_.index_offset();
+    return ViewOf(layout_.Index(), pages);
+  }
   std::span<const std::byte> bytes() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }

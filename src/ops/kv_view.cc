@@ -19,10 +19,4 @@ KvView ViewOf(const KvLayout& layout, const KvPages& pages) {
           .page_offset = pages.page_offset};
 }
 
-KvView IndexViewOf(const KvLayout& layout, const KvPages& pages) {
-  KvView view = ViewOf(layout.Index(), pages);
-  view.page_offset += layout.index_offset();
-  return view;
-}
-
 }  // namespace godwit::ops

@@ -84,7 +84,5 @@ struct KvPages {
 
 // A view of pages in which keys and values lie as `layout`, of one layer, says.
 KvView ViewOf(const KvLayout& layout, const KvPages& pages);
-// A view of their index keys, which lie as layout.Index() says.
-KvView IndexViewOf(const KvLayout& layout, const KvPages& pages);
 
 }  // namespace godwit::ops

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -71,5 +73,30 @@ class TextInTiles {
   std::vector<float*> kept_;
   std::vector<float> begin_, end_;
 };
+
+// The results of heads whose inputs go through a causal convolution and SiLU, token by token in
+// double. in: [rows, channels], taps: [taps, channels], bias: [1, channels], null: none.
+// step(row, head, mixed) returns the results of a head.
+template <typename Step>
+std::vector<double> RunHeads(const GappedMatrix& in, const GappedMatrix& taps,
+                             const GappedMatrix* bias, int64_t heads, const Step& step) {
+  const int64_t count = taps.view().rows;
+  std::vector<double> outputs;
+  for (int64_t row = 0; row < in.view().rows; ++row) {
+    std::vector<double> mixed;
+    for (int64_t c = 0; c < in.view().cols; ++c) {
+      double sum = bias == nullptr ? 0 : bias->At(0, c);
+      for (int64_t j = std::max<int64_t>(0, count - 1 - row); j < count; ++j) {
+        sum += double{taps.At(j, c)} * in.At(row - count + 1 + j, c);
+      }
+      mixed.push_back(sum / (1 + std::exp(-sum)));
+    }
+    for (int64_t head = 0; head < heads; ++head) {
+      const std::vector<double> of_head = step(row, head, mixed);
+      outputs.insert(outputs.end(), of_head.begin(), of_head.end());
+    }
+  }
+  return outputs;
+}
 
 }  // namespace godwit::ops

@@ -44,6 +44,7 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
+  const std::string& source() const { return source_; }
   // Whether it does something with ChatInput::tools.
   bool knows_tools() const { return knows_tools_; }
   // Whether it does something of its own with messages of that role.

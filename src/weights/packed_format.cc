@@ -95,12 +95,23 @@ std::span<const float> LevelsOf(const PackedFormat& format) {
   return {};
 }
 
+std::span<const std::string_view> UnusedCacheSuffixes() {
+  static constexpr std::array<std::string_view, 8> kSuffixes = {
+      ".q_scale",      ".k_scale",      ".v_scale",        ".q_zero_point",
+      ".k_zero_point", ".v_zero_point", ".k_global_scale", ".v_global_scale"};
+  return kSuffixes;
+}
+
 std::span<const std::string_view> UnusedSuffixes(const PackedFormat& format) {
-  static constexpr std::array<std::string_view, 7> kSuffixes = {
-      ".input_scale",    ".input_global_scale",
-      ".input_scale_ub", ".activation_scale",
-      ".q_scale",        ".k_scale",
-      ".v_scale"};
+  static constexpr std::array<std::string_view, 9> kSuffixes = {".input_scale",
+                                                                ".input_global_scale",
+                                                                ".input_scale_ub",
+                                                                ".activation_scale",
+                                                                ".q_scale",
+                                                                ".k_scale",
+                                                                ".v_scale",
+                                                                "_proj_input_scale",
+                                                                "_proj_activation_scale"};
   if (!format.has_float_codes()) return {};
   return kSuffixes;
 }

@@ -33,6 +33,7 @@ struct PackedFormat {
   bool zeros_less_1 = false;  // which are one more than is stored: GPTQ's first version
   bool act_order = false;     // which group an input belongs to is a tensor of the layer
   bool nested = false;        // nf4: scales are codes of 8 bits, whose scales are floats
+  bool transposed = false;    // kFloats8: codes and scales are stored [inputs, outputs]
 
   // The rest is of float codes only. Endings of names are constants, behind the module's.
   ScaleType scale_type = ScaleType::kFloats;
@@ -41,9 +42,11 @@ struct PackedFormat {
   std::string_view factor_suffix = {};  // empty: there is no factor
   bool factor_divides = false;          // weights are divided by the factor, not multiplied
 
-  // across: whether neighbouring outputs lie side by side. has_zeros: whether there is a tensor of
-  // zero points, if only to say that they are all the same.
+  // across: whether neighbouring outputs lie side by side, in a layout that is always so;
+  // outputs_inside: whether they do in this format. has_zeros: whether there is a tensor of zero
+  // points, if only to say that they are all the same.
   bool across() const { return layout == Layout::kGptq || layout == Layout::kAwq; }
+  bool outputs_inside() const { return across() || transposed; }
   bool has_zeros() const { return zeros || across(); }
   // Whether a group layout of the kernels (tensor/group_format.h) has such weights.
   bool has_groups() const { return layout != Layout::kFloats8; }
@@ -58,9 +61,13 @@ std::span<const float> LevelsOf(const PackedFormat& format);
 // The floats of 8 bits that codes are, some of them NaN: [256].
 std::span<const float> E4M3Levels();
 
-// Endings of tensors that tell how inputs or cached keys and values were to be rounded. They do
-// not change weights, and nothing here reads them.
+// Endings of tensors beside float codes that tell how inputs or cached keys and values were to be
+// rounded. They do not change weights, and nothing here reads them.
 std::span<const std::string_view> UnusedSuffixes(const PackedFormat& format);
+
+// Endings of tensors that tell how cached keys and values were to be rounded, beside weights of any
+// kind.
+std::span<const std::string_view> UnusedCacheSuffixes();
 
 // "GPTQ-Int4", for a line with others.
 std::string_view ShortName(const PackedFormat& format);

@@ -97,6 +97,12 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .groups = {}};
     case Layout::kFloats4:
     case Layout::kFloats8:
+      if (format.transposed) {
+        return {.codes = {format.codes_suffix, {inputs, outputs}},
+                .scales = {format.scales_suffix, {groups, ScaledRows(format, outputs)}},
+                .zeros = {},
+                .groups = {}};
+      }
       return {.codes = {format.codes_suffix, {outputs, inputs * format.bits / 8}},
               .scales = {format.scales_suffix, {ScaledRows(format, outputs), groups}},
               .zeros = {},
@@ -144,7 +150,7 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
       inputs_(tensors.weight.shape[1]),
       groups_(GroupsOf(tensors.format, inputs_)),
       codes_(tensors.codes.bytes.data()) {
-  if (tensors.format.across()) {
+  if (tensors.format.outputs_inside()) {
     transposed_ = TransposedMatrix(pool, tensors.codes);
     codes_ = transposed_.data();
   }
@@ -156,9 +162,10 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
 
 void PackedRows::CheckLevels(ThreadPool& pool) const {
   const auto levels = LevelsOf(tensors_.format);
+  const std::byte* const stored = tensors_.codes.bytes.data();
   pool.Run(outputs_, [&](int64_t row, int /*worker*/) {
     for (int64_t i = row * inputs_; i < (row + 1) * inputs_; ++i) {
-      if (!std::isnan(levels[std::to_integer<size_t>(codes_[i])])) continue;
+      if (!std::isnan(levels[std::to_integer<size_t>(stored[i])])) continue;
       Throw(ErrorKind::kFormat, "tensor {}: element {} is not a number", tensors_.codes.name, i);
     }
   });
@@ -206,7 +213,7 @@ std::vector<float> PackedRows::StoredScales() const {
 
 void PackedRows::ReadScales() {
   const TensorInfo& tensor = tensors_.scales;
-  const bool across = tensors_.format.across();
+  const bool inside = tensors_.format.outputs_inside();
   const std::vector<float> stored = StoredScales();
   for (size_t i = 0; i < stored.size(); ++i) {
     if (!std::isfinite(stored[i])) {
@@ -215,12 +222,13 @@ void PackedRows::ReadScales() {
     }
   }
   const int64_t group_outputs = tensors_.format.group_outputs;
+  const int64_t scaled_rows = ScaledRows(tensors_.format, outputs_);
   scales_.resize(outputs_ * groups_);
   for (int64_t output = 0; output < outputs_; ++output) {
     const int64_t row = group_outputs == 0 ? 0 : output / group_outputs;
     for (int64_t group = 0; group < groups_; ++group) {
       scales_[output * groups_ + group] =
-          stored[across ? group * outputs_ + output : row * groups_ + group];
+          stored[inside ? group * scaled_rows + row : row * groups_ + group];
     }
   }
 }

@@ -52,6 +52,53 @@ TEST(PackedRowsTest, OddNumberOfInputsUnpacks) {
   EXPECT_EQ(weights[16], -1.5f);
 }
 
+// FP8 as [inputs, outputs], with scales that lie so, stands for what it does as [outputs, inputs].
+TEST(PackedRowsTest, TransposedFloatsAreTheSameNumbers) {
+  constexpr int64_t kOutputs = 7, kInputs = 40;
+  for (const auto& [group, group_outputs] :
+       {std::pair<int64_t, int64_t>{20, 3}, {0, 1}, {0, 0}, {16, 2}}) {
+    PackedFormat plain{.layout = Layout::kFloats8, .bits = 8, .group = group};
+    plain.group_outputs = group_outputs;
+    PackedFormat across = plain;
+    across.transposed = true;
+    const auto shape = ShapesOf(plain, kOutputs, kInputs).scales.shape;
+    const auto turned_shape = ShapesOf(across, kOutputs, kInputs).scales.shape;
+    ASSERT_THAT(turned_shape, ElementsAre(shape[1], shape[0]));
+    EXPECT_THAT(ShapesOf(across, kOutputs, kInputs).codes.shape, ElementsAre(kInputs, kOutputs));
+    std::vector<uint8_t> codes(kOutputs * kInputs), turned(codes.size());
+    std::vector<float> scales(shape[0] * shape[1]), turned_scales(scales.size());
+    for (int64_t o = 0; o < kOutputs; ++o) {
+      for (int64_t i = 0; i < kInputs; ++i) {
+        const auto code = static_cast<uint8_t>((o * 31 + i * 7) & 0xbf);
+        codes[o * kInputs + i] = turned[i * kOutputs + o] = code;
+      }
+    }
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      for (int64_t col = 0; col < shape[1]; ++col) {
+        const auto scale = static_cast<float>(1 + row * 10 + col);
+        scales[row * shape[1] + col] = turned_scales[col * shape[0] + row] = scale;
+      }
+    }
+    const TensorInfo weight{.name = "x.weight", .shape = {kOutputs, kInputs}};
+    const PackedTensors a{.format = plain,
+                          .weight = weight,
+                          .codes = TensorOf(DType::kU8, {kOutputs, kInputs}, codes),
+                          .scales = TensorOf(DType::kF32, shape, scales)};
+    const PackedTensors b{.format = across,
+                          .weight = weight,
+                          .codes = TensorOf(DType::kU8, {kInputs, kOutputs}, turned),
+                          .scales = TensorOf(DType::kF32, turned_shape, turned_scales)};
+    ThreadPool pool(1);
+    const PackedRows rows(pool, a), turned_rows(pool, b);
+    std::vector<float> expected(kInputs), found(kInputs);
+    for (int64_t o = 0; o < kOutputs; ++o) {
+      rows.Dequantize(o, expected);
+      turned_rows.Dequantize(o, found);
+      EXPECT_EQ(found, expected) << o;
+    }
+  }
+}
+
 // AutoAWQ's order: a word's bits from low to high are the outputs 0, 2, 4, 6, 1, 3, 5, 7.
 TEST(PackedRowsTest, AwqUnpacks) {
   std::vector<uint32_t> words(16, 0);

@@ -114,10 +114,6 @@ LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group
 void RefuseOtherStorage(const HfConfig& config) {
   ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
               {"compressed", "frozen"});
-  if (config.Has("kv_cache_scheme")) {
-    config.Refuse("kv_cache_scheme", "none (the type of the KV cache is chosen for each session)",
-                  ErrorKind::kUnsupported);
-  }
   if (const auto transforms = config.Object("transform_config");
       transforms && !transforms->Keys().empty()) {
     config.Refuse("transform_config", "none", ErrorKind::kUnsupported);
@@ -125,6 +121,18 @@ void RefuseOtherStorage(const HfConfig& config) {
   if (const auto sparsity = config.Object("sparsity_config")) {
     ExpectOneOf(*sparsity, "format", sparsity->StringOr("format", "dense"), {"dense"});
   }
+}
+
+// QuantizationConfig::cache_scheme. Older files of ModelOpt have the name of an algorithm.
+std::string CacheSchemeOf(const HfConfig& config) {
+  if (const auto scheme = config.Object("kv_cache_scheme")) {
+    const std::string type = scheme->StringOr("type", "int");
+    ExpectOneOf(*scheme, "type", type, {"int", "float"});
+    return fmt::format("{}-bit {}", scheme->IntOr("num_bits", 8, {1, 64}),
+                       type == "int" ? "integers" : "floats");
+  }
+  const auto older = config.Object("quantization");
+  return (older ? *older : config).StringOr("kv_cache_quant_algo", "");
 }
 
 // An entry of `targets` or `ignore`, or of `llm_int8_skip_modules`.
@@ -327,6 +335,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   const auto key = QuantizationKey(config);
   if (!key) return result;
   const HfConfig block = NeedObject(config, *key);
+  result.cache_scheme_ = CacheSchemeOf(block);
   auto rules = std::make_shared<Rules>();
   // The older keys are bitsandbytes' own.
   const std::string method =

@@ -63,9 +63,14 @@ class QuantizationConfig {
   // All different ones; empty: nothing is quantized.
   std::vector<LayerQuantization> Distinct() const;
 
+  // The storage of cached keys and values that config.json recommends ("8-bit floats"); empty: it
+  // says nothing. It changes no weight, and the type of keys and values is chosen for each session.
+  const std::string& cache_scheme() const { return cache_scheme_; }
+
  private:
   struct Rules;
   std::shared_ptr<const Rules> rules_;  // null: none
+  std::string cache_scheme_;
 };
 
 }  // namespace godwit

@@ -179,6 +179,27 @@ TEST(QuantizationConfigTest, RefusesOtherSchemesByName) {
   }
 }
 
+// A storage of cached keys and values changes no weight, with any method.
+TEST(QuantizationConfigTest, StorageOfCachesIsAHint) {
+  const auto scheme = [](std::string_view block) { return Read(block).cache_scheme(); };
+  EXPECT_EQ(scheme(R"({"config_groups":{}})"), "");
+  EXPECT_EQ(scheme(R"({"config_groups":{},"kv_cache_scheme":null})"), "");
+  for (const char* begin :
+       {R"("config_groups":{})", R"("quant_method":"fp8")", R"("quant_method":"fbgemm_fp8")",
+        R"("quant_method":"modelopt","quant_algo":"FP8")"}) {
+    const auto with = [&](std::string_view fields) {
+      return fmt::format(R"({{{},"kv_cache_scheme":{{{}}}}})", begin, fields);
+    };
+    EXPECT_EQ(scheme(with(R"("num_bits":8,"type":"float","strategy":"tensor")")), "8-bit floats");
+    EXPECT_EQ(scheme(with(R"("num_bits":4)")), "4-bit integers");
+    EXPECT_THAT(Unsupported(with(R"("type":"complex")")),
+                HasSubstr("kv_cache_scheme.type: expected int or float, found \"complex\""));
+  }
+  EXPECT_EQ(scheme(R"({"quant_method":"modelopt","quantization":{"quant_algo":"FP8",)"
+                   R"("exclude_modules":[],"kv_cache_quant_algo":"NVFP4"}})"),
+            "NVFP4");
+}
+
 TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
   const auto with = [](std::string_view fields) {
     return Unsupported(fmt::format(R"({{"config_groups":{{}},{}}})", fields));
@@ -190,7 +211,6 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
           "compressed-tensors or bitsandbytes or gptq or awq or mxfp4 or fp8 or fbgemm_fp8 or "
           "modelopt, found \"aqlm\""));
   EXPECT_THAT(with(R"("quantization_status":"calibration")"), HasSubstr("quantization_status"));
-  EXPECT_THAT(with(R"("kv_cache_scheme":{"num_bits":8})"), HasSubstr("kv_cache_scheme"));
   EXPECT_THAT(with(R"("transform_config":{"config_groups":{}})"), HasSubstr("transform_config"));
   EXPECT_THAT(with(R"("sparsity_config":{"format":"sparse-24-bitmask"})"),
               HasSubstr("sparsity_config.format: expected dense"));

@@ -246,8 +246,23 @@ class BenchTest(CliTest):
     def test_an_overlarge_test_is_refused_before_memory_is_taken(self):
         # 4 Mi tokens of 70b take 1.3 TiB. The weights alone are 131 GiB.
         message = self.refused(MEMORY, "bench", "--shape", "70b", "-d", "4194304", "--fill-kv")
-        self.assertRegex(message, r"131\.\d GiB of weights and 1\.\d TiB of KV cache \(up to "
-                                  r"\d+ tokens, in BF16\)")
+        self.assertRegex(message, r"131\.\d GiB of weights, 1\.\d TiB of KV cache and .* of scratch "
+                                  r"memory \(a text of up to \d+ tokens, in BF16\) take 1\.\d TiB, "
+                                  r"and .* are free of the .* that this process may use")
+
+    # A hint that is followed leads into no further refusal.
+    def test_what_the_refusal_advises_fits(self):
+        tests = [*SHAPE, "-p", "0", "-n", "2", "-r", "1", "--no-limits", "--fill-kv"]
+        refused = [*tests, "--kv-memory", "2100K", "-d", "4096,8192"]
+        message = self.refused(MEMORY, "bench", *refused)
+        self.assertTrue(message.endswith(": use --kv-type int8, or -d 8192"), message)
+        self.ok("bench", *refused, "--kv-type", "int8")
+        self.ok("bench", *refused[:-1], "8192")
+        # No flag alone is enough.
+        refused = [*tests, "--kv-memory", "300K", "-np", "2", "-d", "20000"]
+        message = self.refused(MEMORY, "bench", *refused)
+        self.assertTrue(message.endswith(": use --kv-type int4 -d 1024"), message)
+        self.ok("bench", *refused[:-1], "1024", "--kv-type", "int4")
 
     def test_an_instruction_set_that_is_missing(self):
         isas = json.loads(self.ok("inspect", "-m", TINY, "--json"))["supported_isas"]

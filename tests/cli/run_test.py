@@ -181,7 +181,10 @@ class RunTest(CliTest):
         self.assertEqual(self.ok(*GREEDY, "-n", "5", *long, "--kv-memory", "1G"),
                          self.ok(*GREEDY, "-n", "5", *long))
         self.assertIn("KV memory", self.refused(6, *GREEDY, *long, "--kv-memory", "1K"))
-        self.refused(6, *GREEDY, "-p", STORY["prompt"] * 60, "--kv-memory", "100K")
+        longer = [*GREEDY, "-n", "1", "-p", STORY["prompt"] * 60, "--kv-memory", "100K"]
+        message = self.refused(6, *longer)
+        narrower = message.split("--kv-type ")[1]
+        self.ok(*longer, "--kv-type", narrower)
         self.assertIn("--kv-memory: expected an amount of memory such as 8G or 512M, found \"all\"",
                       self.refused(2, *GREEDY, *long, "--kv-memory", "all"))
 

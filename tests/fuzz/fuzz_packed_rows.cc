@@ -29,6 +29,8 @@ constexpr PackedFormat kFormats[] = {
     {.layout = Layout::kFloats8, .bits = 8, .group_outputs = 0},
     {.layout = Layout::kFloats8, .bits = 8, .group = 20, .group_outputs = 3},
     {.layout = Layout::kFloats8, .bits = 8, .group = 32, .scale_type = ScaleType::kPowers},
+    {.layout = Layout::kFloats8, .bits = 8, .group = 20, .group_outputs = 3, .transposed = true},
+    {.layout = Layout::kFloats8, .bits = 8, .transposed = true},
 };
 
 // Tensors whose bytes are the input's, over and over.

@@ -18,6 +18,7 @@
 #include "model/archs/all.h"
 #include "model/loader.h"
 #include "model/synthetic_weights.h"
+#include "tests/laws/answers_test_support.h"
 #include "tests/session_of.h"
 #include "weights/hf_config.h"
 
@@ -27,16 +28,17 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The last layer shares what the one before it chose.
+// All layers behind the second share what that chose, so that index keys have pages of their own.
 DecoderSpec IndexedSpec() {
   return DescribeModel(HfConfig::Parse(
       R"({"model_type": "glm_moe_dsa", "hidden_size": 24, "intermediate_size": 32,
-          "num_hidden_layers": 3, "num_attention_heads": 3, "vocab_size": 128,
+          "num_hidden_layers": 8, "num_attention_heads": 3, "vocab_size": 128,
           "max_position_embeddings": 65536, "q_lora_rank": 16, "kv_lora_rank": 12,
           "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8,
           "moe_intermediate_size": 12, "n_routed_experts": 4, "num_experts_per_tok": 2,
-          "first_k_dense_replace": 2, "index_n_heads": 5, "index_head_dim": 10, "index_topk": 40,
-          "indexer_types": ["full", "full", "shared"]})",
+          "first_k_dense_replace": 2, "index_n_heads": 5, "index_head_dim": 6, "index_topk": 40,
+          "indexer_types": ["full", "full", "shared", "shared", "shared", "shared", "shared",
+                            "shared"]})",
       "the indexed model of tests"));
 }
 
@@ -46,43 +48,12 @@ std::unique_ptr<Decoder> IndexedDecoder() {
   return LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {}, DType::kF32);
 }
 
-Tokens Words(int i, int64_t length) {
-  Tokens words = Prompt(i, length);
-  for (int32_t& word : words) word %= 128;
-  return words;
-}
-
-Tokens Join(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-class IndexedAnswers : public testing::Test {
+class IndexedAnswers : public AnswersTest {
  protected:
-  static std::unique_ptr<Engine::Impl> NewEngine(LoadOptions options = {}) {
-    options.threads = 2;
+  std::unique_ptr<Engine::Impl> MakeEngine(const LoadOptions& options) override {
     return std::make_unique<Engine::Impl>(IndexedDecoder(), IndexedSpec(), nullptr, SpecialTokens{},
                                           options, SteadyMs);
   }
-  // An engine that saves texts in the test's folder.
-  std::unique_ptr<Engine::Impl> NewSavingEngine() {
-    auto engine = NewEngine();
-    engine->scheduler = nullptr;
-    engine->saved = std::make_unique<SavedTexts>(
-        folder_.path() / "cache", /*bytes=*/0, /*save_tokens=*/64,
-        [this](const std::string& notice) { notices_.push_back(notice); });
-    engine->scheduler = std::make_unique<Scheduler>(
-        *engine->model, engine->isa, engine->pool, /*step_tokens=*/512,
-        /*prompt_slowdown=*/0, engine->saved.get(), SteadyMs, engine->group->turns);
-    return engine;
-  }
-  static Answer Alone(const Tokens& prompt, int64_t tokens) {
-    const auto engine = NewEngine();
-    return AnswerOf(SessionOf(*engine).Generate(prompt, GreedyWithLogprobs(tokens)));
-  }
-
-  TempFolder folder_;
-  std::vector<std::string> notices_;
 };
 
 TEST_F(IndexedAnswers, DraftsAndChunksChangeNothing) {
@@ -127,25 +98,7 @@ TEST_F(IndexedAnswers, TurnsAndBranchesChangeNothing) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-TEST_F(IndexedAnswers, ALaterProcessGoesOn) {
-  const Tokens prompt = Words(1, 300);
-  const Answer alone = Alone(prompt, 40);
-  const auto generate = [&](const Tokens& text) {
-    const auto engine = NewSavingEngine();
-    return SessionOf(*engine).Generate(text, GreedyWithLogprobs(40));
-  };
-  const auto first = generate(prompt);
-  EXPECT_EQ(AnswerOf(first), alone);
-  EXPECT_EQ(first.disk_tokens, 0);
-  const auto again = generate(prompt);
-  EXPECT_EQ(AnswerOf(again), alone);
-  EXPECT_GE(again.disk_tokens, 256);
-  const Tokens other = Join({prompt.begin(), prompt.begin() + 200}, Words(7, 60));
-  const auto parted = generate(other);
-  EXPECT_EQ(AnswerOf(parted), Alone(other, 40));
-  EXPECT_GE(parted.disk_tokens, 192);
-  EXPECT_THAT(notices_, IsEmpty());
-}
+TEST_F(IndexedAnswers, ALaterProcessGoesOn) { ExpectALaterProcessGoesOn(); }
 
 TEST_F(IndexedAnswers, RanksAndPartsOfTheTextAreRefused) {
   LocalWorld world(2);

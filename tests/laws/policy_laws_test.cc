@@ -99,14 +99,14 @@ class Laws : public testing::TestWithParam<Case> {
         InChunks(
             WithTemperatures(WithOtherRotary(TestGeometry(4, 2, 12, 12, {40, 0}), /*theta=*/0))),
         WithOtherHeads(TestGeometry(4, 2, 16, 16, {7, 0, 5, 0}), /*kv_heads=*/1, /*head_dim=*/24),
-        WithReaders(TestGeometry(4, 2, 16, 16, {0, 7}), {1, 2}),
+        WithReaders(TestGeometry(4, 2, 16, 16, {0, 7, 0}), {1, 1, 2}),
         WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0, 7})),
     };
     if (kernels::HasNarrowValues(std::get<1>(GetParam()).kv_type)) {
       all.pop_back();
     } else if (kind().name == "dense" && std::get<2>(GetParam()).name.empty()) {
       // A model that chooses keys itself serves no other policy (make_policy_test.cc).
-      const auto few = WithKeyIndex(WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0, 0, 0})), 40);
+      const auto few = WithKeyIndex(WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0, 0, 0, 0})), 40);
       const auto many = WithKeyIndex(WithValuesInKeys(TestGeometry(5, 1, 28, 8, {0})), 70);
       all.insert(all.end() - 1, {few, many});
     }
@@ -130,10 +130,6 @@ class Laws : public testing::TestWithParam<Case> {
     if ((kind().name == "window" || kind().name == "sinks") &&
         spec.starts_with(kind().ample_example)) {
       std::erase_if(served, [](const AttentionGeometry& geometry) { return geometry.chunked; });
-    }
-    if (kind().name == "blocks") {  // which needs layers with keys of their own
-      std::erase_if(served,
-                    [](const AttentionGeometry& geometry) { return !geometry.readers.empty(); });
     }
     if (HasTwoVectors(spec) && std::get<1>(GetParam()).kv_type != DType::kF32) served.pop_back();
     const int64_t way = std::find(specs_.begin(), specs_.end(), spec) - specs_.begin();
@@ -164,6 +160,21 @@ class Laws : public testing::TestWithParam<Case> {
   const std::vector<std::string> specs_ = Specs();
   const std::string &tight_ = specs_[0], &ample_ = specs_[1];
 };
+
+// A reader of a layer's keys sees what a layer with such keys of its own would see. It does not
+// where layers share choices or tokens observe: a reader's are not those of the layer.
+TEST_P(Laws, ReadersSeeWhatLayersWouldSee) {
+  for (const std::string& spec : specs_) {
+    if (LearnsFromQueries(spec) || spec.find("layer_step") != spec.npos) continue;
+    for (const AttentionGeometry& geometry : geometries_) {
+      if (geometry.readers.empty()) continue;
+      const TestText text(geometry, 300, 2);
+      EXPECT_EQ(ReadText(*Make(geometry, spec), text, 300, 50),
+                ReadText(*Make(WithoutReaders(geometry), spec), text.WithoutReaders(), 300, 50))
+          << spec;
+    }
+  }
+}
 
 TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
   for (const AttentionGeometry& geometry : GeometriesOf(ample_)) {

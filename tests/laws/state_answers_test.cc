@@ -15,6 +15,7 @@
 #include "engine/engine_test_support.h"
 #include "engine/generation_impl.h"
 #include "tests/hybrid_model.h"
+#include "tests/laws/answers_test_support.h"
 #include "tests/session_of.h"
 
 namespace godwit::state_answers_test {
@@ -23,17 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-Tokens Words(int i, int64_t length) {
-  Tokens words = Prompt(i, length);
-  for (int32_t& word : words) word %= 128;
-  return words;
-}
-
-Tokens Join(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // Only steps of a text take time, the same for any number of rows. So draft tokens pay.
 std::atomic<double> test_ms = 0;
@@ -61,28 +51,11 @@ class TimedModel : public LanguageModel {
   std::unique_ptr<Decoder> model_ = HybridDecoder();
 };
 
-class StateAnswers : public testing::Test {
+class StateAnswers : public AnswersTest {
  protected:
-  std::unique_ptr<Engine::Impl> NewEngine(LoadOptions options = {}) {
-    options.threads = 2;
+  std::unique_ptr<Engine::Impl> MakeEngine(const LoadOptions& options) override {
     return std::make_unique<Engine::Impl>(std::make_unique<TimedModel>(), HybridSpec(), nullptr,
                                           SpecialTokens{}, options, [] { return test_ms.load(); });
-  }
-  // An engine that saves texts in the test's folder.
-  std::unique_ptr<Engine::Impl> NewSavingEngine() {
-    auto engine = NewEngine();
-    engine->scheduler = nullptr;
-    engine->saved = std::make_unique<SavedTexts>(
-        folder_.path() / "cache", /*bytes=*/0, /*save_tokens=*/64,
-        [this](const std::string& notice) { notices_.push_back(notice); });
-    engine->scheduler = std::make_unique<Scheduler>(
-        *engine->model, engine->isa, engine->pool, /*step_tokens=*/512,
-        /*prompt_slowdown=*/0, engine->saved.get(), SteadyMs, engine->group->turns);
-    return engine;
-  }
-  Answer Alone(const Tokens& prompt, int64_t tokens) {
-    const auto engine = NewEngine();
-    return AnswerOf(SessionOf(*engine).Generate(prompt, GreedyWithLogprobs(tokens)));
   }
   std::vector<fs::path> Files() const {
     std::vector<fs::path> files;
@@ -97,9 +70,6 @@ class StateAnswers : public testing::Test {
     const std::shared_ptr<const Engine::Impl> borrowed(std::shared_ptr<void>(), &engine);
     return SubmitTo(borrowed, prompt, options, session);
   }
-
-  TempFolder folder_;
-  std::vector<std::string> notices_;
 };
 
 TEST_F(StateAnswers, DraftsAndChunksChangeNothing) {
@@ -246,25 +216,7 @@ TEST_F(StateAnswers, BranchesThatReturnStayAsTheyWere) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-TEST_F(StateAnswers, ALaterProcessGoesOn) {
-  const Tokens prompt = Words(1, 300);
-  const Answer alone = Alone(prompt, 40);
-  const auto generate = [&](const Tokens& text) {
-    const auto engine = NewSavingEngine();
-    return SessionOf(*engine).Generate(text, GreedyWithLogprobs(40));
-  };
-  const auto first = generate(prompt);
-  EXPECT_EQ(AnswerOf(first), alone);
-  EXPECT_EQ(first.disk_tokens, 0);
-  const auto again = generate(prompt);
-  EXPECT_EQ(AnswerOf(again), alone);
-  EXPECT_EQ(again.disk_tokens, 256);
-  const Tokens other = Join({prompt.begin(), prompt.begin() + 290}, Words(7, 60));
-  const auto parted = generate(other);
-  EXPECT_EQ(AnswerOf(parted), Alone(other, 40));
-  EXPECT_EQ(parted.disk_tokens, 256) << "from the state before the place where it parts";
-  EXPECT_THAT(notices_, IsEmpty());
-}
+TEST_F(StateAnswers, ALaterProcessGoesOn) { ExpectALaterProcessGoesOn(); }
 
 // A changed byte of any state or page: the answer is right, its cause is told once, and what is
 // saved anew is sound.

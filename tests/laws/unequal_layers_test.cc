@@ -51,6 +51,10 @@ Words NewWords(int64_t count, int seed) {
   return words;
 }
 
+// Layers without a window see three blocks of 64 tokens.
+constexpr const char* kFewBlocks =
+    "blocks:initial=1,local_windows_len=1,second_block_count=1,block_size=64";
+
 struct Way {
   const char* name;
   std::string kv;
@@ -97,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, UnequalLayers,
                          testing::Values(Way{"Dense", "dense", DType::kF32},
                                          Way{"Int8", "dense", DType::kI8},
                                          Way{"Int4", "dense", DType::kI4},
-                                         Way{"Sinks", "sinks:4+128", DType::kBF16}),
+                                         Way{"Sinks", "sinks:4+128", DType::kBF16},
+                                         Way{"Blocks", kFewBlocks, DType::kBF16}),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(UnequalLayers, TakeNoMoreThanTheirKeys) {
@@ -127,6 +132,19 @@ TEST_P(UnequalLayers, ChunksAndThreadsChangeNoBits) {
   for (const int64_t chunk : {7, 63, 64, 65, 200}) {
     EXPECT_EQ(Read(*NewText(), words, 200, chunk, 2), expected) << chunk;
   }
+}
+
+// Layers that read the keys of others choose blocks, too. All blocks are what dense shows.
+TEST_F(UnequalLayers, AllBlocksGiveTheDenseResult) {
+  const Words words = NewWords(400, 6);
+  const auto read = [&](const std::string& kv) {
+    const auto text = MakeTextCache(Geometry(Model().spec()),
+                                    {.spec = kv, .kv_type = DType::kF32, .context = 4096});
+    return Read(*text, words, 400, 50);
+  };
+  const Rows dense = read("dense");
+  EXPECT_EQ(read("blocks:second_block_count=1024"), dense);
+  EXPECT_NE(read(kFewBlocks), dense) << "and fewer do not";
 }
 
 TEST_P(UnequalLayers, ForksAndFilesChangeNoBits) {

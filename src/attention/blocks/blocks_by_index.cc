@@ -22,9 +22,9 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
   const auto pool = std::make_shared<KvPool>(layout);
   const BlockIndex index(geometry_->Shape(), pool, geometry_->leaders);
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(position));
-  const int64_t layers = std::ssize(geometry_->leaders);
+  const int64_t choosers = geometry_->choosers;
   IndexSize size{.held_bytes = index.BytesFor(blocks),
-                 .read_bytes = index.ReadBytes(blocks) * layers,
+                 .read_bytes = index.ReadBytes(blocks) * choosers,
                  .read_every_tokens = spec().token_step};
   if (spec().group_blocks == 0) return size;
   const BlockIndex groups(spec().GroupShape(), pool, geometry_->leaders);
@@ -33,9 +33,9 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
   if (!SelectsByGroups(blocks)) return size;
   if (groups.shape().type != ops::RepresentativeType::kQuest) {
     const int64_t closed = (all - OpenGroups()) * spec().group_blocks;
-    size.read_bytes = index.ReadBytes(blocks - closed) * layers;
+    size.read_bytes = index.ReadBytes(blocks - closed) * choosers;
   }
-  size.read_bytes += groups.ReadBytes(all) * layers;
+  size.read_bytes += groups.ReadBytes(all) * choosers;
   return size;
 }
 

@@ -15,9 +15,12 @@ IndexSize BlocksEstimate::SizeAt(const KvLayout& layout, int64_t position) const
   if (!spec().estimate || position < geometry_->first_sparse()) return {};
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(position));
   const int64_t read = blocks - here_.CountBefore(geometry_->initial);
+  int64_t layers = std::ssize(geometry_->choosing);
+  const std::vector<int64_t>& readers = geometry_->attention.readers;
+  for (const int64_t layer : geometry_->choosing) layers += readers.empty() ? 0 : readers[layer];
   return {.held_bytes = PagesFor(blocks) * layout.pages() * layout.page_bytes(),
-          .read_bytes = std::ssize(geometry_->choosing) * read *
-                        layout.OfLayer(geometry_->choosing.front()).tile_bytes() / kTileTokens};
+          .read_bytes = layers * read * layout.OfLayer(geometry_->choosing.front()).tile_bytes() /
+                        kTileTokens};
 }
 
 void BlocksEstimate::Reserve(const RowRun& run) {

@@ -14,6 +14,11 @@ BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
     }
     leader_of.push_back(leaders.size() - 1);
   }
+  choosers = std::ssize(leaders);
+  for (const int64_t leader : leaders) {
+    first_reader.push_back(static_cast<size_t>(choosers));
+    if (!attention.readers.empty()) choosers += attention.readers[leader];
+  }
   if (!choosing.empty()) attention.shape = attention.ShapeOf(choosing.front());
 }
 

@@ -36,6 +36,7 @@ struct BlocksGeometry {
   // list.
   std::vector<int64_t> leaders;
   std::vector<size_t> leader_of;
+  std::vector<size_t> first_reader;  // ChooserOf of each leader's first reader
 
   // Whether a layer chooses blocks. A layer with a window or chunks of the model's own is short
   // anyway.
@@ -44,6 +45,15 @@ struct BlocksGeometry {
   }
   size_t LeaderOf(int64_t layer) const { return leader_of[layer]; }
   bool Leads(int64_t layer) const { return leaders[LeaderOf(layer)] == layer; }
+  // The number of choosers of a token: leaders, then the readers of their keys, which choose by
+  // queries of their own. Readers of other layers share the choice of the layer.
+  int64_t choosers = 0;
+  // The place of the chooser for a layer, or for a reader of its keys (RunQueries::reader).
+  size_t ChooserOf(int64_t layer, int64_t reader) const {
+    const size_t leader = LeaderOf(layer);
+    return reader == 0 || !Leads(layer) ? leader
+                                        : first_reader[leader] + static_cast<size_t>(reader - 1);
+  }
   // The number of heads, or groups of them, that choose for themselves.
   int64_t choices() const { return spec.separate ? attention.shape.kv_heads : 1; }
 

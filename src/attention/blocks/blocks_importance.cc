@@ -15,9 +15,10 @@ int64_t BlocksImportance::FirstObserver(int64_t position) const {
 
 void BlocksImportance::Observe(const RowRun& run, int64_t layer, const RunQueries& queries) {
   if (!dynamic() || !geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
+  if (queries.reader > 0) return;  // the index is the layer's, and so are its observers
   for (int64_t p = run.position; p < run.position + run.rows; ++p) {
     if (p < FirstObserver(p)) continue;
-    queries_.Put(run, layer, p, queries.q);
+    queries_.Put(run, geometry_->LeaderOf(layer), p, queries.q);
     if ((p + 1) % stretch() == 0) Find(run, layer, queries.exec, p + 1);
   }
 }
@@ -26,7 +27,7 @@ void BlocksImportance::Find(const RowRun& run, int64_t layer, const Exec& exec, 
   const int64_t begin = end - stretch();
   const ops::KvRange dropped = run.cache->dropped();
   if (std::max(begin, dropped.begin) < std::min(end, dropped.end)) return;
-  const auto observers = queries_.Find(run, layer, FirstObserver(begin), end);
+  const auto observers = queries_.Find(run, geometry_->LeaderOf(layer), FirstObserver(begin), end);
   if (std::ssize(observers) < end - FirstObserver(begin)) return;  // some were read elsewhere
   const int64_t kv_heads = geometry_->attention.shape.kv_heads, count = representatives();
   const int64_t rows = stretch() / geometry_->spec.block_size * kv_heads;

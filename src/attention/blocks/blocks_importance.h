@@ -41,7 +41,9 @@ class BlocksImportance {
   };
 
   explicit BlocksImportance(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)), queries_(geometry_), found_(geometry_->leaders.size()) {}
+      : geometry_(std::move(geometry)),
+        queries_(geometry_, std::ssize(geometry_->leaders)),
+        found_(geometry_->leaders.size()) {}
 
   // Remembers the queries of a run that observe, and finds the important tokens of stretches that
   // end in it.

@@ -14,27 +14,29 @@ void BlocksPreselection::SetQuestion(int64_t position, int64_t answer) {
   answer_ = answer;
 }
 
-void BlocksPreselection::Observe(const RowRun& run, int64_t layer, MatrixView<const float> q) {
+void BlocksPreselection::Observe(const RowRun& run, int64_t layer, const RunQueries& queries) {
   if (!geometry_->spec.preselect_block) return;
   if (!geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
   const int64_t window = geometry_->spec.observation_window;
   const int64_t begin = std::max({run.position, question_begin_, answer_ - window});
   for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
-    queries_.Put(run, layer, p, q);
+    queries_.Put(run, geometry_->ChooserOf(layer, queries.reader), p, queries.q);
   }
 }
 
 const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t layer,
-                                                  const Exec& exec, int64_t& read_bytes) {
+                                                  const RunQueries& row_queries,
+                                                  int64_t& read_bytes) {
+  const Exec& exec = row_queries.exec;
   const BlocksSpec& spec = geometry_->spec;
   if (!spec.preselect_block || run.position < answer_) return nullptr;
-  const size_t leader = geometry_->LeaderOf(layer);
+  const size_t chooser = geometry_->ChooserOf(layer, row_queries.reader);
   const int64_t last = answer_ - 1, row = HistoryRowAt(run, last);
-  if (const auto* found = chosen_[leader].Find(last, row)) return found;
+  if (const auto* found = chosen_[chooser].Find(last, row)) return found;
   const int64_t local = geometry_->FirstLocal(last);
   if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
   const int64_t begin = std::max({question_begin_, answer_ - spec.observation_window, int64_t{0}});
-  const auto queries = queries_.Find(run, layer, begin, answer_);
+  const auto queries = queries_.Find(run, chooser, begin, answer_);
   if (queries.empty()) return nullptr;  // the question was read elsewhere
   Workspace::Scope scope(exec.workspace);
   const auto chosen =
@@ -44,17 +46,18 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
                     run.cache->View(layer), spec.block_size, queries, geometry_->initial, local,
                     chosen);
   read_bytes += std::ssize(queries) * KeyBytes(*geometry_, run, local);
-  chosen_[leader].Put(last, row, {local, chosen});
-  return chosen_[leader].Find(last, row);
+  chosen_[chooser].Put(last, row, {local, chosen});
+  return chosen_[chooser].Find(last, row);
 }
 
 MatrixView<const int32_t> BlocksPreselection::BlocksFor(const RowRun& run, int64_t layer,
-                                                        const Exec& exec, int64_t& read_bytes) {
-  const ChosenBlocks* const among = ChosenFor(run, layer, exec, read_bytes);
+                                                        const RunQueries& queries,
+                                                        int64_t& read_bytes) {
+  const ChosenBlocks* const among = ChosenFor(run, layer, queries, read_bytes);
   if (among == nullptr) return {};
   const int64_t count = geometry_->spec.preselect_block_count;
   const int64_t since = geometry_->FirstLocal(run.position) - among->local;
-  const auto blocks = exec.workspace.Matrix<int32_t>(geometry_->choices(), count + since);
+  const auto blocks = queries.exec.workspace.Matrix<int32_t>(geometry_->choices(), count + since);
   for (int64_t i = 0; i < blocks.rows; ++i) {
     std::ranges::copy(among->lists[i], blocks.Row(i));
     std::iota(blocks.Row(i) + count, blocks.Row(i) + blocks.cols,

@@ -18,17 +18,19 @@ namespace godwit {
 class BlocksPreselection {
  public:
   explicit BlocksPreselection(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)), queries_(geometry_), chosen_(geometry_->leaders.size()) {}
+      : geometry_(std::move(geometry)),
+        queries_(geometry_, geometry_->choosers),
+        chosen_(static_cast<size_t>(geometry_->choosers)) {}
 
   // Another question chooses anew.
   void SetQuestion(int64_t position, int64_t answer);
-  // Remembers the queries of the end of the question, of a layer that chooses for itself.
-  void Observe(const RowRun& run, int64_t layer, MatrixView<const float> q);
+  // Remembers the queries of the end of the question, of a layer or reader that chooses for itself.
+  void Observe(const RowRun& run, int64_t layer, const RunQueries& queries);
 
   // Blocks [choices, blocks] among which the row of the run chooses, in its workspace: those of
   // the preselection, and what has left the window since. No rows: it chooses among all blocks.
   // Adds to read_bytes what it read.
-  MatrixView<const int32_t> BlocksFor(const RowRun& run, int64_t layer, const Exec& exec,
+  MatrixView<const int32_t> BlocksFor(const RowRun& run, int64_t layer, const RunQueries& queries,
                                       int64_t& read_bytes);
 
   // As DerivedIndex::RestartPoint.
@@ -44,13 +46,13 @@ class BlocksPreselection {
 
  private:
   // Null: there is no choice. Adds to read_bytes what it read.
-  const ChosenBlocks* ChosenFor(const RowRun& run, int64_t layer, const Exec& exec,
+  const ChosenBlocks* ChosenFor(const RowRun& run, int64_t layer, const RunQueries& queries,
                                 int64_t& read_bytes);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   int64_t question_begin_ = 0, answer_ = INT64_MAX;
   ObserverQueries queries_;                        // of the end of the question
-  std::vector<PathHistory<ChosenBlocks>> chosen_;  // of each leader, at the question's last token
+  std::vector<PathHistory<ChosenBlocks>> chosen_;  // of each chooser, at the question's last token
 };
 
 }  // namespace godwit

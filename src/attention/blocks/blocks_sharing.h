@@ -28,12 +28,13 @@ class SharedChoices {
     return std::max(first_choice, position - position % geometry_->spec.token_step);
   }
   // The choice for the row of a run, for which `chooser` chooses. Null: the row must choose in this
-  // layer.
-  const ChosenBlocks* Find(const RowRun& run, int64_t layer, int64_t chooser) const;
+  // layer. reader: RunQueries::reader.
+  const ChosenBlocks* Find(const RowRun& run, int64_t layer, int64_t reader, int64_t chooser) const;
   // Whether the choice of `chooser` for a text of `length` tokens, or one after it, is remembered.
   bool Remembers(int64_t chooser, int64_t length) const;
   // Remembers the choice of the run's row, where another row or layer shares it.
-  void Put(const RowRun& run, int64_t layer, int64_t local, MatrixView<const int32_t> chosen);
+  void Put(const RowRun& run, int64_t layer, int64_t reader, int64_t local,
+           MatrixView<const int32_t> chosen);
 
   void Keep(int64_t begin, int64_t end) {
     for (auto& choices : choices_) choices.Keep(begin, end);
@@ -44,14 +45,18 @@ class SharedChoices {
 
  private:
   bool shares() const { return geometry_->spec.token_step > 1 || geometry_->spec.layer_step > 1; }
-  // The place of a layer's choice. Tokens that choose alone hand their choice on to the next layers
-  // only.
-  size_t PlaceOf(int64_t layer) const {
-    return geometry_->spec.token_step == 1 ? 0 : geometry_->LeaderOf(layer);
+  // Tokens that choose alone hand their choice on to the next layers only, unless a later layer
+  // reads the keys of one of these.
+  static bool ToNextLayers(const BlocksGeometry& geometry) {
+    return geometry.spec.token_step == 1 && geometry.attention.readers.empty();
+  }
+  // The place of a choice.
+  size_t PlaceOf(int64_t layer, int64_t reader) const {
+    return ToNextLayers(*geometry_) ? 0 : geometry_->ChooserOf(layer, reader);
   }
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  // The choices of each leader, or of the last one to choose.
+  // The choices of each chooser, or of the last one to choose.
   std::vector<PathHistory<ChosenBlocks>> choices_;
 };
 

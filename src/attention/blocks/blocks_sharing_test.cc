@@ -64,5 +64,38 @@ TEST(BlocksPolicySteps, APathOfATreeKeepsWhatItsOwnTokensChose) {
   }
 }
 
+// A reader of the keys of a layer that chooses for itself chooses by queries of its own, and shares
+// them over tokens. A reader of another layer's keys sees what that layer sees.
+TEST(BlocksPolicySteps, ReadersChooseAsTheirLayersDo) {
+  const AttentionGeometry geometry = WithReaders(TestGeometry(4, 2, 12, 8, {0, 0, 0}), {1, 2, 1});
+  const TestText text(geometry, kTokens, 13);
+  const std::string begin = "blocks:initial=0,local_windows_len=1,second_block_count=1";
+  const auto read = [&](const std::string& spec, const AttentionGeometry& of,
+                        const TestText& from) {
+    return ReadText(*BlocksText(of, spec, 210), from, kTokens, 33);
+  };
+  const auto layers = text.WithoutReaders();
+  EXPECT_EQ(read(begin + ",token_step=4", geometry, text),
+            read(begin + ",token_step=4", WithoutReaders(geometry), layers));
+  // Layers 0 and 1 share a choice. Those that read keys change nothing for layers 0, 1 and 2, whose
+  // results are the first, third and sixth of seven.
+  const AttentionGeometry alone = TestGeometry(4, 2, 12, 8, {0, 0, 0});
+  const TestText same(alone, kTokens, 13);
+  for (const char* steps : {",layer_step=2", ",layer_step=2,token_step=4"}) {
+    const auto all = read(begin + steps, geometry, text),
+               layers_alone = read(begin + steps, alone, same);
+    const auto size = static_cast<size_t>(ResultSize(alone) / 3);
+    for (size_t token = 0; token < kTokens; ++token) {
+      for (const auto& [layer, place] : {std::pair<size_t, size_t>{0, 0}, {1, 2}, {2, 5}}) {
+        ASSERT_TRUE(
+            std::ranges::equal(std::span(all).subspan((token * 7 + place) * size, size),
+                               std::span(layers_alone).subspan((token * 3 + layer) * size, size)))
+            << steps << " token " << token << " layer " << layer;
+      }
+    }
+    EXPECT_EQ(ReadText(*BlocksText(geometry, begin + steps, 210), text, kTokens, 1), all);
+  }
+}
+
 }  // namespace
 }  // namespace godwit::blocks_sharing_test

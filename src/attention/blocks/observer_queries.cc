@@ -7,18 +7,18 @@
 
 namespace godwit {
 
-void ObserverQueries::Put(const RowRun& run, int64_t layer, int64_t position,
+void ObserverQueries::Put(const RowRun& run, size_t chooser, int64_t position,
                           MatrixView<const float> q) {
   const ops::AttentionShape& shape = geometry_->attention.shape;
   Query query(static_cast<size_t>(shape.heads * shape.head_dim));
   ops::CopyToken(shape, run.rows, position - run.position, q, query);
-  histories_[geometry_->LeaderOf(layer)].Put(position, run.RowAt(position),
-                                             std::make_shared<const Query>(std::move(query)));
+  histories_[chooser].Put(position, run.RowAt(position),
+                          std::make_shared<const Query>(std::move(query)));
 }
 
-std::vector<ops::PlacedQuery> ObserverQueries::Find(const RowRun& run, int64_t layer, int64_t begin,
-                                                    int64_t end) const {
-  const History& history = histories_[geometry_->LeaderOf(layer)];
+std::vector<ops::PlacedQuery> ObserverQueries::Find(const RowRun& run, size_t chooser,
+                                                    int64_t begin, int64_t end) const {
+  const History& history = histories_[chooser];
   std::vector<ops::PlacedQuery> found;
   for (int64_t p = begin; p < end; ++p) {
     if (const auto* q = history.Find(p, HistoryRowAt(run, p))) found.push_back({p, **q});

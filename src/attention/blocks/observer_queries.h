@@ -17,17 +17,17 @@ namespace godwit {
 
 class ObserverQueries {
  public:
-  explicit ObserverQueries(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)), histories_(geometry_->leaders.size()) {}
+  // choosers: those whose queries are remembered, the first of BlocksGeometry::choosers.
+  ObserverQueries(std::shared_ptr<const BlocksGeometry> geometry, int64_t choosers)
+      : geometry_(std::move(geometry)), histories_(static_cast<size_t>(choosers)) {}
 
-  // Remembers the query of the run's token at `position`, in a layer that chooses for itself. q:
-  // RunQueries::q.
-  void Put(const RowRun& run, int64_t layer, int64_t position, MatrixView<const float> q);
+  // Remembers the query of the run's token at `position`, of a chooser. q: RunQueries::q.
+  void Put(const RowRun& run, size_t chooser, int64_t position, MatrixView<const float> q);
   // The queries of tokens [begin, end) of the run's path, in ascending order; fewer where others
   // were not seen here. Valid until the next call that is not const.
-  std::vector<ops::PlacedQuery> Find(const RowRun& run, int64_t layer, int64_t begin,
+  std::vector<ops::PlacedQuery> Find(const RowRun& run, size_t chooser, int64_t begin,
                                      int64_t end) const;
-  // Whether the query of the text's token at `position` is remembered in all of these layers.
+  // Whether the query of the text's token at `position` is remembered of all choosers.
   bool Remembers(int64_t position) const;
 
   // Work as those of PathHistory.
@@ -39,7 +39,7 @@ class ObserverQueries {
   }
 
   int64_t bytes() const;
-  // The bytes of so many tokens, in all of these layers.
+  // The bytes of so many tokens, of all choosers.
   int64_t BytesOf(int64_t tokens) const { return tokens * std::ssize(histories_) * query_bytes(); }
 
  private:
@@ -49,7 +49,7 @@ class ObserverQueries {
   int64_t query_bytes() const;
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  std::vector<History> histories_;  // of each leader
+  std::vector<History> histories_;  // of each chooser
 };
 
 }  // namespace godwit

@@ -51,7 +51,8 @@ struct AttentionGeometry {
   // SeenIn shows. With it, layers have one KV head and no windows. A layer chooses by index keys of
   // its own, or sees what the last layer that has some chose.
   std::optional<ops::KeyIndexShape> key_index = {};
-  int64_t index_layers = 0;  // with it: the layers that have index keys of their own
+  int64_t index_layers = 0;          // with it: the layers that have index keys of their own
+  std::vector<bool> has_index = {};  // with it: whether a layer has some [layers]
   // The memory of recurrent layers, which stand beside those with attention. It belongs to a text,
   // whatever its policy.
   StateLayout states = {};

@@ -14,7 +14,8 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
       std::max<int64_t>(0, forgotten.end / kTileTokens - PagesFor(forgotten.begin));
   int64_t seen_bytes = 0;
   for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-    const int64_t tile_bytes = layout.places.empty() ? layout.page_bytes() - layout.index_bytes()
+    const int64_t index_bytes = layout.index_places.empty() ? layout.index_bytes() : 0;
+    const int64_t tile_bytes = layout.places.empty() ? layout.page_bytes() - index_bytes
                                                      : layout.OfLayer(layer).tile_bytes();
     const int64_t times = geometry.readers.empty() ? 1 : 1 + geometry.readers[layer];
     seen_bytes += times * policy.SeenKeys(layer, length - 1) * tile_bytes / kTileTokens;

@@ -99,6 +99,9 @@ struct RunQueries {
   // [rows * heads, head_dim], rotated at their places in the text, in head-major order
   // (ops/attention.h).
   MatrixView<const float> q;
+  // Whose queries they are: those of the layer (0), or of the n-th other layer that reads its keys
+  // (AttentionGeometry::readers).
+  int64_t reader = 0;
   // The keys that the model itself shows a row, for a row that comes alone: a list for its KV head
   // (AttentionGeometry::key_index). Empty: it shows all.
   std::span<const std::span<const ops::TilePart>> chosen = {};

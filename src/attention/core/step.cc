@@ -256,7 +256,7 @@ void AttentionStep::ChooseByIndex(int64_t layer, const AttentionInput& input) {
     const int64_t end = run.rows.position + run.rows.rows;
     const int64_t begin = std::max(run.rows.position, index.best);
     if (begin >= end) continue;
-    run.cache->WillRead(layer, {0, end});
+    run.cache->WillReadIndex(layer, {0, end});
     run.reads.bytes += PagesFor(end) * run.cache->layout().index_bytes();
     Workspace::Scope scope(exec_.workspace);
     const int64_t first = run.rows.RowAt(begin), last = first + end - begin;
@@ -301,7 +301,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const bool merged = rows.position >= text.placement_.merged_from();
   const Looks looks = [&] {
     const ProfilePart measured(exec_.profile, StepPart::kChoosingKeys);
-    RunQueries queries{exec_, in_text};
+    RunQueries queries{.exec = exec_, .q = in_text, .reader = input.reader};
     if (rows.position >= geometry_.ChoosesFrom()) queries.chosen = chosen_.subspan(first_row, 1);
     const Looks all = text.policy_->Select(rows, layer, queries);
     if (!merged) return all;
@@ -351,6 +351,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
   const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
   const bool writes = input.k.rows > 0;
+  assert(writes ? input.reader == 0 : input.reader > 0 || geometry_.readers.empty());
   assert(!writes || input.k.rows == rows_);
   assert(!writes || input.v.rows == (shape.values_from ? 0 : rows_));
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();

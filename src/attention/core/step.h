@@ -38,6 +38,9 @@ struct AttentionInput {
   MatrixView<const float> k;
   // [tokens, kv_heads * head_dim], or none where values lie in keys (AttentionShape::values_from).
   MatrixView<const float> v;
+  // The number of the other layer that attends (RunQueries::reader); 0: the layer itself, with k
+  // and v.
+  int64_t reader = 0;
   // [heads] constants, or empty: see ops::Attention.
   std::span<const float> sink_logits = {};
   // The mean of all keys [kv_heads * head_dim], as far as the model tells, such as the bias that

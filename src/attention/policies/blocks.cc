@@ -39,7 +39,8 @@ std::string OneRankReason(const BlocksSpec& spec) {
 }
 
 // A row's keys depend on its position, the keys before it, and its query or an earlier query whose
-// choice it shares. The context before the question is read as with dense.
+// choice it shares. A layer that reads another's keys chooses by queries of its own among the same
+// representatives. The context before the question is read as with dense.
 class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
@@ -96,7 +97,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    preselection_.Observe(run, layer, queries.q);
+    preselection_.Observe(run, layer, queries);
     importance_.Observe(run, layer, queries);
     Looks looks;
     if (!geometry_->Chooses(layer) || run.position < first_choice()) {
@@ -107,7 +108,8 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     const ops::AttentionShape& shape = geometry_->attention.shape;
     const int64_t kv_heads = shape.kv_heads;
     const int64_t choices = geometry_->choices(), count = spec().second_block_count;
-    const ChosenBlocks* const known = shared_.Find(run, layer, ChooserOf(run.position));
+    const ChosenBlocks* const known =
+        shared_.Find(run, layer, queries.reader, ChooserOf(run.position));
     const int64_t local = known != nullptr ? known->local : geometry_->FirstLocal(run.position);
     const auto parts =
         workspace.Matrix<ops::TilePart>(choices, geometry_->PartsOf(count, local, run.position));
@@ -195,14 +197,14 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
   int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
                  MatrixView<int32_t> chosen) {
     int64_t read_bytes = 0;
-    const auto among = preselection_.BlocksFor(run, layer, queries.exec, read_bytes);
+    const auto among = preselection_.BlocksFor(run, layer, queries, read_bytes);
     if (among.rows > 0) {
       read_bytes += ChooseNamedByKeys(*geometry_, run, layer, queries, among, chosen);
     } else {
       read_bytes += index_.Choose(run, layer, queries, importance_, chosen);
       if (spec().top_p < 1) read_bytes += CutDown(run, layer, queries, chosen);
     }
-    shared_.Put(run, layer, geometry_->FirstLocal(run.position), chosen);
+    shared_.Put(run, layer, queries.reader, geometry_->FirstLocal(run.position), chosen);
     return read_bytes;
   }
 
@@ -234,12 +236,6 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "the KV policy {} compares blocks by uncapped scores, but this model caps scores at {}: "
           "use dense or sinks",
           spec.ToString(), geometry.shape.score_cap);
-  }
-  if (!geometry.readers.empty()) {
-    Throw(ErrorKind::kUnsupported,
-          "the KV policy {} chooses blocks for layers with keys of their own, but some of this "
-          "model's layers read keys of others: use dense or sinks",
-          spec.ToString());
   }
   const BlocksGeometry blocks(geometry, spec);
   const ops::AttentionShape& shape = blocks.attention.shape;

@@ -1,7 +1,10 @@
 #include "model/archs/all.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "model/archs/families.h"
 #include "model/archs/nearest_family.h"
@@ -114,6 +117,12 @@ DecoderSpec DescribeModel(const HfConfig& config) {
   if (architecture == nullptr) RefuseFamily(config, FindNearestFamily(config));
   DecoderSpec spec = architecture->describe(config);
   spec.quantization = QuantizationConfig::Read(config, spec.names.head);
+  if (const std::string& scheme = spec.quantization.cache_scheme(); !scheme.empty()) {
+    spec.warnings.push_back(fmt::format(
+        "config.json recommends {} for cached keys and values; they have the type that a session "
+        "asks for instead (kv_type: bf16 unless it is set, and int8, k8v4 or int4 take less)",
+        scheme));
+  }
   CheckUnreadKeys(
       architecture->text_config.empty() ? config : config.Object(architecture->text_config).value(),
       spec);

@@ -428,7 +428,7 @@ TEST(GgufQwen, GatedDeltaNetsAreAsConvertersStoreThem) {
   EXPECT_EQ(dense.config["linear_value_head_dim"], 3);
   EXPECT_EQ(dense.config["linear_num_value_heads"], 4);
   EXPECT_EQ(dense.config["linear_value_heads_in_turn"], true);
-  EXPECT_EQ(dense.config["linear_rates_negated"], true);
+  EXPECT_EQ(dense.config["decay_rates_negated"], true);
   EXPECT_EQ(dense.config["norm_gain_offset"], 0);
   EXPECT_FALSE(dense.config.contains("use_mrope"));
   const WeightSource& weights = *dense.model.weights;

@@ -39,7 +39,7 @@ void ReadMambaCommon(const HfConfig& config, const MambaKeys& keys, Mamba2Spec& 
       config.IntOr(one_of(keys.taps, keys.other_taps), 4, {1, ShortConvolutionSpec::kMostTaps});
   mamba.convolution_bias = config.BoolOr(one_of(keys.conv_bias, keys.other_conv_bias), true);
   mamba.steps = ReadSteps(config, one_of(keys.limit, keys.other_limit));
-  mamba.rates_negated = config.BoolOr("mamba_rates_negated", false);
+  mamba.rates_negated = config.BoolOr("decay_rates_negated", false);
 }
 
 Mamba2Spec ReadMamba(const HfConfig& config, int64_t width) {

@@ -20,7 +20,7 @@ struct MambaKeys {
 };
 
 // Reads groups, taps, the convolution's bias and the range of steps, for a layer with these heads.
-// Also reads mamba_rates_negated, godwit's own field (Mamba2Spec).
+// Also reads decay_rates_negated, godwit's own field (Mamba2Spec).
 void ReadMambaCommon(const HfConfig& config, const MambaKeys& keys, Mamba2Spec& mamba);
 
 // Reads mamba_n_heads, mamba_d_head ("auto": width / heads), mamba_d_state, and the common fields.

@@ -41,7 +41,7 @@ void CompleteMamba(const GgufMetadata& metadata, const GgufShape& shape, nlohman
   config["mamba_d_conv"] = mamba.taps;
   config["mamba_n_groups"] = mamba.groups;
   config["mamba_conv_bias"] = shape.convolution_bias;
-  config["mamba_rates_negated"] = true;
+  config["decay_rates_negated"] = true;
 }
 
 int64_t ReadMambaExpansion(const GgufMetadata& metadata) {

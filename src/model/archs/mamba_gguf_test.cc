@@ -69,7 +69,7 @@ TEST(GgufBamba, IsAHybridThatRotatesHalfOfAHead) {
   EXPECT_EQ(model.config["attn_layer_indices"], json({1}));
   EXPECT_EQ(model.config["mamba_expand"], 2);
   EXPECT_EQ(model.config["mamba_conv_bias"], true);
-  EXPECT_EQ(model.config["mamba_rates_negated"], true);
+  EXPECT_EQ(model.config["decay_rates_negated"], true);
   EXPECT_FALSE(model.config.contains("attention_multiplier"));
   EXPECT_EQ(model.Column("model.layers.1.self_attn.q_proj.weight"),
             (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}))

@@ -210,7 +210,7 @@ void CompleteBlocks(const GgufMetadata& metadata, const GgufShape& shape, std::s
   if (config.contains("rms_norm_eps")) config["layer_norm_epsilon"] = config["rms_norm_eps"];
   config["mlp_bias"] = shape.mlp_bias;
   config["use_conv_bias"] = shape.convolution_bias;
-  config["mamba_rates_negated"] = true;
+  config["decay_rates_negated"] = true;
   const GgufMamba mamba = ReadMambaSizes(metadata);
   config["mamba_num_heads"] = mamba.heads;
   config["mamba_head_dim"] = mamba.head_dim;

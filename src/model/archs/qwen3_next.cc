@@ -60,7 +60,7 @@ DecoderSpec DescribeShape(const HfConfig& config, std::string_view intermediate)
   ReadRotary(config, ReadRotaryDim(config, "partial_rotary_factor", 0.25, spec), "rope_theta",
              spec);
   spec.delta.shape = ReadDeltaNet(config);
-  spec.delta.rates_negated = config.BoolOr("linear_rates_negated", false);
+  spec.delta.rates_negated = config.BoolOr("decay_rates_negated", false);
   ModuleNames& names = spec.names;
   names.mixer_out = "model.layers.{}.linear_attn.out_proj";
   names.convolution = "model.layers.{}.linear_attn.conv1d";
@@ -245,7 +245,7 @@ constexpr GgufName kDeltaNetPrediction[] = {
 void CompleteDeltaNets(const GgufMetadata& metadata, const GgufShape& shape,
                        nlohmann::json& config) {
   config["norm_gain_offset"] = 0;
-  config["linear_rates_negated"] = true;
+  config["decay_rates_negated"] = true;
   config["attention_bias"] = shape.qkv_bias;
   config["partial_rotary_factor"] = RotatedPart(metadata, shape);
   config["full_attention_interval"] = OwnIntOr(metadata, "full_attention_interval", 4);

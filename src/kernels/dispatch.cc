@@ -69,8 +69,8 @@ constexpr CpuFeature kBf16[] = {
 constexpr CpuFeature kAmxBf16[] = {
     {"AMX_BF16", [] { return (Cpuid(7, 0).edx & (1u << 22)) != 0; }},
 };
-// Its VDPBF16PS does half of what f32's multiply-adds do. On Zen 4 it does twice as much (both
-// measured). A virtual machine may hide AMX, so the vendor counts.
+// VDPBF16PS of this vendor does half of what f32's multiply-adds do. On Zen 4 it does twice as much
+// (both measured). A virtual machine may hide AMX, so that AMX is no sign of it.
 constexpr CpuFeature kIntel[] = {
     {"the vendor Intel", [] { return Cpuid(0, 0).ebx == signature_INTEL_ebx; }},
 };

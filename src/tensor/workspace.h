@@ -1,9 +1,9 @@
 // Scratch memory of one step: matrices handed out from one block and taken back together.
 //
-// The block grows while the largest step is still being discovered and is kept after that, so a
-// steady decode loop allocates nothing. The first step of a model holds no more than a later one:
-// the memory of a layer goes back before the next layer takes its own. Not thread-safe: take memory
-// before the work is split. A view is valid until the Scope in which it was taken ends.
+// The block grows until the largest step is known and is kept after that, so a steady decode loop
+// allocates nothing. The first step of a model holds no more than a later one: a layer gives its
+// memory back before the next takes some. Not thread-safe: take memory before the work is split. A
+// view is valid until the Scope in which it was taken ends.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class Workspace {
   }
 
   int64_t capacity_bytes() const { return block_.bytes(); }
-  // Of the block and of what did not fit into it.
+  // The block, and what did not fit into it.
   int64_t held_bytes() const;
 
  private:

@@ -181,7 +181,7 @@ TEST_F(PredictionStepTest, SeesNothingBeforeItsFirstPosition) {
   }
 }
 
-// Its pages are those of the model's layers, which have other heads.
+// The pages of such a layer are those of the model's layers, which have other heads.
 TEST_F(PredictionStepTest, HasHeadsOfItsOwn) {
   const Text text(131);
   geometry_.predicting_shape = geometry_.shape;

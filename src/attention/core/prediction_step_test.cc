@@ -181,11 +181,7 @@ TEST_F(PredictionStepTest, SeesNothingBeforeItsFirstPosition) {
   }
 }
 
-<<<<<<< ours
-// The pages of such a layer are those of the model's layers, which have other heads.
-=======
 // The layer's pages are those of the model's layers, which have other heads.
->>>>>>> theirs
 TEST_F(PredictionStepTest, HasHeadsOfItsOwn) {
   const Text text(131);
   geometry_.predicting_shape = geometry_.shape;

@@ -231,7 +231,7 @@ OLMO_HYBRID = {
     "num_key_value_heads": 2,
     "pad_token_id": 0,
     "rms_norm_eps": 1e-06,
-    "rope_parameters": None,
+    "rope_parameters": {"rope_theta": None, "rope_type": "default"},
     "tie_word_embeddings": False,
     "transformers_version": "5.3.0",
     "use_cache": True,

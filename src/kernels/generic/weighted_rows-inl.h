@@ -139,7 +139,8 @@ void DotDecayedRows(const DotDecayedRowsArgs& args) noexcept {
     DotDecayedTile<kVecs>(args, i, kVecs * kLanes);
   }
   for (; i + kLanes <= args.n; i += kLanes) DotDecayedTile<1>(args, i, kLanes);
-  if (i < args.n) DotDecayedTile<1, /*kPartial=*/true>(args, i, args.n - i);
+  // Products of no columns are 0.
+  if (i < args.n || i == 0) DotDecayedTile<1, /*kPartial=*/true>(args, i, args.n - i);
 }
 
 }  // namespace

@@ -79,6 +79,15 @@ GatedDeltaNetSpec ReadOlmoDeltaNet(const HfConfig& config, const DecoderSpec& sp
           .norm_epsilon = 1e-5f};  // no field states it
 }
 
+// Whether heads rotate: not by a base of null.
+bool RotatesOlmoHybrid(const HfConfig& config) {
+  const auto fields = RotaryFields(config);
+  if (fields && (fields->Has("rope_theta") || fields->IsNull("rope_theta"))) {
+    return fields->Has("rope_theta");
+  }
+  return !config.IsNull("rope_theta");
+}
+
 // Three of four layers are recurrent, and one of few is not.
 std::vector<bool> RecurrentOlmoLayers(int64_t layers) {
   std::vector<bool> recurrent;
@@ -90,7 +99,7 @@ std::vector<bool> RecurrentOlmoLayers(int64_t layers) {
 }  // namespace
 
 // OLMo 2 with gated DeltaNets in most layers, whose norms stand before blocks. Published models
-// have no positions.
+// have no positions: their base of rotations is null.
 DecoderSpec DescribeOlmoHybrid(const HfConfig& config) {
   DecoderSpec spec = DescribeWithOutputNorms(config);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
@@ -98,11 +107,10 @@ DecoderSpec DescribeOlmoHybrid(const HfConfig& config) {
     config.Refuse("hidden_act", "silu, which convolutions of recurrent layers have",
                   ErrorKind::kUnsupported);
   }
-  const auto fields = RotaryFields(config);
-  if (config.Has("rope_theta") || (fields && fields->Has("rope_theta"))) {
+  if (!RotatesOlmoHybrid(config)) {
+    if (const auto fields = RotaryFields(config)) fields->MarkAsRead("rope_type");
+  } else {
     ReadRotary(config, spec.head_dim, "rope_theta", spec);
-  } else if (fields) {
-    fields->MarkAsRead("rope_type");  // of a rotation that is not there
   }
   spec.delta = ReadOlmoDeltaNet(config, spec);
   ModuleNames& names = spec.names;

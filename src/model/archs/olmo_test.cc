@@ -77,12 +77,13 @@ TEST(OlmoHybridTest, AbsentSizesFollowFromAttention) {
   EXPECT_EQ(SmallSpecOf("olmo_hybrid", R"("linear_allow_neg_eigval":false)").delta.update_scale, 1);
 }
 
-TEST(OlmoHybridTest, RotatesWhereABaseIsStated) {
+TEST(OlmoHybridTest, RotatesUnlessTheBaseIsNull) {
   const auto rotary_dim = [](const std::string& fields) {
     return SmallSpecOf("olmo_hybrid", fields).rotary.rotary_dim;
   };
-  EXPECT_EQ(rotary_dim(""), 0);
-  EXPECT_EQ(rotary_dim(R"("rope_parameters":null)"), 0);
+  EXPECT_EQ(rotary_dim(""), 4) << "as in transformers";
+  EXPECT_EQ(rotary_dim(R"("rope_parameters":null)"), 4);
+  EXPECT_EQ(rotary_dim(R"("rope_theta":null)"), 0);
   EXPECT_EQ(rotary_dim(R"("rope_parameters":{"rope_theta":null,"rope_type":"default"})"), 0);
   EXPECT_EQ(rotary_dim(R"("rope_parameters":{"rope_theta":500000,"rope_type":"default"})"), 4);
 }

@@ -433,6 +433,13 @@ class Session {
               int64_t first = 0,
               const std::function<void(const PromptProgress&)>& on_progress = {});
 
+  // Computes the hidden state [Engine::hidden_size] of each position from `first` on, in order: the
+  // output of the last layer, before the model's last norm. All else is as Logits has it.
+  void HiddenStates(std::span<const int32_t> tokens,
+                    const std::function<void(int64_t position, std::span<const float> state)>& row,
+                    int64_t first = 0,
+                    const std::function<void(const PromptProgress&)>& on_progress = {});
+
   // Waits until the cached text is in LoadOptions::cache_dir. Returns how many of its first tokens
   // are saved, in whole pages of 64. Throws Error(kUnsupported) if there is no such folder.
   int64_t Save();
@@ -441,10 +448,10 @@ class Session {
   // such text.
   int64_t Load(const std::string& name);
 
-  // Ends the call of Generate or Logits that is in progress within a moment, even one that still
-  // waits for other requests. Safe in any thread and any signal handler. Generate then returns what
-  // it has; Logits throws Error(kCancelled). Between calls it does nothing, and no later call is
-  // affected.
+  // Ends the call of Generate, Logits or HiddenStates that is in progress within a moment, even one
+  // that still waits for other requests. Safe in any thread and any signal handler. Generate then
+  // returns what it has; the others throw Error(kCancelled). Between calls it does nothing, and no
+  // later call is affected.
   void Cancel() noexcept;
 
   // A session with the same text. The two caches share memory as far as their texts are equal.
@@ -537,10 +544,13 @@ class Engine {
                                 std::string_view tools = "[]") const;
 
   int64_t vocab_size() const;
+  int64_t hidden_size() const;  // numbers of a hidden state
   int64_t max_context() const;  // the longest text that the model was made for
   // The sampler settings that the model's makers recommend. GenerateOptions::sampler takes none of
   // them by itself.
   const SamplerDefaults& sampler_defaults() const;
+  // The tokens with which the model ends a text; valid as long as the engine.
+  std::span<const int32_t> end_tokens() const;
   // The token that a session puts in front of every text, for a model that was trained with it.
   std::optional<int32_t> sink_token() const;
   // The bytes that the KV caches of all texts may take together, in memory or in their file.

@@ -15,29 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json MessageOf(const CompletionRequest& request, const AnswerForm& form,
-               const GenerateResult& result) {
-  const WholeAnswer answer = ReadAnswer(request, form, result.text);
-  Json message{{"role", "assistant"}};
-  if (!answer.thought.empty()) message["reasoning_content"] = answer.thought;
-  message["content"] = answer.text;
-  if (answer.calls.empty()) return message;
-  if (answer.text.empty()) message["content"] = nullptr;
-  Json& calls = message["tool_calls"] = Json::array();
-  for (const auto& [name, arguments] : answer.calls) {
-    calls.push_back({{"id", NewCallId()},
-                     {"type", "function"},
-                     {"function", {{"name", name}, {"arguments", arguments}}}});
-  }
-  return message;
-}
-
 Json Choice(const CompletionRequest& request, const GenerateResult& result, const AnswerForm& form,
             size_t index, TokenTexts& texts) {
   Json choice;
   choice["index"] = index;
   if (request.is_chat()) {
-    choice["message"] = MessageOf(request, form, result);
+    choice["message"] = MessageOf(request, form, result.text);
   } else {
     choice["text"] = result.text;
   }
@@ -66,6 +49,22 @@ std::string NewCallId() {
 
 std::string FinishReasonName(FinishReason reason, bool has_calls) {
   return has_calls && reason == FinishReason::kStop ? "tool_calls" : FinishReasonName(reason);
+}
+
+Json MessageOf(const CompletionRequest& request, const AnswerForm& form, std::string_view text) {
+  const WholeAnswer answer = ReadAnswer(request, form, text);
+  Json message{{"role", "assistant"}};
+  if (!answer.thought.empty()) message["reasoning_content"] = answer.thought;
+  message["content"] = answer.text;
+  if (answer.calls.empty()) return message;
+  if (answer.text.empty()) message["content"] = nullptr;
+  Json& calls = message["tool_calls"] = Json::array();
+  for (const auto& [name, arguments] : answer.calls) {
+    calls.push_back({{"id", NewCallId()},
+                     {"type", "function"},
+                     {"function", {{"name", name}, {"arguments", arguments}}}});
+  }
+  return message;
 }
 
 int64_t UnixSeconds() {

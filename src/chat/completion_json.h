@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "chat/answer_form.h"
 #include "chat/answer_pieces.h"
@@ -31,6 +32,10 @@ nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
 
 // Parts of the body, also for streamed answers (completion_chunks.h).
 std::string IdOf(const CompletionRequest& request, const CompletionName& name);
+// The message of a whole answer: {"role", "content"}, with "reasoning_content" and "tool_calls"
+// where the answer has them.
+nlohmann::ordered_json MessageOf(const CompletionRequest& request, const AnswerForm& form,
+                                 std::string_view text);
 int64_t UnixSeconds();
 // A new id of a call: 9 letters and digits, as templates expect.
 std::string NewCallId();

@@ -409,8 +409,10 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
 }
 
 int64_t Engine::vocab_size() const { return impl_->served.spec.vocab_size; }
+int64_t Engine::hidden_size() const { return impl_->model->hidden_size(); }
 int64_t Engine::max_context() const { return impl_->served.spec.max_context; }
 const SamplerDefaults& Engine::sampler_defaults() const { return impl_->sampler_defaults; }
+std::span<const int32_t> Engine::end_tokens() const { return impl_->special.eos_ids; }
 std::optional<int32_t> Engine::sink_token() const { return impl_->served.spec.sink_token; }
 int64_t Engine::kv_memory_bytes() const { return impl_->served.pools->bytes(); }
 int64_t Engine::KvBytes(int64_t tokens, const SessionOptions& session) const {

@@ -25,6 +25,7 @@
 #include "kernels/dispatch.h"
 #include "model/decoder.h"
 #include "model/language_model.h"
+#include "tensor/view.h"
 #include "text/chat_template.h"
 #include "text/json_grammar.h"
 #include "text/special_tokens.h"
@@ -135,6 +136,9 @@ class Session::Impl {
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
               const std::function<void(const PromptProgress&)>& on_progress);
+  void HiddenStates(std::span<const int32_t> tokens,
+                    const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
+                    const std::function<void(const PromptProgress&)>& on_progress);
   int64_t Save();
   int64_t Load(const std::string& name);
   void Cancel() noexcept { interrupt_->Cancel(); }
@@ -153,6 +157,11 @@ class Session::Impl {
   // Submits the request and reads its events to the last one. Throws the error that ended it, or
   // one that on_event threw. In any case the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
+  // Reads the text, and hands over the hidden states [rows, hidden] of its positions from `first`
+  // on, chunk by chunk.
+  void FollowStates(std::span<const int32_t> tokens, int64_t first,
+                    FunctionRef<void(int64_t position, MatrixView<const float> states)> take,
+                    const std::function<void(const PromptProgress&)>& on_progress);
   // Leaves the text that the request has read to others, if texts are to be remembered.
   void ShareText(const Request& request);
 

@@ -545,5 +545,36 @@ TEST_F(RealModelTest, PredictsAStoryAsWellAsTheReference) {
   EXPECT_NEAR(nats / 373, 1.3160, 5e-5);  // the reference figure has four digits
 }
 
+// Hidden states are the same bits however a text is read, and belong to the asked positions.
+TEST_F(EngineTest, HiddenStatesDoNotDependOnChunks) {
+  const Engine& engine = engine_;
+  std::vector<int32_t> text;
+  for (int32_t k = 0; k < 40; ++k) text.push_back(3 + k * k * 7 % 200);
+  const auto states = [&](int64_t chunk, int64_t first) {
+    Session session = engine.NewSession({.chunk_tokens = chunk});
+    std::vector<float> all;
+    int64_t next = first;
+    session.HiddenStates(
+        text,
+        [&](int64_t position, std::span<const float> state) {
+          EXPECT_EQ(position, next++);
+          EXPECT_EQ(std::ssize(state), engine.hidden_size());
+          all.insert(all.end(), state.begin(), state.end());
+        },
+        first);
+    EXPECT_EQ(next, std::ssize(text));
+    return all;
+  };
+  const std::vector<float> whole = states(512, 0);
+  EXPECT_EQ(states(1, 0), whole);
+  EXPECT_EQ(states(7, 0), whole);
+  const std::vector<float> rest(whole.begin() + 9 * engine.hidden_size(), whole.end());
+  EXPECT_EQ(states(7, 9), rest);
+  Session session = engine.NewSession({});
+  EXPECT_THROW(session.HiddenStates(
+                   text, [](int64_t, std::span<const float>) {}, 40),
+               Error);
+}
+
 }  // namespace
 }  // namespace godwit::engine_test

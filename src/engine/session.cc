@@ -147,10 +147,10 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   return result;
 }
 
-void Session::Impl::Logits(std::span<const int32_t> tokens,
-                           const std::function<void(int64_t, std::span<const float>)>& row,
-                           int64_t first,
-                           const std::function<void(const PromptProgress&)>& on_progress) {
+void Session::Impl::FollowStates(
+    std::span<const int32_t> tokens, int64_t first,
+    FunctionRef<void(int64_t position, MatrixView<const float> states)> take,
+    const std::function<void(const PromptProgress&)>& on_progress) {
   engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // meant for an earlier call
@@ -161,10 +161,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
       RequestKind::kStates);
   request->ContinueFrom(TakePrefix(*request, first + added));
 
-  // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
-  constexpr int64_t kBlock = 64;
-  const int64_t width = engine_->model->hidden_size(), vocab = engine_->served.spec.vocab_size;
-  std::vector<float> block(std::min(std::ssize(text), kBlock) * vocab);
+  const int64_t width = engine_->model->hidden_size();
   int64_t next = first + added;
   Follow(request, [&](const Event& event) {
     const auto states = request->TakeStates();
@@ -172,19 +169,47 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
     const int64_t n = std::ssize(states->values) / width;
     const MatrixView<const float> hidden{states->values.data(), n, width, width};
     const int64_t end = states->position + n;
-    while (next < end) {
-      const int64_t rows = std::min(kBlock, end - next), at = next - states->position;
-      const MatrixView<float> logits{block.data(), rows, vocab, vocab};
-      engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
-        engine_->Logits(exec, hidden.Rows(at, at + rows), logits);
-      });
-      for (int64_t i = 0; i < rows; ++i) row(next++ - added, logits.RowSpan(i));
+    if (next < end) {
+      take(next - added, hidden.Rows(next - states->position, n));
+      next = end;
     }
     if (on_progress && event.progress) on_progress(*event.progress);
   });
   if (request->TakeResult().finish_reason == FinishReason::kCancelled) {
     interrupt_->token().ThrowIfCancelled();
   }
+}
+
+void Session::Impl::Logits(std::span<const int32_t> tokens,
+                           const std::function<void(int64_t, std::span<const float>)>& row,
+                           int64_t first,
+                           const std::function<void(const PromptProgress&)>& on_progress) {
+  // Logits come in blocks [kBlock, vocab], because those of a long text take gigabytes.
+  constexpr int64_t kBlock = 64;
+  const int64_t vocab = engine_->served.spec.vocab_size;
+  std::vector<float> block;
+  const auto take = [&](int64_t position, MatrixView<const float> states) {
+    block.resize(std::max(std::ssize(block), std::min(states.rows, kBlock) * vocab));
+    for (int64_t at = 0; at < states.rows; at += kBlock) {
+      const int64_t rows = std::min(kBlock, states.rows - at);
+      const MatrixView<float> logits{block.data(), rows, vocab, vocab};
+      engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
+        engine_->Logits(exec, states.Rows(at, at + rows), logits);
+      });
+      for (int64_t i = 0; i < rows; ++i) row(position + at + i, logits.RowSpan(i));
+    }
+  };
+  FollowStates(tokens, first, take, on_progress);
+}
+
+void Session::Impl::HiddenStates(std::span<const int32_t> tokens,
+                                 const std::function<void(int64_t, std::span<const float>)>& row,
+                                 int64_t first,
+                                 const std::function<void(const PromptProgress&)>& on_progress) {
+  const auto take = [&](int64_t position, MatrixView<const float> states) {
+    for (int64_t i = 0; i < states.rows; ++i) row(position + i, states.RowSpan(i));
+  };
+  FollowStates(tokens, first, take, on_progress);
 }
 
 std::unique_ptr<Session::Impl> Session::Impl::Fork() const {
@@ -235,16 +260,32 @@ GenerateResult Session::Generate(std::span<const int32_t> prompt, const Generate
   return impl_->Generate(prompt, options);
 }
 
+namespace {
+
+// Session::Impl refuses empty texts.
+void CheckFirst(std::string_view rows, std::span<const int32_t> tokens, int64_t first) {
+  if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
+    Throw(ErrorKind::kInput, "{} from position {} on: expected one of the text's {} positions",
+          rows, first, tokens.size());
+  }
+}
+
+}  // namespace
+
 void Session::Logits(
     std::span<const int32_t> tokens,
     const std::function<void(int64_t position, std::span<const float> logits)>& row, int64_t first,
     const std::function<void(const PromptProgress&)>& on_progress) {
-  // Session::Impl refuses empty texts.
-  if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
-    Throw(ErrorKind::kInput, "logits from position {} on: expected one of the text's {} positions",
-          first, tokens.size());
-  }
+  CheckFirst("logits", tokens, first);
   impl_->Logits(tokens, row, first, on_progress);
+}
+
+void Session::HiddenStates(
+    std::span<const int32_t> tokens,
+    const std::function<void(int64_t position, std::span<const float> state)>& row, int64_t first,
+    const std::function<void(const PromptProgress&)>& on_progress) {
+  CheckFirst("hidden states", tokens, first);
+  impl_->HiddenStates(tokens, row, first, on_progress);
 }
 
 int64_t Session::Save() { return impl_->Save(); }

@@ -1,7 +1,5 @@
 #include "base/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -12,18 +10,6 @@
 #include "base/error.h"
 
 namespace godwit {
-
-std::vector<int> AllowedCpus() {
-  // One cpu_set_t holds 1024 CPUs. The call fails with EINVAL on machines that have more.
-  std::vector<cpu_set_t> sets(16);
-  const size_t bytes = sets.size() * sizeof(cpu_set_t);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, bytes, sets.data()) != 0) return cpus;
-  for (int cpu = 0; cpu < static_cast<int>(bytes * 8); ++cpu) {
-    if (CPU_ISSET_S(cpu, bytes, sets.data())) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 int CountCores(std::span<const int> cpus, const std::string& topology_root) {
   // Siblings share one list ("0,64" or "0-1"), so distinct lists are distinct cores.

@@ -9,15 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "base/system/affinity.h"
+
 namespace godwit {
 
 int AvailableCores();
 
 // As many as are asked for, or one for each of these cores where that is 0.
 inline int ThreadsFor(int requested) { return requested == 0 ? AvailableCores() : requested; }
-
-// The logical CPUs of the affinity mask, ascending; none if the system does not say.
-std::vector<int> AllowedCpus();
 
 // The testable half: of the logical `cpus`, how many distinct cores, given the kernel's topology
 // folder (/sys/devices/system/cpu). A CPU whose topology cannot be read counts as a core.

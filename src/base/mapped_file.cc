@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/open_file.h"
+#include "base/system/advice.h"
 
 namespace godwit {
 namespace {
@@ -51,39 +51,21 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
   if (offset >= size_bytes_ || size_bytes == 0) return;
   // The range is widened to whole pages, also for kDontNeed. A neighbour's page comes back with one
   // fault, whereas pages left at both ends of thousands of small tensors would add up.
-  static const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t begin = offset / page_bytes * page_bytes;
+  const size_t begin = offset / PageBytes() * PageBytes();
   const size_t end = offset + std::min(size_bytes, size_bytes_ - offset);
-  int hint = MADV_WILLNEED;
-  if (advice == Advice::kDontNeed) hint = MADV_DONTNEED;
-  if (advice == Advice::kSequential) hint = MADV_SEQUENTIAL;
-  if (advice == Advice::kLargePages) hint = MADV_HUGEPAGE;
   // Linux reads ahead at most one request of the disk and drops the rest, so the advice comes in
   // steps.
   const size_t step = advice == Advice::kWillNeed ? kRequestBytes : end - begin;
   for (size_t at = begin; at < end; at += step) {
     // The range stays inside the mapping: the kernel rounds its end up to the mapping's last page.
-    madvise(const_cast<std::byte*>(data_) + at, std::min(step, end - at), hint);
+    godwit::Advise(const_cast<std::byte*>(data_) + at, std::min(step, end - at), advice);
   }
 }
 
 bool MappedFile::LoadIntoMemory(size_t offset, size_t size_bytes) const noexcept {
-#ifdef MADV_POPULATE_READ
-  static const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t begin = offset / page_bytes * page_bytes;
+  const size_t begin = offset / PageBytes() * PageBytes();
   const size_t end = std::min(offset + size_bytes, size_bytes_);
-  if (begin >= end) return true;
-  void* const data = const_cast<std::byte*>(data_) + begin;
-  int failed;
-  do {
-    failed = madvise(data, end - begin, MADV_POPULATE_READ);
-  } while (failed != 0 && (errno == EINTR || errno == EAGAIN));
-  return failed == 0 || errno != EFAULT;
-#else
-  static_cast<void>(offset);
-  static_cast<void>(size_bytes);
-  return true;
-#endif
+  return begin >= end || LoadPages(const_cast<std::byte*>(data_) + begin, end - begin);
 }
 
 }  // namespace godwit

@@ -11,16 +11,13 @@
 #include <span>
 #include <string>
 
+#include "base/system/advice.h"
+
 namespace godwit {
 
 class MappedFile {
  public:
-  enum class Advice {
-    kWillNeed,    // start reading ahead
-    kDontNeed,    // drop these pages from the process; reading them again brings them back
-    kSequential,  // read ahead further than usual
-    kLargePages,  // what is read from now on, in large pages where the file system has them
-  };
+  using Advice = MemoryAdvice;
 
   // Throws Error(kIo) if `path` is missing, unreadable, not a regular file, or empty.
   explicit MappedFile(const std::filesystem::path& path);

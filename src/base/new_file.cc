@@ -12,6 +12,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/system/advice.h"
+
 namespace godwit {
 namespace {
 
@@ -102,9 +104,7 @@ void NewFile::Commit() {
   godwit::Sync(fs::absolute(target_).parent_path());  // absolute, for a bare name, too
 }
 
-void NewFile::DropFromPageCache() noexcept {
-  posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);
-}
+void NewFile::DropFromPageCache() noexcept { DropFromCache(file_.get(), 0, 0); }
 
 void RemoveAbandoned(const fs::path& folder, std::string_view names) noexcept {
   std::error_code error;

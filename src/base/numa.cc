@@ -1,9 +1,5 @@
 #include "base/numa.h"
 
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -14,25 +10,6 @@
 #include "base/quote.h"
 
 namespace godwit {
-namespace {
-
-constexpr int kMaxNodes = 1024;
-
-// The constant of <numaif.h>, which belongs to libnuma.
-constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
-
-// Interleaves memory of the calling thread and of threads that it starts.
-bool InterleaveMemory(const std::vector<NumaNode>& nodes) noexcept {
-  constexpr size_t kBits = 8 * sizeof(unsigned long);
-  unsigned long mask[kMaxNodes / kBits] = {};
-  for (const NumaNode& node : nodes) {
-    const auto bit = static_cast<size_t>(node.id);
-    mask[bit / kBits] |= 1UL << (bit % kBits);
-  }
-  return syscall(SYS_set_mempolicy, kInterleave, mask, static_cast<unsigned long>(kMaxNodes)) == 0;
-}
-
-}  // namespace
 
 Numa ParseNuma(std::string_view name) {
   if (name.empty() || name == "none") return Numa::kNone;
@@ -104,21 +81,15 @@ std::vector<int> PlaceThreads(Numa numa, int threads, std::string* report) {
   const std::vector<NumaNode> nodes = NumaNodes();
   std::string memory = "this machine has one NUMA node, so memory is not spread";
   if (nodes.size() > 1) {
-    memory = InterleaveMemory(nodes)
+    std::vector<int> ids;
+    for (const NumaNode& node : nodes) ids.push_back(node.id);
+    memory = InterleaveMemory(ids)
                  ? fmt::format("memory is spread over {} NUMA nodes", nodes.size())
                  : std::string("the system refuses to spread memory over its NUMA nodes");
   }
   std::vector<int> cpus = AssignCpus(nodes, threads);
   *report = fmt::format("threads are pinned to CPUs {}; {}", fmt::join(cpus, ", "), memory);
   return cpus;
-}
-
-bool PinThisThread(int cpu) noexcept {
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  return sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 }  // namespace godwit

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/system/affinity.h"
+
 namespace godwit {
 
 enum class Numa {
@@ -39,8 +41,5 @@ std::vector<int> AssignCpus(const std::vector<NumaNode>& nodes, int threads);
 // Settles what threads that the calling thread starts from now on inherit, and returns the CPUs to
 // pin them to, for ThreadPool: none for kNone. `report` gets a line for people.
 std::vector<int> PlaceThreads(Numa numa, int threads, std::string* report);
-
-// False where the system refuses.
-bool PinThisThread(int cpu) noexcept;
 
 }  // namespace godwit

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/numa.h"
+#include "base/system/pause.h"
 
 namespace godwit {
 namespace {
@@ -32,14 +33,6 @@ class CurrentPoolScope {
  private:
   CurrentPool saved_;
 };
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Waits until done(atom) and returns the value. The condition must hold for good, or a notify must
 // announce it.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/stopwatch.h"
+#include "base/system/pause.h"
 #include "bench/statistics.h"
 
 namespace godwit::bench {
@@ -129,11 +130,7 @@ double MachineProbe::ForkJoinMicroseconds(ThreadPool& pool) {
     // Each task waits for the others, so no thread can take the task of a late one.
     pool.Run(threads, [&](int64_t, int) {
       arrived.fetch_add(1);
-      while (arrived.load(std::memory_order_relaxed) < threads) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-      }
+      while (arrived.load(std::memory_order_relaxed) < threads) Pause();
     });
     times.push_back(watch.ms() * 1000);
   }

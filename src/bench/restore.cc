@@ -13,6 +13,8 @@
 #include "base/fnv.h"
 #include "base/open_file.h"
 #include "base/stopwatch.h"
+#include "base/system/advice.h"
+#include "base/system/file_space.h"
 #include "bench/kv_fill.h"
 #include "bench/statistics.h"
 #include "bench/suite_texts.h"
@@ -42,13 +44,13 @@ std::vector<fs::path> FilesOf(const SnapshotFolder& folder) {
 // Drops a file from the system's cache, as far as the system takes advice.
 void Forget(const fs::path& path) {
   const OpenedFile file = OpenRegularFile(path);
-  fdatasync(file.descriptor.get());
-  posix_fadvise(file.descriptor.get(), 0, 0, POSIX_FADV_DONTNEED);
+  SyncData(file.descriptor.get());
+  DropFromCache(file.descriptor.get(), 0, 0);
 }
 
 void ReadInOrder(const fs::path& path) {
   const OpenedFile file = OpenRegularFile(path);
-  posix_fadvise(file.descriptor.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  godwit::ReadInOrder(file.descriptor.get());
   std::vector<std::byte> buffer(size_t{4} << 20);
   ssize_t bytes;
   do {

@@ -35,8 +35,13 @@ PackedSource StampOf(const fs::path& file) {
   if (stat(file.c_str(), &status) != 0) ThrowErrno(file, "look at");
   return {.name = file.filename(),
           .bytes = status.st_size,
+#ifdef __APPLE__
+          .modified_ns = Nanoseconds(status.st_mtimespec),
+          .changed_ns = Nanoseconds(status.st_ctimespec)};
+#else
           .modified_ns = Nanoseconds(status.st_mtim),
           .changed_ns = Nanoseconds(status.st_ctim)};
+#endif
 }
 
 // The checksum of the checksums of a file's pieces, which threads share. on_read: called by the

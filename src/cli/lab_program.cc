@@ -9,17 +9,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/self.h"
 #include "console/options/environment.h"
 #include "console/pages.h"
 #include "console/verbs.h"
 
 namespace godwit::cli {
 namespace {
-
-std::filesystem::path Self() {
-  std::error_code failed;
-  return std::filesystem::read_symlink("/proc/self/exe", failed);
-}
 
 // Whether the arguments ask for `inspect --activations`, also by its variable.
 bool LooksAtActivations(std::span<const std::string> arguments) {
@@ -37,7 +33,7 @@ bool AsksForHelp(const std::string& argument) {
 }
 
 std::filesystem::path LabProgram() {
-  const auto folder = Self().parent_path();
+  const auto folder = ThisProgram().parent_path();
   const auto beside = folder / "godwit-lab";
   if (access(beside.c_str(), X_OK) == 0) return beside;
   const auto installed = (folder / GODWIT_INSTALLED_LAB).lexically_normal();
@@ -67,7 +63,7 @@ void ExecLab(std::span<const std::string> arguments) {
   }
   // The first word is godwit's path, by which the lab finds it. "help bench" becomes "bench
   // --help".
-  std::vector<std::string> words = {Self().native()};
+  std::vector<std::string> words = {ThisProgram().native()};
   const bool help = AsksForHelp(arguments.front());
   words.insert(words.end(), arguments.begin() + (help ? 1 : 0), arguments.end());
   if (help) words.emplace_back("--help");

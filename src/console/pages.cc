@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/system/descriptors.h"
 #include "console/options/command_line.h"
 #include "console/terminal/output.h"
 
@@ -47,7 +48,7 @@ std::vector<std::string> PageNames() {
 
 std::string PrintedBy(const std::filesystem::path& program, std::string argument) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  if (!OpenPipe(ends, /*blocks=*/true)) return "";
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

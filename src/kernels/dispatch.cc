@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kernels/arm_features.h"
 #include "kernels/tables.h"
 
 #if defined(__x86_64__)
@@ -97,9 +98,15 @@ constexpr CpuFeature kAmx[] = {
 };
 #endif
 
+#if defined(__aarch64__)
+constexpr CpuFeature kNeon[] = {{"NEON", HasNeon}};
+constexpr CpuFeature kDotProducts[] = {{"ASIMDDP", HasDotProducts}};
+constexpr CpuFeature kArm86[] = {{"I8MM", HasInt8Matrices}, {"BF16", HasBFloat16}};
+#endif
+
 // Instruction sets, best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well.
 // Every processor with bf16 products has int8 products, and the bf16 table uses both. avx512-amx
-// does without VDPBF16PS. To come: "neon" in the list of another processor.
+// does without VDPBF16PS.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512-amx",
@@ -124,6 +131,19 @@ constexpr Isa kIsas[] = {
      &kAvx512Peak,
      {kAvx2, kAvx512}},
     {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", &kAvx2Table, &kAvx2Peak, {kAvx2}},
+#endif
+#if defined(__aarch64__)
+    {"neon-i8mm",
+     "NEON with int8 and bf16 products of Armv8.6 (Neoverse V1, N2, Apple M2 and later)",
+     &kNeonI8mmTable,
+     &kNeonI8mmPeak,
+     {kNeon, kDotProducts, kArm86}},
+    {"neon-dot",
+     "NEON with int8 products (Cortex-A76, Neoverse N1, Apple M1 and later)",
+     &kNeonDotTable,
+     &kNeonDotPeak,
+     {kNeon, kDotProducts}},
+    {"neon", "NEON, for any 64-bit Arm processor", &kNeonTable, &kNeonPeak, {kNeon}},
 #endif
     {"scalar", "plain loops, for any processor", &kScalarTable, &kScalarPeak, {}},
 };

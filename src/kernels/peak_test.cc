@@ -28,8 +28,8 @@ TEST(Peak, EveryInstructionSetCountsItsMultiplyAdds) {
   }
 }
 
-// Multiply-adds of a round, counted by hand: twelve instructions (eight in plain loops), times the
-// register's lanes, times the products that a lane adds.
+// Multiply-adds of a round, counted by hand: instructions, times the register's lanes, times the
+// products that a lane adds. There are twelve instructions, on Arm sixteen, in plain loops eight.
 TEST(Peak, TheMultiplyAddsOfARoundAreThoseOfItsInstructions) {
   struct Counts {
     int64_t f32, bf16, int8;  // 0: no kernel of its own
@@ -41,6 +41,9 @@ TEST(Peak, TheMultiplyAddsOfARoundAreThoseOfItsInstructions) {
       {"avx512-vnni", {12 * 16, 0, 12 * 64}},                   // VPDPBUSD
       {"avx512-amx", {12 * 16, 12 * 256 * 32, 12 * 256 * 64}},  // TDPBF16PS, TDPBSUD
       {"avx512-bf16", {12 * 16, 12 * 32, 12 * 64}},             // VDPBF16PS
+      {"neon", {16 * 4, 0, 16 * 8}},                            // FMLA; SMULL, SMULL2, ADDP, ADD
+      {"neon-dot", {16 * 4, 0, 16 * 16}},                       // SDOT
+      {"neon-i8mm", {16 * 4, 16 * 16, 16 * 32}},                // BFMMLA, USMMLA
   };
   for (const Isa& isa : AllIsas()) {
     if (!isa.supported()) continue;

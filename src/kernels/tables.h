@@ -7,8 +7,8 @@
 namespace godwit::kernels {
 
 extern const KernelTable kScalarTable, kAvx2Table, kAvx512Table, kAvx512VnniTable, kAvx512Bf16Table,
-    kAvx512AmxTable;
+    kAvx512AmxTable, kNeonTable, kNeonDotTable, kNeonI8mmTable;
 extern const PeakTable kScalarPeak, kAvx2Peak, kAvx512Peak, kAvx512VnniPeak, kAvx512Bf16Peak,
-    kAvx512AmxPeak;
+    kAvx512AmxPeak, kNeonPeak, kNeonDotPeak, kNeonI8mmPeak;
 
 }  // namespace godwit::kernels

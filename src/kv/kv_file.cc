@@ -18,6 +18,8 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/quote.h"
+#include "base/system/advice.h"
+#include "base/system/file_space.h"
 
 namespace godwit {
 namespace {
@@ -47,11 +49,7 @@ int Allocate(const FileDescriptor& file, int64_t offset, int64_t bytes) {
       static_cast<rlim_t>(offset + bytes) > limit.rlim_cur) {
     return EFBIG;
   }
-  int error;
-  do {
-    error = posix_fallocate(file.get(), offset, bytes);
-  } while (error == EINTR);
-  return error;
+  return TakeFileSpace(file.get(), offset, bytes);
 }
 
 void ReadAhead(const KvFile::Page& page, uint64_t blocks) {
@@ -62,8 +60,8 @@ void ReadAhead(const KvFile::Page& page, uint64_t blocks) {
     const int64_t begin = (at + skipped) * block;
     const int64_t end = std::min(page.bytes, begin + run * block);
     for (int64_t from = begin; from < end; from += kRequestBytes) {
-      madvise(page.data + from, static_cast<size_t>(std::min(kRequestBytes, end - from)),
-              MADV_WILLNEED);
+      Advise(page.data + from, static_cast<size_t>(std::min(kRequestBytes, end - from)),
+             MemoryAdvice::kWillNeed);
     }
     at += skipped + run;
     blocks = skipped + run == 64 ? 0 : blocks >> (skipped + run);
@@ -120,7 +118,7 @@ KvFile::Extent KvFile::TakeExtent(int64_t bytes) {
 
 void KvFile::Release(Extent extent) noexcept {
   // On file systems without holes, the space stays taken until a later page uses it.
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent.offset, extent.bytes);
+  GiveFileSpace(file_.get(), extent.offset, extent.bytes);
   const std::lock_guard lock(mutex_);
   holes_.push_back(extent);
 }
@@ -197,14 +195,12 @@ void KvFile::Trim() {
 // pages as long as it has memory.
 void KvFile::Evict(std::span<Page* const> pages) const {
   for (const Page* page : pages) {
-    madvise(page->data, static_cast<size_t>(page->bytes), MADV_DONTNEED);
-    sync_file_range(file_.get(), page->offset, page->bytes, SYNC_FILE_RANGE_WRITE);
+    Advise(page->data, static_cast<size_t>(page->bytes), MemoryAdvice::kDontNeed);
+    WriteBack(file_.get(), page->offset, page->bytes, /*wait=*/false);
   }
   for (const Page* page : pages) {
-    sync_file_range(
-        file_.get(), page->offset, page->bytes,
-        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-    posix_fadvise(file_.get(), page->offset, page->bytes, POSIX_FADV_DONTNEED);
+    WriteBack(file_.get(), page->offset, page->bytes, /*wait=*/true);
+    DropFromCache(file_.get(), page->offset, page->bytes);
   }
 }
 
@@ -222,7 +218,7 @@ FilePages::FilePages(std::shared_ptr<KvFile> file, int64_t pages, int64_t page_b
           QuoteUnlessPlain(file_->path_.native()), std::generic_category().message(error));
   }
   // Pages of other layers lie beside a page, so an unannounced page is read alone.
-  madvise(memory, static_cast<size_t>(extent_.bytes), MADV_RANDOM);
+  Advise(memory, static_cast<size_t>(extent_.bytes), MemoryAdvice::kRandom);
   data_ = static_cast<std::byte*>(memory);
   for (int64_t i = 0; i < pages; ++i) {
     pages_.push_back({.data = data_ + i * page_bytes,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/open_file.h"
+#include "base/system/advice.h"
 #include "kv/kv_budget.h"
 #include "tensor/page_data.h"
 
@@ -26,7 +27,7 @@ namespace godwit {
 class KvFile {
  public:
   // The alignment of pages, so that each comes and goes without its neighbours.
-  static constexpr int64_t kAlignment = 4096;
+  static constexpr int64_t kAlignment = kMaxPageBytes;
 
   struct Page {
     std::byte* data;

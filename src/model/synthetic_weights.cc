@@ -15,14 +15,17 @@
 #include "base/error.h"
 #include "base/fnv.h"
 #include "base/rng.h"
+#include "base/system/advice.h"
+#include "base/system/descriptors.h"
 #include "model/model_tensors.h"
 
 namespace godwit {
 namespace {
 
-constexpr int64_t kPage = 4096;
-// A prime number of pages: row lengths are round, so the rows of a tensor do not repeat soon.
-constexpr int64_t kMaxBlockPages = 4099;
+constexpr int64_t kPage = kMaxPageBytes;
+// A prime number of pages, 16 MiB: row lengths are round, so the rows of a tensor do not repeat
+// soon.
+constexpr int64_t kMaxBlockPages = kPage == 4096 ? 4099 : 257;
 
 int64_t RoundUpToPage(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -49,7 +52,7 @@ void StoreAs(DType dtype, float value, std::byte* to) {
 class Block {
  public:
   Block(DType dtype, float mean, float sigma, int64_t pages) : bytes_(pages * kPage) {
-    file_ = memfd_create("godwit-synthetic-weights", MFD_CLOEXEC);
+    file_ = OpenUnnamedFile("godwit-synthetic-weights");
     if (file_ < 0 || ftruncate(file_, bytes_) != 0) Refuse();
     void* memory =
         mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/advice.h"
 
 namespace godwit {
 
@@ -25,8 +26,8 @@ void* MapAligned(int64_t bytes) {
   if (memory == MAP_FAILED) return memory;
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
   const int64_t before = (kHugePage - address % kHugePage) % kHugePage;
-  constexpr int64_t kPage = 4096;
-  const int64_t end = before + (bytes + kPage - 1) / kPage * kPage;
+  const auto page = static_cast<int64_t>(PageBytes());
+  const int64_t end = before + (bytes + page - 1) / page * page;
   if (before > 0) munmap(memory, static_cast<size_t>(before));
   if (const int64_t after = bytes + kHugePage - end; after > 0) {
     munmap(memory + end, static_cast<size_t>(after));
@@ -45,7 +46,7 @@ Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
   // token, and of a page of the KV cache. Such a page has 2 MiB for a model of 16 layers with 8 KV
   // heads of 64, in bf16. The call is advice: a system without large pages loses speed, nothing
   // else.
-  if (large) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  if (large) Advise(memory, static_cast<size_t>(bytes), MemoryAdvice::kLargePages);
   data_ = static_cast<std::byte*>(memory);
 }
 

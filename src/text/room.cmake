@@ -6,6 +6,16 @@ find_program(GODWIT_CARGO cargo REQUIRED)
 set(GODWIT_CARGO_DIR ${PROJECT_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
 set(crate_dir ${CMAKE_CURRENT_LIST_DIR}/worker)
 set(cargo_program ${GODWIT_CARGO_DIR}/release/godwit-text)
+set(cargo ${GODWIT_CARGO})
+set(cargo_options --release --locked --quiet)
+# A toolchain file may name another target, for which its compiler links.
+if(CMAKE_CROSSCOMPILING AND GODWIT_CARGO_TARGET)
+  set(cargo_program ${GODWIT_CARGO_DIR}/${GODWIT_CARGO_TARGET}/release/godwit-text)
+  list(APPEND cargo_options --target ${GODWIT_CARGO_TARGET})
+  string(TOUPPER CARGO_TARGET_${GODWIT_CARGO_TARGET}_LINKER linker)
+  string(REPLACE "-" "_" linker ${linker})
+  set(cargo ${CMAKE_COMMAND} -E env ${linker}=${CMAKE_C_COMPILER} ${GODWIT_CARGO})
+endif()
 set(text_program ${PROJECT_BINARY_DIR}/godwit-text)
 
 execute_process(COMMAND ${GODWIT_CARGO} --version OUTPUT_VARIABLE cargo_version)
@@ -17,7 +27,7 @@ endif()
 file(GLOB crate_sources CONFIGURE_DEPENDS ${crate_dir}/src/*.rs)
 add_custom_command(
   OUTPUT ${text_program}
-  COMMAND ${GODWIT_CARGO} build --release --locked --quiet
+  COMMAND ${cargo} build ${cargo_options}
           --manifest-path ${crate_dir}/Cargo.toml --target-dir ${GODWIT_CARGO_DIR}
   # The file is renamed, not overwritten: the old one may be running.
   COMMAND ${CMAKE_COMMAND} -E copy ${cargo_program} ${text_program}.new

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/system/descriptors.h"
 
 namespace godwit {
 namespace {
@@ -42,7 +43,7 @@ size_t Moved(const CancelToken* cancel, Transfer transfer) {
 bool SendAll(int socket, std::string_view bytes, const CancelToken* cancel) {
   while (!bytes.empty()) {
     const size_t sent =
-        Moved(cancel, [&] { return send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+        Moved(cancel, [&] { return SendQuietly(socket, bytes.data(), bytes.size()); });
     if (sent == 0) return false;
     bytes.remove_prefix(sent);
   }

@@ -13,6 +13,8 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/system/descriptors.h"
+#include "base/system/self.h"
 #include "text/worker_protocol.h"
 
 namespace godwit {
@@ -55,9 +57,8 @@ void ResetSignals(posix_spawnattr_t& attributes) {
 }  // namespace
 
 std::filesystem::path WorkerProcess::Program() {
-  std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  const auto folder = failed ? std::filesystem::path("/") : self.parent_path();
+  const auto self = ThisProgram();
+  const auto folder = self.empty() ? std::filesystem::path("/") : self.parent_path();
   const auto beside = folder / "godwit-text";
   if (access(beside.c_str(), X_OK) == 0) return beside;
   return (folder / kTextProgram).lexically_normal();
@@ -65,7 +66,7 @@ std::filesystem::path WorkerProcess::Program() {
 
 WorkerProcess::WorkerProcess(int64_t memory_bytes) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) ThrowStart(errno);
+  if (!OpenSocketPair(ends)) ThrowStart(errno);
   socket_ = ends[0];
   const timeval wait = {.tv_sec = 0, .tv_usec = 50'000};
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/numa.h"
+#include "base/system/self.h"
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
@@ -28,10 +29,10 @@ namespace {
 // The small model of the project, if this program lies where it was built.
 std::optional<std::filesystem::path> OwnModel() {
   std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto program = ThisProgram();
   const auto root = program.parent_path().parent_path().parent_path();  // ROOT/build/PRESET/godwit
   const auto folder = root / "models" / "stories-3m";
-  if (error || !std::filesystem::is_directory(folder, error)) return std::nullopt;
+  if (program.empty() || !std::filesystem::is_directory(folder, error)) return std::nullopt;
   return folder;
 }
 

@@ -1,7 +1,9 @@
 #include "console/terminal/clean_up.h"
 
 #include <fcntl.h>
+#ifdef __linux__
 #include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 #include <cstdint>
@@ -21,6 +23,8 @@ std::atomic<const char*>& FreeSlot() {
   }
   throw std::logic_error("too many unfinished files at a time");
 }
+
+#ifdef __linux__
 
 // The record that getdents64 writes (man 2 getdents). readdir allocates memory, which a handler may
 // not.
@@ -43,6 +47,13 @@ void RemoveFilesIn(int folder) {
     }
   }
 }
+
+#else
+
+// Without a call that a handler may make, the folder stays.
+void RemoveFilesIn(int /*folder*/) {}
+
+#endif
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/system/descriptors.h"
 #include "console/exit_code.h"
 #include "console/terminal/clean_up.h"
 #include "console/terminal/output.h"
@@ -102,7 +103,7 @@ CancelOnInterrupt::~CancelOnInterrupt() {
 }
 
 SignalNotes::SignalNotes() {
-  if (pipe2(pipe_, O_NONBLOCK | O_CLOEXEC) != 0) {
+  if (!OpenPipe(pipe_, /*blocks=*/false)) {
     Throw(ErrorKind::kIo, "cannot make a pipe: {}", std::generic_category().message(errno));
   }
   note_file = pipe_[1];

@@ -45,4 +45,25 @@ void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx512_bf16
 
+namespace neon {
+void AttendTileF32(const AttendTileArgs& args) noexcept;
+void AttendTileF16(const AttendTileArgs& args) noexcept;
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
+}  // namespace neon
+
+namespace neon_dot {
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
+}  // namespace neon_dot
+
+namespace neon_i8mm {
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
+}  // namespace neon_i8mm
+
 }  // namespace godwit::kernels

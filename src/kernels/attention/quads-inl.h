@@ -23,14 +23,16 @@ struct PhaseRows {
   float steps[kPhaseRows];  // what one of a row's weights stands for
 };
 
-// Products of a row to weights, times the scales of their values; returns the largest.
+// Products of a row, with keys that are kExcess too high, to weights, times the scales of their
+// values; returns the largest.
+template <int32_t kExcess>
 GODWIT_INLINE float WeighProducts(const AttendTileArgs& args, int64_t row, PhaseRows& phase) {
   float* const scores = phase.scores + row * kTileTokens;
   float* const state = StateOf(args, row);
   const TileSpan span = args.spans[row];
   ScoreRow(args, row,
            Int8Scores{scores, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
-                      128 * args.q_sums[row]},
+                      kExcess == 0 ? 0 : kExcess * args.q_sums[row]},
            scores);
   const bool whole = IsWhole(span);
   Vec most = Zero();
@@ -71,6 +73,7 @@ GODWIT_INLINE void AddStep(const float* sums, int64_t columns, float step, float
 template <class KeyOperand, class ValueOperand>
 struct VectorProducts {
   static constexpr int kFetchLevel = KeyOperand::kFetchLevel;
+  static constexpr int32_t kExcess = KeyOperand::kExcess;
 
   explicit VectorProducts(int64_t /*rows*/) {}
 
@@ -137,7 +140,7 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     };
     for_rows([&](int64_t r) {
       FetchBetween<int8_t, Products::kFetchLevel>(args, r, args.rows);
-      largest[r] = WeighProducts(args, r, phase);
+      largest[r] = WeighProducts<Products::kExcess>(args, r, phase);
     });
     for_rows([&](int64_t r) { QuantizeWeights(args.spans[r], r, largest[r], phase); });
     products.AddValues(args, phase);

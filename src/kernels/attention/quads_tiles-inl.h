@@ -13,6 +13,7 @@ static_assert(kTileTokens == kTileBytes);
 class TileProducts {
  public:
   static constexpr int kFetchLevel = 1;
+  static constexpr int32_t kExcess = 128;
 
   explicit TileProducts(int64_t rows) : rows_{.rows = rows}, shapes_(rows_.height) {}
 

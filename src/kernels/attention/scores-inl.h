@@ -10,10 +10,11 @@
 namespace godwit::kernels {
 namespace {
 
-// Products of a row, in the bits of floats, to its scores.
+// Products of a row with keys that are kExcess too high, in the bits of floats, to its scores.
+template <int32_t kExcess>
 GODWIT_INLINE void ScoreProducts(const ScoreTileArgs& args, int64_t row, const float* products) {
   const Int8Scores of{products, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
-                      128 * args.q_sums[row]};
+                      kExcess == 0 ? 0 : kExcess * args.q_sums[row]};
   const float* const bias = args.bias == nullptr ? nullptr : args.bias + row * kTileTokens;
   float* const scores = args.scores + row * args.scores_stride;
   const TileSpan span = {0, static_cast<int32_t>(args.keys)};
@@ -47,7 +48,9 @@ void ScoreTileI8(const ScoreTileArgs& args) noexcept {
                             .out_stride = kTileTokens,
                             .ahead = ahead});
     ahead = args.k;
-    for (int64_t r = 0; r < rows; ++r) ScoreProducts(args, first + r, products + r * kTileTokens);
+    for (int64_t r = 0; r < rows; ++r) {
+      ScoreProducts<KeyOperand::kExcess>(args, first + r, products + r * kTileTokens);
+    }
   }
 }
 

@@ -38,4 +38,23 @@ void GemmI8(const GemmArgs& args) noexcept;
 void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_bf16
 
+namespace neon {
+void GemmF32(const GemmArgs& args) noexcept;
+void GemmF16(const GemmArgs& args) noexcept;
+void GemmBF16(const GemmArgs& args) noexcept;
+void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
+}  // namespace neon
+
+namespace neon_dot {
+void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
+}  // namespace neon_dot
+
+namespace neon_i8mm {
+void GemmBF16(const GemmArgs& args) noexcept;
+void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
+}  // namespace neon_i8mm
+
 }  // namespace godwit::kernels

@@ -59,13 +59,15 @@ struct GroupKernel {
                     const uint8_t* panel, int64_t blocks, float* x);
   int64_t fewest_rows;  // that are many
   bool fetches_near, by_turns;
+  CodeForm form;
 };
 template <class Packed, class Many, Scaling kScaling>
 constexpr GroupKernel MakeGroupKernel() {
   GroupKernel kernel = {.many_rows = RunManyRows<Many, Packed, kScaling>,
                         .fewest_rows = Many::kFewestRows,
                         .fetches_near = Packed::kFetchLevel == 1,
-                        .by_turns = kByTurns<kScaling>};
+                        .by_turns = kByTurns<kScaling>,
+                        .form = Packed::kForm};
   if constexpr (kTaken<Packed, kScaling>) kernel.packed = &kGroupTiles<Packed, kScaling>;
   return kernel;
 }
@@ -113,7 +115,7 @@ void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t panel, const f
 // `inline`, as files that multiply in a way of their own do not use it.
 inline void RunGroupPanels(const GroupKernel& kernel, const GroupGemmArgs& args) {
   const GroupFormat& format = *args.format;
-  const GroupSizes sizes(format);
+  const GroupSizes sizes(format, kernel.form);
   const GroupRows all(args);
   alignas(64) float x[kBlockRows * kPanelColumns];
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {

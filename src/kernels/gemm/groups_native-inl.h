@@ -1,49 +1,20 @@
-// Products of grouped weights by VPDPBUSD. Include after vec/avx512.h.
+// Products of grouped weights by VPDPBUSD or USDOT: unsigned codes. Include after vec/avx512.h or
+// vec/neon.h.
 #pragma once
 
-#include "kernels/gemm/groups_widened-inl.h"
+#include "kernels/gemm/groups_dot-inl.h"
 #include "kernels/gemm/quads_native-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-struct NativeQuads : FetchedFar {
-  static constexpr int64_t kMost = kMaxGroup;
-  static GODWIT_INLINE Vec Start(Vec first) { return first; }
-  static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddQuadProducts(w, a, sum); }
-  static GODWIT_INLINE Vec ToInts(Vec sum, Vec /*first*/) { return sum; }
+struct UnsignedQuads {
+  static constexpr CodeForm kForm = CodeForm::kUnsigned;
+  static GODWIT_INLINE Vec AddProducts(Vec a, Vec w, Vec sum) { return AddQuadProducts(w, a, sum); }
 };
-
-// Any codes, of many rows. A group begins with its row's sum, minus the centre times.
-template <bool kHasCentre>
-struct NativeCodes : FetchedFar {
-  static constexpr int kQuadWords = 1;
-  static constexpr int64_t kFewestRows = 7;
-  static constexpr int64_t kMost = kMaxGroup;
-  using Prepared = GroupSums;
-
-  static GODWIT_INLINE void Columns(Vec codes, int32_t /*centre*/, uint8_t* to) {
-    Store(reinterpret_cast<float*>(to), codes);
-  }
-  static GODWIT_INLINE PreparedRows Prepare(const GroupSizes& sizes, const GroupRows& of,
-                                            int64_t rows, int64_t inputs, Prepared& to) {
-    for (int64_t row = 0; kHasCentre && row < rows; ++row) {
-      const int16_t* sums = of.sums + row * of.sums_stride;
-      for (int64_t g = 0; g < inputs / sizes.group; ++g) {
-        to.values[StartAt(g, row)] = -sizes.centre * sums[g];
-      }
-    }
-    return {.words = of.a, .stride = of.a_stride, .starts = to.values};
-  }
-  static GODWIT_INLINE Vec First(Vec a, Vec w, const int32_t* start) {
-    return Add(a, w, kHasCentre ? BroadcastWord(start) : Zero());
-  }
-  static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddQuadProducts(w, a, sum); }
-  static GODWIT_INLINE Vec ToInts(Vec sum, const int32_t* /*start*/) { return sum; }
-};
-
+using NativeQuads = DotQuads<UnsignedQuads>;
 template <Codes kCodes, bool kCentred>
-using NativeCodesOf = NativeCodes<kCentred || kCodes == Codes::k4Table>;
+using NativeCodesOf = DotCodesOf<UnsignedQuads, kCodes, kCentred>;
 
 }  // namespace
 }  // namespace godwit::kernels

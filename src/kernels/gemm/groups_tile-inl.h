@@ -16,6 +16,12 @@ constexpr int GroupTileVecs(int64_t rows) {
   return rows == 1 && 2 * kTileVecs * kLanes <= kPanelColumns ? 2 * kTileVecs : kTileVecs;
 }
 
+// The bytes that operands multiply: codes as unsigned bytes, tables 128 higher than their numbers.
+// Or signed ones, for instructions that multiply no others: codes of 8 bits less 128, tables as
+// they are. Or all that have a centre less it.
+enum class CodeForm { kUnsigned, kSigned, kCentred };
+constexpr int32_t kExcessOfBytes = 128;
+
 // The operand types below multiply a run of codes, of kLines lines. kPhases is how many quads of a
 // column it has. Column has one of them as unsigned bytes, with the table that codes are looked up
 // in, if they are. Sums begin with Start(first) and become int32 by ToInts(sum, first), where
@@ -67,12 +73,15 @@ struct ByteOperand : Quads {
   static constexpr int kLines = 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
-    return Load(reinterpret_cast<const float*>(w));
+    const Vec bytes = Load(reinterpret_cast<const float*>(w));
+    if constexpr (Quads::kForm == CodeForm::kSigned) return LessExcess(bytes);
+    return bytes;
   }
 };
 
 // Without VPDPBUSD, sums of int16: those of 32 / 2 products of 4 bits stay below 16 * 15 * 127.
 struct WordQuads : FetchedFar {
+  static constexpr CodeForm kForm = CodeForm::kUnsigned;
   static constexpr int64_t kMost = 32;
   static GODWIT_INLINE Vec Start(Vec /*first*/) { return Zero(); }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddWords(sum, ByteProducts(w, a)); }
@@ -83,6 +92,7 @@ struct WordQuads : FetchedFar {
 
 // Sums of any bytes, as int16 whose pairs VPMADDWD adds.
 struct WideQuads : FetchedFar {
+  static constexpr CodeForm kForm = CodeForm::kUnsigned;
   static constexpr int64_t kMost = kMaxGroup;
   static GODWIT_INLINE Vec Start(Vec first) { return first; }
   static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) {
@@ -92,18 +102,23 @@ struct WideQuads : FetchedFar {
   static GODWIT_INLINE Vec ToInts(Vec sum, Vec /*first*/) { return sum; }
 };
 
+// The number that a product of such codes with a row is too high by, times the row's sum.
+constexpr int32_t CentreOf(const GroupFormat& format, CodeForm form) {
+  if (form == CodeForm::kCentred) return 0;
+  const bool is_signed = form == CodeForm::kSigned;
+  if (format.codes == Codes::k4Table) return is_signed ? 0 : kExcessOfBytes;
+  return Centre(format) - (is_signed && format.codes == Codes::k8 ? kExcessOfBytes : 0);
+}
+
 // The sizes that follow from a format, computed once: the functions of group_packing.h divide.
 struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
   int64_t code_bytes, group_bytes, groups_bytes, block_bytes;
-  int32_t centre;
-  // The table of codes of 4 bits, once for each 16 bytes of a vector. For k4Table, its numbers are
-  // unsigned as the codes of other formats are. Where signed ones are wanted, all that have a
-  // centre are less it.
+  int32_t centre;  // CentreOf
+  // The table of codes of 4 bits, once for each 16 bytes of a vector.
   alignas(64) uint8_t table[64];
-  static constexpr int32_t kTableCentre = 128;
 
-  explicit GroupSizes(const GroupFormat& format, bool is_signed = false)
+  explicit GroupSizes(const GroupFormat& format, CodeForm form)
       : group(format.group),
         groups(GroupsOfBlock(format)),
         block(BlockInputs(format)),
@@ -111,14 +126,12 @@ struct GroupSizes {
         group_bytes(GroupBytes(format)),
         groups_bytes(GroupsBytes(format)),
         block_bytes(BlockBytes(format)),
-        centre(is_signed                        ? 0
-               : format.codes == Codes::k4Table ? kTableCentre
-                                                : Centre(format)) {
+        centre(CentreOf(format, form)) {
     for (size_t i = 0; i < sizeof(table); ++i) {
       const auto code = static_cast<int32_t>(i % 16);
       const int32_t of =
           format.codes == Codes::k4Table ? format.table[i % 16] : code - Centre(format);
-      table[i] = static_cast<uint8_t>(is_signed ? of : of + kTableCentre);
+      table[i] = static_cast<uint8_t>(form == CodeForm::kUnsigned ? of + kExcessOfBytes : of);
     }
   }
 

@@ -13,7 +13,10 @@ namespace {
 struct UnsignedNibbles : NibbleOperand<FetchedFar> {
   static constexpr bool kSigned = false;
 };
-struct UnsignedBytes : ByteOperand<FetchedFar> {
+struct FetchedCodes : FetchedFar {
+  static constexpr CodeForm kForm = CodeForm::kUnsigned;
+};
+struct UnsignedBytes : ByteOperand<FetchedCodes> {
   static constexpr bool kSigned = false;
 };
 struct SignedTable : TableOperand<FetchedFar> {
@@ -227,7 +230,7 @@ GODWIT_INLINE void RunTiledPanel(const TiledKernel& kernel, const GroupSizes& si
 }
 
 void RunTiledPanels(const TiledKernel& kernel, const GroupGemmArgs& args) {
-  const GroupSizes sizes(*args.format, kernel.is_signed);
+  const GroupSizes sizes(*args.format, kernel.is_signed ? CodeForm::kCentred : CodeForm::kUnsigned);
   const GroupRows all(args);
   const int64_t blocks = BlockCount(*args.format, args.k);
   alignas(64) float x[kBlockRows * kPanelColumns];

@@ -1,7 +1,8 @@
 // The int8 matrix product over packed panels. Include after one of vec/*.h.
 //
 // The register tiles are those of gemm/tile-inl.h. A vector of sums is a vector of int32 in the
-// bits of floats. Sums are scaled once the depth is through.
+// bits of floats. Sums are scaled once the depth is through. The operand multiplies weights that
+// are kExcess too high: 128 as they lie in a panel, or 0.
 #pragma once
 
 #include "kernels/gemm/rows-inl.h"
@@ -11,10 +12,10 @@ namespace {
 
 // One row of sums, in the bits of floats, to the row of `out` that they stand for (kernel_table.h,
 // GemmArgs). columns <= kPanelColumns.
-template <class Write = IntoCaches>
+template <class Write = IntoCaches, int32_t kExcess = 128>
 GODWIT_INLINE void ScaleSums(const GemmArgs& args, int64_t row, int64_t column, int64_t columns,
                              const float* sums) {
-  const int32_t correction = -128 * args.a_sums[row];
+  const int32_t correction = kExcess == 0 ? 0 : -kExcess * args.a_sums[row];
   const Vec a_scale = Set1(args.a_scales[row]);
   const float* w_scales = args.w_scales + column;
   const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
@@ -35,7 +36,7 @@ GODWIT_INLINE void ScaleSums(const GemmArgs& args, int64_t row, int64_t column, 
 template <class Operand>
 void GemmI8(const GemmArgs& args) {
   RunPanels<Operand>(args, [&](int64_t row, int64_t column, int64_t columns, const float* sums) {
-    ScaleSums(args, row, column, columns, sums);
+    ScaleSums<IntoCaches, Operand::kExcess>(args, row, column, columns, sums);
   });
 }
 

@@ -29,6 +29,7 @@ struct WidenedQuadOperand : RowsWidened<int8_t, int16_t, kQuad, WidenQuadRow> {
   using W = uint8_t;
   static constexpr int64_t kDepth = kQuad;
   static constexpr int kPhases = 2;
+  static constexpr int32_t kExcess = 128;
   template <int kPhase>
   static GODWIT_INLINE Vec Row(const int16_t* a) {
     return BroadcastWord(a + 2 * kPhase);

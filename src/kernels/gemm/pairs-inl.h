@@ -28,12 +28,7 @@ struct WidenedPairOperand : RowsWidened<BF16, float, 2, WidenPairs> {
   static GODWIT_INLINE Vec Column(const BF16* w) {
     return kPhase == 0 ? EvenHalf(LoadPairs(w)) : OddHalf(LoadPairs(w));
   }
-  // Left to itself, GCC 12 lets products of the first phase take the place of their factors. It
-  // then runs out of registers. Five of the twelve sums went through memory, at 0.7 of the speed.
-  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
-    __asm__("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(w));
-    return sum;
-  }
+  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddProduct(a, w, sum); }
   // Stores numbers as rows, rounded to bf16, and returns what they became.
   static GODWIT_INLINE Vec StoreRounded(float* a, Vec x) {
     const Vec rounded = RoundToBF16(x);

@@ -278,9 +278,16 @@ GODWIT_INLINE void FetchAhead(const W* ahead) {
   }
 }
 
+// The same by an instruction that multiplies several rows at once (gemm/matrices-inl.h).
+template <class Operand, Fetch kFetch, int R, int N>
+void RunMatrixTile(const TileArgs<Operand>& tile);
+
 // Not inlined: in a large function GCC keeps some of the sums in memory.
 template <class Operand, Fetch kFetch, int R, int N>
 __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
+  if constexpr (R > 1 && requires { Operand::kMatrices; }) {
+    return RunMatrixTile<Operand, kFetch, R, N>(tile);
+  }
   Rows<R, N> sums;
   StartRows(sums, tile);
   constexpr int64_t kElementsAhead = N * kLanes * Operand::kDepth / kFetch.share;

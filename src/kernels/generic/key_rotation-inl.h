@@ -23,7 +23,7 @@ void Hadamard(int64_t n, float* x) noexcept {
   const int64_t block = HadamardBlock(n);
   if (block > 1) NearButterflies<1>(n, x);
   if (block > 2) NearButterflies<2>(n, x);
-  if (block > 4) NearButterflies<4>(n, x);
+  if (kLanes > 4 && block > 4) NearButterflies<4>(n, x);
   if (kLanes > 8 && block > 8) NearButterflies<8>(n, x);
   for (int64_t stride = kLanes; stride < block; stride *= 2) {
     for (int64_t i = 0; i < n; i += 2 * stride) {

@@ -35,7 +35,7 @@ if(GODWIT_INSTALL)
   install(EXPORT godwit NAMESPACE godwit:: DESTINATION ${package_dir} FILE godwit-targets.cmake
           COMPONENT godwit)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/godwit-text DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}
-          COMPONENT godwit)
+          COMPONENT godwit_text)
   configure_package_config_file(
     ${PROJECT_SOURCE_DIR}/cmake/godwit-config.cmake.in ${PROJECT_BINARY_DIR}/godwit-config.cmake
     INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBEXECDIR)

@@ -16,6 +16,7 @@ int Cache(std::span<const std::string> arguments);
 int Tokenize(std::span<const std::string> arguments);
 int Pack(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
+int Doctor(std::span<const std::string> arguments);
 
 // Finds the verb in the program's arguments and runs it. Answers --help and --version itself.
 int RunVerb(std::span<const std::string> arguments);

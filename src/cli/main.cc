@@ -19,8 +19,8 @@ constexpr Command kCommands[] = {
     {"batch", godwit::cli::Batch},       {"serve", godwit::cli::Serve},
     {"pull", godwit::cli::Pull},         {"cache", godwit::cli::Cache},
     {"tokenize", godwit::cli::Tokenize}, {"pack", godwit::cli::Pack},
-    {"inspect", godwit::cli::Inspect},   {"completions", godwit::console::Completions},
-    {"man", godwit::console::Man},
+    {"inspect", godwit::cli::Inspect},   {"doctor", godwit::cli::Doctor},
+    {"man", godwit::console::Man},       {"completions", godwit::console::Completions},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "cli/build_facts.h"
 #include "cli/commands.h"
 #include "cli/lab_program.h"
 #include "cli/program.h"
@@ -63,7 +64,7 @@ int RunVerb(std::span<const std::string> arguments) {
   const std::string& name = arguments.front();
   arguments = arguments.subspan(1);
   if (name == "--version") {
-    console::WriteOutput("godwit " GODWIT_VERSION "\n");
+    console::WriteOutput(VersionText());
     return console::kExitOk;
   }
   if (name == console::kPagesRequest) {

@@ -39,6 +39,7 @@ constexpr Verb kVerbs[] = {
      .in_lab = true},
     {.name = "train-heads", .summary = "train draft heads for --draft heads", .in_lab = true},
     {"inspect", "describe a model, and what fits into this machine"},
+    {"doctor", "examine this machine: what would make godwit faster"},
     {"completions", "print a script that completes flags in bash, zsh or fish"},
     {"man", "print the whole help as a manual page"},
 };

@@ -38,6 +38,8 @@ int MpiSize() { return FromEnvironment("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", 1); }
 
 #ifndef GODWIT_MPI
 
+bool HasMpi() { return false; }
+
 std::shared_ptr<Communicator> JoinMpi(double /*silence_s*/) {
   Throw(ErrorKind::kUnsupported,
         "{} ranks were started, but this godwit was built without MPI: install it with ./setup "
@@ -46,6 +48,8 @@ std::shared_ptr<Communicator> JoinMpi(double /*silence_s*/) {
 }
 
 #else
+
+bool HasMpi() { return true; }
 
 namespace {
 

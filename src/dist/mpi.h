@@ -12,6 +12,9 @@ namespace godwit {
 int MpiRank();
 int MpiSize();
 
+// Whether this program was built with MPI.
+bool HasMpi();
+
 // Joins the other ranks, once in a process. A rank of which nothing was heard for silence_s is
 // lost. A thread of each rank reports that it lives, whatever it computes. A communicator that is
 // destroyed by an exception leaves; otherwise all ranks destroy theirs together. Throws

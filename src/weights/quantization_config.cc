@@ -160,11 +160,19 @@ class Pattern {
   std::regex regex_;
 };
 
+// The matcher of regular expressions. libstdc++ has one without backtracking, whose stack is as
+// deep as the expression is long. LLVM's library has one alone: it throws std::regex_error after a
+// number of steps that grows with the text's length.
+#ifdef __GLIBCXX__
+constexpr auto kMatcher = std::regex::ECMAScript | std::regex_constants::__polynomial;
+#else
+constexpr auto kMatcher = std::regex::ECMAScript;
+#endif
+
 // Whether an expression is safe. Backtracking takes exponential time for some expressions and a
-// call for every step: a config.json could hang the loader or exhaust its stack. libstdc++ has a
-// matcher without it, whose stack is as deep as the expression is long. A counted repetition would
-// make that longer than its text. The matcher has no back references, but reads their numbers
-// first, even those that no integer holds.
+// call for every step: a config.json could hang the loader or exhaust its stack. A counted
+// repetition would make the stack of kMatcher longer than the expression's text. The matcher has no
+// back references, but reads their numbers first, even those that no integer holds.
 bool IsSimple(std::string_view expression) {
   constexpr size_t kMaxBytes = 1000;
   for (size_t at = 1; at < expression.size(); ++at) {
@@ -178,8 +186,7 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
   if (!text_.starts_with(kRegexPrefix)) return;
   if (!IsSimple(text_)) throw std::regex_error(std::regex_constants::error_complexity);
   kind_ = Kind::kRegex;
-  regex_.assign(text_.substr(kRegexPrefix.size()),
-                std::regex::ECMAScript | std::regex_constants::__polynomial);
+  regex_.assign(text_.substr(kRegexPrefix.size()), kMatcher);
 }
 
 Pattern Pattern::Part(std::string text) { return {Kind::kPart, std::move(text)}; }
@@ -207,8 +214,14 @@ bool Pattern::Matches(std::string_view module) const {
     case Kind::kName:
       return text_ == module;
     case Kind::kRegex:  // as Python's re.match: from the start, not necessarily to the end
-      return std::regex_search(module.begin(), module.end(), regex_,
-                               std::regex_constants::match_continuous);
+      try {
+        return std::regex_search(module.begin(), module.end(), regex_,
+                                 std::regex_constants::match_continuous);
+      } catch (const std::regex_error&) {
+        Throw(ErrorKind::kUnsupported,
+              "the regular expression {} of the quantization takes too long for {}", Quote(text_),
+              module);
+      }
     case Kind::kClass:
       return true;  // only linear layers are asked for
     case Kind::kPart:

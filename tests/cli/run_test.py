@@ -366,7 +366,17 @@ class HelpTest(CliTest):
                 self.assertLessEqual(max(map(len, terminal.seen.splitlines())), columns, verb)
 
     def test_version(self):
-        self.assertRegex(self.ok("--version"), r"^godwit \d+\.\d+\.\d+\n$")
+        first, *others = self.ok("--version").splitlines()
+        self.assertRegex(first, r"^godwit \d+\.\d+\.\d+$")
+        facts = dict(re.split("  +", line, maxsplit=1) for line in others)
+        self.assertEqual(list(facts), ["commit", "compiler", "build type", "instruction sets",
+                                       "this machine"])
+        self.assertRegex(facts["commit"], r"^([0-9a-f]{12}( with changes)?|unknown)$")
+        self.assertRegex(facts["compiler"], r"^\w+ \d+\.")
+        built, best = facts["instruction sets"].split(", "), facts["this machine"].split("; best is ")
+        self.assertEqual(built[-1], "scalar")
+        self.assertLessEqual(set(best[0].split(", ")), set(built))
+        self.assertIn(best[1], best[0].split(", "))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ every configuration: they make it compile as BUILD_FOLDER does, a build with eve
 read. What compiles as it did there is taken from there (same_object.py). Build folders are its siblings.
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -115,12 +116,29 @@ class Subdirectory(Embedding):
 class Installed(Embedding):
     def test_program(self):
         prefix = self.build_folder()
-        self.run_all(["cmake", "--install", BUILD, "--prefix", prefix])
+        install = (ROOT / "docs" / "install.md").read_text()
+        commands = re.findall(r"^cmake --install .*$", install, re.MULTILINE)
+        self.assertEqual(len(commands), 1)
+        folders = {"build/release": BUILD, "~/.local": prefix}
+        self.run_all([folders.get(word, word) for word in commands[0].split()])
         self.assertEqual(sorted(p.name for p in prefix.iterdir()),
-                         ["bin", "include", "lib", "libexec"])
+                         ["bin", "include", "lib", "libexec", "share"])
         self.assertEqual(os.listdir(prefix / "bin"), ["godwit"])
-        self.assertEqual(self.run_all([prefix / "bin" / "godwit", "--version"]),
-                         f"godwit {VERSION}\n")
+        version = self.run_all([prefix / "bin" / "godwit", "--version"])
+        self.assertEqual(version.splitlines()[0], f"godwit {VERSION}")
+        share = prefix / "share"
+        page = gzip.decompress((share / "man" / "man1" / "godwit.1.gz").read_bytes()).decode()
+        self.assertEqual(page, self.run_all([prefix / "bin" / "godwit", "man"]))
+        for shell, file in (("bash", "bash-completion/completions/godwit"),
+                            ("zsh", "zsh/site-functions/_godwit"),
+                            ("fish", "fish/vendor_completions.d/godwit.fish")):
+            self.assertEqual((share / file).read_text(),
+                             self.run_all([prefix / "bin" / "godwit", "completions", shell]))
+        self.assertEqual(sorted(p.name for p in (share / "doc" / "godwit").iterdir()),
+                         ["CHANGELOG.md", "LICENSE", "copyright", "examples"])
+        # The small model is installed, too.
+        self.assertIn("stories-3m", self.run_all([prefix / "bin" / "godwit", "run", "-p", "Once",
+                                                  "-n", "1"]))
         run = [prefix / "bin" / "godwit", "tokenize", "-m", MODEL, "-p", "Once"]
         self.run_all(run)
         (prefix / "libexec" / "godwit-text").unlink()

@@ -29,6 +29,8 @@ std::string UserCacheFolder() {
         "PATH");
 }
 
+std::string UserCacheFolderIfAny() { return FindCacheFolder().value_or(""); }
+
 std::string PackedFolder() {
   const auto folder = FindCacheFolder();
   return folder ? *folder + "/packed" : "";

@@ -25,5 +25,7 @@ std::string PackedFolder();
 // The folder of saved texts in the user's folder of caches. Throws Error(kInput) if there is no
 // such folder.
 std::string UserCacheFolder();
+// The same, but empty if there is no such folder.
+std::string UserCacheFolderIfAny();
 
 }  // namespace godwit::cli

@@ -26,14 +26,17 @@
 namespace godwit::cli {
 namespace {
 
-// The small model of the project, if this program lies where it was built.
+// The small model of the project, if this program lies where it was built or installed.
 std::optional<std::filesystem::path> OwnModel() {
   std::error_code error;
   const auto program = ThisProgram();
-  const auto root = program.parent_path().parent_path().parent_path();  // ROOT/build/PRESET/godwit
-  const auto folder = root / "models" / "stories-3m";
-  if (program.empty() || !std::filesystem::is_directory(folder, error)) return std::nullopt;
-  return folder;
+  if (program.empty()) return std::nullopt;
+  const auto beside = program.parent_path();  // ROOT/build/PRESET, or a folder of programs
+  for (const auto& data : {beside.parent_path().parent_path(), beside / GODWIT_INSTALLED_DATA}) {
+    const auto folder = (data / "models" / "stories-3m").lexically_normal();
+    if (std::filesystem::is_directory(folder, error)) return folder;
+  }
+  return std::nullopt;
 }
 
 // Writes a notice of the cache beside a progress line.

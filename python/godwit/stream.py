@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import collections
 import threading
@@ -10,6 +9,9 @@ import typing
 import weakref
 
 from .results import Event, Result
+
+if typing.TYPE_CHECKING:
+    import asyncio  # whose import takes a third of the time of all others
 
 T = typing.TypeVar("T")
 
@@ -82,6 +84,7 @@ class Work(typing.Generic[T]):
 
     def listen(self) -> asyncio.Future[None]:
         """A future that is done with the next news. Call it, then look, then `hear` it."""
+        import asyncio
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._lock:
@@ -90,6 +93,7 @@ class Work(typing.Generic[T]):
 
     async def hear(self, future: asyncio.Future[None]) -> None:
         """Waits for news. A coroutine that is cancelled ends the call."""
+        import asyncio
         try:
             await future
         except asyncio.CancelledError:

@@ -74,7 +74,9 @@ enum {
   GODWIT_CODE_NEVER_REACHED = 7,        // a layer without the fixed scale that it needs
   GODWIT_CODE_NO_DRAFT_HEADS = 8,       // draft heads that the model does not have
   GODWIT_CODE_NO_PREDICTION = 9,        // a layer that predicts tokens and was not loaded
-  GODWIT_CODE_OTHER_RANK = 10,          // another rank has ended, and told why itself
+  GODWIT_CODE_NO_EAGLE3 = 10,           // an EAGLE-3 head that was not loaded
+  GODWIT_CODE_WEIGHTS_TOO_LARGE = 11,   // weights that memory does not hold
+  GODWIT_CODE_OTHER_RANK = 12,          // another rank has ended, and told why itself
 };
 
 // An error: a message that names the thing, what was expected and what was found, and its numbers.

@@ -38,6 +38,8 @@ static_assert(static_cast<int>(ErrorCode::kQuantizedOtherwise) == GODWIT_CODE_QU
 static_assert(static_cast<int>(ErrorCode::kNeverReached) == GODWIT_CODE_NEVER_REACHED);
 static_assert(static_cast<int>(ErrorCode::kNoDraftHeads) == GODWIT_CODE_NO_DRAFT_HEADS);
 static_assert(static_cast<int>(ErrorCode::kNoPrediction) == GODWIT_CODE_NO_PREDICTION);
+static_assert(static_cast<int>(ErrorCode::kNoEagle3) == GODWIT_CODE_NO_EAGLE3);
+static_assert(static_cast<int>(ErrorCode::kWeightsTooLarge) == GODWIT_CODE_WEIGHTS_TOO_LARGE);
 static_assert(static_cast<int>(ErrorCode::kOtherRank) == GODWIT_CODE_OTHER_RANK);
 
 godwit_error* New(int32_t kind, const char* message, const ErrorData& data) noexcept {

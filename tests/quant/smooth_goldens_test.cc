@@ -45,8 +45,8 @@ std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTens
     const TensorInfo& tensor = *source.Find(name);
     if (const auto found = unstacked.find(name); found != unstacked.end()) {
       for (const MatrixPart& part : found->second) add(part, part.shape());
-    } else if (tensor.dtype && tensor.shape.size() <= 3) {
-      add(WholeTensor(tensor), tensor.shape);  // others are harmless
+    } else if (tensor.dtype && tensor.shape.size() <= 4) {
+      add(WholeTensor(tensor), tensor.shape);
     }
   }
   return scaled;

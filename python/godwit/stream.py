@@ -14,8 +14,10 @@ if typing.TYPE_CHECKING:
     import asyncio  # whose import takes a third of the time of all others
 
 T = typing.TypeVar("T")
+_SECONDS_TO_END = 5
 
 _running: weakref.WeakSet[Work[typing.Any]] = weakref.WeakSet()
+_threads: set[threading.Thread] = set()
 # Handles are freed by weakref's own exit function. It is registered here, so that what is
 # registered behind it runs before it.
 weakref.finalize(Event, int)
@@ -25,6 +27,9 @@ weakref.finalize(Event, int)
 def _end_all() -> None:
     for work in list(_running):
         work.cancel_and_wait()
+    # A thread that still runs while Python ends may crash it.
+    for thread in list(_threads):
+        thread.join(_SECONDS_TO_END)
 
 
 class Work(typing.Generic[T]):
@@ -39,8 +44,11 @@ class Work(typing.Generic[T]):
         self._lock = threading.Lock()
         _running.add(self)
         # The thread must not keep this object: one that nobody reads any more is cancelled.
-        threading.Thread(target=_run, args=(weakref.ref(self), call, self._done), daemon=True,
-                         name="godwit").start()
+        thread = threading.Thread(target=_run, args=(weakref.ref(self), call, self._done),
+                                  daemon=True, name="godwit")
+        thread.start()
+        _threads.difference_update([other for other in list(_threads) if not other.is_alive()])
+        _threads.add(thread)
 
     def __del__(self) -> None:
         if hasattr(self, "_done") and not self._done.is_set():

@@ -90,7 +90,8 @@ class CLibrary(unittest.TestCase):
 
     def test_installed_library_may_be_moved(self):
         prefix = self.folder / "installed"
-        self.run_all("cmake", "--install", BUILD, "--prefix", prefix, "--component", "godwit")
+        for component in ("godwit", "godwit_text"):
+            self.run_all("cmake", "--install", BUILD, "--prefix", prefix, "--component", component)
         moved = self.folder / "moved"
         prefix.rename(moved)
         info = next(moved.glob("lib*/**/godwit.pc"))

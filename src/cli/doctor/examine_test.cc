@@ -194,9 +194,9 @@ TEST(Doctor, Load) {
 
 TEST(Doctor, Memory) {
   FakeMachine machine;
-  machine.ExpectGood("memory", "15.0 GiB of 16.0 GiB");
+  machine.ExpectGood("memory", "14.8 GiB of 16.0 GiB");
   machine.Memory(16, 7, 0, 0);
-  machine.ExpectAdvice("memory", "7.0 GiB of 16.0 GiB", "ps -eo rss,pid,args --sort=-rss | head");
+  machine.ExpectAdvice("memory", "6.8 GiB of 16.0 GiB", "ps -eo rss,pid,args --sort=-rss | head");
   machine.Write("sys/fs/cgroup/memory.max", "4294967296\n");
   machine.ExpectAdvice("memory", "leaves 4.0 GiB of the machine's 16.0 GiB",
                        "echo max | sudo tee ROOT/sys/fs/cgroup/memory.max");

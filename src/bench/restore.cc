@@ -71,7 +71,9 @@ class Restore {
         text_(NewText()),
         folder_(folder, INT64_MAX) {
     const KvSample sample(model_, exec_, std::span(tokens_).first(64));
-    sample.Extend(*text_, exec_, tokens, options_.chunk_tokens);
+    const bool recurrent = Geometry(model.spec()).states.layers > 0;
+    sample.Extend(*text_, exec_, tokens - (recurrent ? kTileTokens : 0), options_.chunk_tokens);
+    if (recurrent) ReadLastTile();
     answered_ = text_->Fork();
     NextToken(*answered_);
   }
@@ -151,6 +153,14 @@ class Restore {
     for (int64_t layer = 0; layer < pool_->layout().layers; ++layer) {
       text.cache().WillRead(layer, {0, text.length()});
     }
+  }
+
+  // Recurrent layers have states of tokens that were read alone, not of drawn keys.
+  void ReadLastTile() {
+    Workspace::Scope scope(workspace_);
+    const Segment segment{.tokens = std::span(tokens_).last(kTileTokens), .text = text_.get()};
+    model_.Forward(exec_, std::span(&segment, 1),
+                   workspace_.Matrix<float>(kTileTokens, model_.hidden_size()));
   }
 
   uint64_t NextToken(TextCache& text) {

@@ -5,10 +5,12 @@
 
 #include "base/test_folder.h"
 #include "base/test_support.h"
+#include "model/archs/all.h"
 #include "model/loader.h"
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
 #include "ops/kv_layout.h"
+#include "weights/hf_config.h"
 
 namespace godwit::bench::restore_test {
 namespace {
@@ -45,6 +47,29 @@ TEST(Restore, SavesGoesOnAndLeavesNothing) {
       }
     }
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+// Drawn keys leave no states.
+TEST(Restore, RecurrentLayersGoOnAsBefore) {
+  const DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      R"({"model_type": "lfm2", "hidden_size": 64, "intermediate_size": 160, "conv_L_cache": 3,
+          "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "layer_types": ["conv", "full_attention", "conv"], "block_auto_adjust_ff_dim": false,
+          "norm_eps": 1e-5, "vocab_size": 192, "max_position_embeddings": 4096})",
+      "small"));
+  ThreadPool pool(1);
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {});
+  const TempFolder folder;
+  const SuiteOptions options{.cases = {{.predict_tokens = 1, .depth_tokens = 64, .threads = 1},
+                                       {.predict_tokens = 1, .depth_tokens = 320, .threads = 1}},
+                             .policy = {.kv_type = DType::kBF16},
+                             .chunk_tokens = 64,
+                             .isa = &kernels::SelectIsa(""),
+                             .rounds = 1};
+  for (const RestoreResult& result :
+       MeasureRestore(*model, options, folder.path(), [](int64_t, int64_t) {})) {
+    EXPECT_TRUE(result.logits_agree) << result.tokens;
   }
 }
 

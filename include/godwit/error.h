@@ -43,6 +43,7 @@ struct ErrorData {
   int64_t limit = 0;
   int64_t fits = 0;
   int64_t learned_positions = 0;  // the model's, as Session::learned_positions
+  int64_t streams = INT64_MAX;    // tokens of which memory holds a text that forgets the others
   int ranks = 1;                  // ranks that share the text
   const char* unit = "tokens";
   const char* narrower = "";  // another storage, as LoadOptions or SessionOptions spell it, or none

@@ -73,7 +73,7 @@ class Restore {
     const KvSample sample(model_, exec_, std::span(tokens_).first(64));
     const bool recurrent = Geometry(model.spec()).states.layers > 0;
     sample.Extend(*text_, exec_, tokens - (recurrent ? kTileTokens : 0), options_.chunk_tokens);
-    if (recurrent) ReadLastTile();
+    ReadRest(*text_);
     answered_ = text_->Fork();
     NextToken(*answered_);
   }
@@ -121,6 +121,7 @@ class Restore {
     result.restore_cold = Median(cold);
     result.restore_warm = Median(warm);
     result.logits_agree = hashes.size() == 1;
+    result.replayed_tokens = replayed_tokens_;
     return result;
   }
 
@@ -146,6 +147,8 @@ class Restore {
   std::unique_ptr<TextCache> RestoredText() {
     auto text = NewText();
     RestoreText(folder_, folder_.Longest(kFacts, tokens_), INT64_MAX, *text);
+    replayed_tokens_ = std::ssize(tokens_) - text->length();
+    ReadRest(*text);
     return text;
   }
 
@@ -155,12 +158,15 @@ class Restore {
     }
   }
 
-  // Recurrent layers have states of tokens that were read alone, not of drawn keys.
-  void ReadLastTile() {
+  // Reads the tokens that the text lacks. Recurrent layers have no states of drawn keys, and are
+  // saved as of an earlier token.
+  void ReadRest(TextCache& text) {
+    const auto rest = std::span(tokens_).subspan(text.length());
+    if (rest.empty()) return;
     Workspace::Scope scope(workspace_);
-    const Segment segment{.tokens = std::span(tokens_).last(kTileTokens), .text = text_.get()};
+    const Segment segment{.tokens = rest, .text = &text};
     model_.Forward(exec_, std::span(&segment, 1),
-                   workspace_.Matrix<float>(kTileTokens, model_.hidden_size()));
+                   workspace_.Matrix<float>(std::ssize(rest), model_.hidden_size()));
   }
 
   uint64_t NextToken(TextCache& text) {
@@ -182,6 +188,7 @@ class Restore {
   Exec exec_;
   std::vector<int32_t> tokens_;
   std::unique_ptr<TextCache> text_, answered_;
+  int64_t replayed_tokens_ = 0;
   SnapshotFolder folder_;
 };
 

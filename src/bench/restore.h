@@ -13,7 +13,8 @@ namespace godwit::bench {
 
 struct RestoreResult {
   int64_t tokens = 0;
-  int64_t bytes = 0;  // of the text's files
+  int64_t bytes = 0;            // of the text's files
+  int64_t replayed_tokens = 0;  // read again behind the last saved state of recurrent layers
   // Seconds, medians of all rounds.
   double save = 0;  // until the text is on the disk
   double disk = 0;  // reading its files in order, none of them in the system's cache
@@ -22,7 +23,8 @@ struct RestoreResult {
   double first_token_cold = 0;    // no file in the system's cache
   double first_token_warm = 0;    // all files in the system's cache
   double first_token_memory = 0;  // from a cache in memory
-  // Until the text is there, unread; no file is in the system's cache.
+  // Until the text is there, with replayed tokens but unread keys; no file is in the system's
+  // cache.
   double open = 0;
   // Until all keys and values are verified.
   double restore_cold = 0;

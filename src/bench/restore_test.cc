@@ -70,6 +70,7 @@ TEST(Restore, RecurrentLayersGoOnAsBefore) {
   for (const RestoreResult& result :
        MeasureRestore(*model, options, folder.path(), [](int64_t, int64_t) {})) {
     EXPECT_TRUE(result.logits_agree) << result.tokens;
+    EXPECT_LE(result.replayed_tokens, kTileTokens);
   }
 }
 

@@ -12,9 +12,13 @@ namespace godwit::cli {
 namespace {
 
 bool Always(const ErrorData& /*data*/) { return true; }
+constexpr int64_t kSinks = 4;
+
 // Whether a policy that forgets would help. Such a policy moves keys, which learned positions
 // forbid, and keys that ranks share are never forgotten.
-bool Streams(const ErrorData& data) { return data.learned_positions == 0 && data.ranks == 1; }
+bool Streams(const ErrorData& data) {
+  return data.learned_positions == 0 && data.ranks == 1 && data.streams > kSinks;
+}
 // Whether a longer context helps: up to the model's positions, or up to its maximum.
 bool Extends(const ErrorData& data) {
   return data.learned_positions == 0 || data.found <= data.learned_positions;
@@ -63,9 +67,10 @@ std::string WithHint(const Error& error) {
   std::vector<std::string> hints;
   for (const Remedy& remedy : kRemedies) {
     if (remedy.code != data.code || !remedy.helps(data)) continue;
-    hints.push_back(fmt::format(fmt::runtime(remedy.text), fmt::arg("found", data.found),
-                                fmt::arg("fits", data.fits), fmt::arg("narrower", data.narrower),
-                                fmt::arg("window", std::max<int64_t>(1, data.limit - 4))));
+    hints.push_back(fmt::format(
+        fmt::runtime(remedy.text), fmt::arg("found", data.found), fmt::arg("fits", data.fits),
+        fmt::arg("narrower", data.narrower),
+        fmt::arg("window", std::max<int64_t>(1, std::min(data.limit, data.streams) - kSinks))));
   }
   if (hints.empty()) return error.what();
   return fmt::format("{}: {}", error.what(), NameList(hints, std::identity(), ", or "));

@@ -92,12 +92,13 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
   } catch (const Error& error) {
     if (TokensAtOnce(n) < n) throw;
     // For a text that never fits, coming back later is no help, but a shorter text is.
-    const ErrorData data{
-        .code = ErrorCode::kPromptTooLong,
-        .found = n,
-        .limit = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes()),
-        .learned_positions = model_.geometry().learned_positions,
-        .narrower = NarrowerTypeFor(n)};
+    const int64_t most = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes());
+    const ErrorData data{.code = ErrorCode::kPromptTooLong,
+                         .found = n,
+                         .limit = most,
+                         .learned_positions = model_.geometry().learned_positions,
+                         .streams = most - TextCache::kMaxRollbackTokens - chunk_tokens_,
+                         .narrower = NarrowerTypeFor(n)};
     throw Error(error.kind(), error.what(), data);
   }
 }

@@ -183,9 +183,10 @@ class RunTest(CliTest):
         self.assertIn("KV memory", self.refused(6, *GREEDY, *long, "--kv-memory", "1K"))
         longer = [*GREEDY, "-n", "1", "-p", STORY["prompt"] * 60, "--kv-memory", "100K"]
         message = self.refused(6, *longer)
-        hints = re.search(r"--kv-type (\w+), or stream it with --kv (\S+),", message)
-        self.ok(*longer, "--kv-type", hints[1])
-        self.ok(*longer, "--kv", hints[2])
+        self.assertNotIn("--kv sinks", message, "a step takes more tokens than that")
+        self.ok(*longer, "--kv-type", message.split("--kv-type ")[1])
+        longest = [*GREEDY, "-n", "1", "-p", STORY["prompt"] * 120, "--kv-memory", "250K"]
+        self.ok(*longest, "--kv", re.search(r"--kv (sinks\S+),", self.refused(6, *longest))[1])
         self.assertIn("--kv-memory: expected an amount of memory such as 8G or 512M, found \"all\"",
                       self.refused(2, *GREEDY, *long, "--kv-memory", "all"))
 

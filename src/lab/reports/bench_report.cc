@@ -344,14 +344,16 @@ std::string RankTimeText(const RankTimeReport& report) {
 
 std::string RestoreText(std::span<const bench::RestoreResult> results) {
   console::Table table({"tokens", "size", "saved at", "disk read at", "opened in", "restored, cold",
-                        "% of disk", "restored, warm", "first token, cold", "warm", "from memory"});
+                        "% of disk", "restored, warm", "first token, cold", "warm", "from memory",
+                        "replayed"});
   for (const bench::RestoreResult& result : results) {
     table.Add(result.tokens, FormatBytes(result.bytes), ByteRate(result, result.save),
               ByteRate(result, result.disk), Seconds(result.open),
               ByteRate(result, result.restore_cold),
               fmt::format("{:.0f}", 100 * result.disk / result.restore_cold),
               ByteRate(result, result.restore_warm), Seconds(result.first_token_cold),
-              Seconds(result.first_token_warm), Seconds(result.first_token_memory));
+              Seconds(result.first_token_warm), Seconds(result.first_token_memory),
+              result.replayed_tokens);
   }
   return fmt::format("\n{}", table.Markdown());
 }
@@ -361,6 +363,7 @@ std::string RestoreJson(std::span<const bench::RestoreResult> results) {
   for (const bench::RestoreResult& result : results) {
     all.push_back({{"tokens", result.tokens},
                    {"bytes", result.bytes},
+                   {"replayed_tokens", result.replayed_tokens},
                    {"save_s", result.save},
                    {"disk_read_s", result.disk},
                    {"open_s", result.open},

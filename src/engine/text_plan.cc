@@ -93,11 +93,13 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
     if (TokensAtOnce(n) < n) throw;
     // For a text that never fits, coming back later is no help, but a shorter text is.
     const int64_t most = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes());
+    // A step takes pages before it gives others back, and those in whole tiles.
+    const int64_t in_step = TextCache::kMaxRollbackTokens + chunk_tokens_ + 2 * kTileTokens;
     const ErrorData data{.code = ErrorCode::kPromptTooLong,
                          .found = n,
                          .limit = most,
                          .learned_positions = model_.geometry().learned_positions,
-                         .streams = most - TextCache::kMaxRollbackTokens - chunk_tokens_,
+                         .streams = most - in_step,
                          .narrower = NarrowerTypeFor(n)};
     throw Error(error.kind(), error.what(), data);
   }

@@ -185,7 +185,7 @@ class RunTest(CliTest):
         message = self.refused(6, *longer)
         self.assertNotIn("--kv sinks", message, "a step takes more tokens than that")
         self.ok(*longer, "--kv-type", message.split("--kv-type ")[1])
-        longest = [*GREEDY, "-n", "1", "-p", STORY["prompt"] * 200, "--kv-memory", "250K"]
+        longest = [*GREEDY, "-n", "1", "-p", STORY["prompt"] * 143, "--kv-memory", "250K"]
         self.ok(*longest, "--kv", re.search(r"--kv (sinks\S+),", self.refused(6, *longest))[1])
         self.assertIn("--kv-memory: expected an amount of memory such as 8G or 512M, found \"all\"",
                       self.refused(2, *GREEDY, *long, "--kv-memory", "all"))

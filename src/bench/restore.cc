@@ -71,8 +71,7 @@ class Restore {
         text_(NewText()),
         folder_(folder, INT64_MAX) {
     const KvSample sample(model_, exec_, std::span(tokens_).first(64));
-    const bool recurrent = pool_->layout().states.layers > 0;
-    sample.Extend(*text_, exec_, tokens - (recurrent ? kTileTokens : 0), options_.chunk_tokens);
+    sample.Extend(*text_, exec_, tokens - (recurrent() ? kTileTokens : 0), options_.chunk_tokens);
     ReadRest(*text_);
     answered_ = text_->Fork();
     NextToken(*answered_);
@@ -126,6 +125,8 @@ class Restore {
   }
 
  private:
+  bool recurrent() const { return pool_->layout().states.layers > 0; }
+
   std::unique_ptr<TextCache> NewText() const {
     PolicyOptions policy = options_.policy;
     policy.context = std::ssize(tokens_) + 1;
@@ -140,8 +141,8 @@ class Restore {
 
   // Saves the text in the state behind an answer.
   void Save() {
-    const bool recurrent = pool_->layout().states.layers > 0;
-    folder_.Save(kFacts, "bench", tokens_, text_->cache(), recurrent ? &text_->states() : nullptr);
+    folder_.Save(kFacts, "bench", tokens_, text_->cache(),
+                 recurrent() ? &text_->states() : nullptr);
     folder_.SaveIndex(kFacts, tokens_, answered_->index());
   }
 

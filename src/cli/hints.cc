@@ -11,9 +11,9 @@
 namespace godwit::cli {
 namespace {
 
-bool Always(const ErrorData& /*data*/) { return true; }
-constexpr int64_t kSinks = 4;
+constexpr int64_t kSinks = 4;  // of the streams that remedies name
 
+bool Always(const ErrorData& /*data*/) { return true; }
 // Whether a policy that forgets would help. Such a policy moves keys, which learned positions
 // forbid, and keys that ranks share are never forgotten.
 bool Streams(const ErrorData& data) {

@@ -13,12 +13,10 @@
 #include "dist/local.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
-#include "engine/generation_impl.h"
+#include "engine/predicting_engine_test_support.h"
 #include "model/eagle3_folder.h"
 #include "model/loader.h"
 #include "tests/eagle3_model.h"
-#include "tests/session_of.h"
-#include "tests/timed_model.h"
 
 namespace godwit::eagle3_test {
 namespace {
@@ -28,23 +26,9 @@ namespace fs = std::filesystem;
 
 const fs::path kGoldens = GODWIT_SOURCE_DIR "/tests/golden";
 
-GenerateOptions With(GenerateOptions options, const std::string& draft) {
-  options.draft = draft;
-  return options;
-}
-
-// Prompts of tokens that these models have.
-Tokens SmallPrompt(int i, int64_t length) {
-  Tokens prompt;
-  for (int64_t k = 0; k < length; ++k) {
-    prompt.push_back(static_cast<int32_t>((k * k * 7 + 13 * i + k * i) % 51));
-  }
-  return prompt;
-}
-
-class Eagle3Engine : public testing::TestWithParam<std::string> {
+class Eagle3Engine : public PredictingEngine, public testing::WithParamInterface<std::string> {
  protected:
-  Eagle3Engine() : folder_(temp_.path() / "model"), head_(temp_.path() / "head") {
+  Eagle3Engine() {
     WriteModelByLastToken(kGoldens / GetParam(), folder_, /*predicts=*/false);
     WriteEagle3Head(folder_, head_, /*agrees=*/true);
   }
@@ -54,97 +38,27 @@ class Eagle3Engine : public testing::TestWithParam<std::string> {
     ThreadPool pool(1);
     auto decoder = LoadDecoder(folder.spec(), folder.weights(), pool, {});
     decoder->Take(Eagle3Folder(head_, folder.spec()).Load(pool, std::nullopt));
-    DecoderSpec spec = decoder->spec();
-    return std::make_unique<Engine::Impl>(
-        std::make_unique<TimedModel>(std::move(decoder)), std::move(spec), nullptr, SpecialTokens{},
-        LoadOptions{.threads = 2, .kv_memory_bytes = kv_memory_bytes}, TimedModel::NowMs);
-  }
-  Engine Plain(LoadOptions options = {}) const {
-    options.threads = 2;
-    return Engine(folder_.string(), options);
+    return TimedBy(std::move(decoder), kv_memory_bytes);
   }
   Engine Drafting(LoadOptions options = {}) const {
     options.eagle3 = head_.string();
     return Plain(options);
   }
-  GenerateResult Alone(const Tokens& prompt, const GenerateOptions& options,
-                       const SessionOptions& session = {}) const {
-    return Plain().NewSession(session).Generate(prompt, options);
-  }
 
-  TempFolder temp_;
-  fs::path folder_, head_;
+  fs::path head_ = temp_.path() / "head";
 };
 INSTANTIATE_TEST_SUITE_P(Models, Eagle3Engine,
                          testing::Values("llama/gqa", "gpt_oss/new_config", "qwen3_next/experts"),
                          [](const auto& test) { return TestName(test.param); });
 
-TEST_P(Eagle3Engine, FewerStepsMakeTheSameText) {
-  const auto engine = Timed();
-  const Tokens prompt = SmallPrompt(1, 100);
-  const auto plain = Alone(prompt, GreedyWithLogprobs(200));
-  for (const char* draft : {"eagle3", "ngram,eagle3"}) {
-    Session session = SessionOf(*engine);
-    const auto drafted = session.Generate(prompt, With(GreedyWithLogprobs(200), draft));
-    EXPECT_EQ(AnswerOf(drafted), AnswerOf(plain));
-    EXPECT_GT(drafted.drafts->accepted, 80);
-    EXPECT_LT(drafted.drafts->steps, 120);
-    EXPECT_EQ(drafted.drafts->sources.back().name, "eagle3");
-    EXPECT_GT(drafted.drafts->sources.back().accepted, 0);
-  }
-}
+TEST_P(Eagle3Engine, FewerStepsMakeTheSameText) { ExpectFewerSteps(*Timed(), "eagle3"); }
 
 TEST_P(Eagle3Engine, TurnsAndForksGoOnFromTheSameText) {
-  const auto engine = Timed();
-  const Engine without = Plain();
-  for (const char* kv : {"dense", "sinks:4+60"}) {
-    Session plain = without.NewSession({.kv = kv}), drafted = SessionOf(*engine, {.kv = kv});
-    Tokens text = SmallPrompt(2, 90);
-    for (int turn = 0; turn < 3; ++turn) {
-      const auto expected = plain.Generate(text, Greedy(50 + turn));
-      Session fork = drafted.Fork();
-      for (Session* session : {&fork, &drafted}) {
-        const auto found = session->Generate(text, With(Greedy(50 + turn), "eagle3"));
-        EXPECT_EQ(found.tokens, expected.tokens) << kv << turn;
-        EXPECT_EQ(found.cached_tokens, expected.cached_tokens) << kv << turn;
-        EXPECT_GT(found.drafts->accepted, 10) << kv << turn;
-      }
-      text.assign(drafted.tokens().begin(), drafted.tokens().end());
-      text.resize(text.size() - 5);  // a part of the answer is taken back
-      text.insert(text.end(), {5, 6, 7});
-    }
-  }
+  ExpectTurnsAndForksToGoOn(*Timed(), "eagle3");
 }
 
-// Some requests sample their tokens. Others beside them are cancelled, or draft otherwise.
 TEST_P(Eagle3Engine, ManyRequestsHaveTheTextsOfEachAlone) {
-  const auto engine = std::shared_ptr<const Engine::Impl>(Timed());
-  const auto prompt = [](int i) { return SmallPrompt(i % 4, 100 + i % 3); };
-  const auto options = [](int i) {
-    GenerateOptions options = Greedy(40 + i);
-    if (i % 3 == 0) options.sampler = {.temperature = 1, .seed = static_cast<uint64_t>(i)};
-    constexpr const char* kDrafts[] = {"eagle3", "ngram,eagle3", "eagle3", ""};
-    return With(options, kDrafts[i % 4]);
-  };
-  std::vector<Generation> generations;
-  for (int i = 0; i < 16; ++i) {
-    generations.push_back(SubmitTo(engine, prompt(i), options(i), {}));
-  }
-  for (int i = 1; i < 16; i += 4) {
-    Generation& given_up = generations[i];
-    for (int events = i; events > 0 && !given_up.Next().done;) --events;
-    given_up.Cancel();
-  }
-  int64_t accepted = 0;
-  const Engine without = Plain();
-  for (int i = 0; i < 16; ++i) {
-    const auto result = generations[i].Wait();
-    Tokens alone = without.NewSession({}).Generate(prompt(i), With(options(i), "")).tokens;
-    if (i % 4 == 1) alone.resize(result.tokens.size());
-    EXPECT_EQ(result.tokens, alone) << i;
-    if (result.drafts) accepted += result.drafts->accepted;
-  }
-  EXPECT_GT(accepted, 50);
+  ExpectTextsOfEachAlone(Timed(), "eagle3");
 }
 
 // Saved texts hold the head's keys, so that engines without it, or with another, read theirs anew.

@@ -123,8 +123,7 @@ inline constexpr std::string_view kDeltaNetIsReadOnly =
     "its gated DeltaNets lie otherwise in GGUF files, which godwit reads but does not write";
 inline constexpr std::string_view kUnequalLayersAreReadOnly =
     "its layers have unequal heads or embeddings of their own, of which godwit reads GGUF files "
-    "but "
-    "does not write them";
+    "but does not write them";
 inline constexpr std::string_view kMistral4IsReadOnly =
     "godwit reads GGUF files of Mistral 4 but does not write them";
 

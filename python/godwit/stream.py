@@ -8,6 +8,7 @@ import threading
 import typing
 import weakref
 
+from .errors import CancelledError
 from .results import Event, Result
 
 if typing.TYPE_CHECKING:
@@ -33,35 +34,51 @@ def _end_all() -> None:
 
 
 class Work(typing.Generic[T]):
-    """A call of the library in a thread. cancel: asks it to end, and may be called repeatedly."""
+    """A call of the library in a thread. cancel: asks it to end, and may be called repeatedly.
+
+    The call begins with start() or value(). An interruption in these ends it, at any moment.
+    """
 
     def __init__(self, call: typing.Callable[[], T], cancel: typing.Callable[[], None]) -> None:
+        self._claim = threading.Lock()  # taken by the thread, or by an end before it begins
         self._cancel = cancel
         self._done = threading.Event()
         self._result: T | None = None
         self._error: BaseException | None = None
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._lock = threading.Lock()
-        _running.add(self)
         # The thread must not keep this object: one that nobody reads any more is cancelled.
-        thread = threading.Thread(target=_run, args=(weakref.ref(self), call, self._done),
-                                  daemon=True, name="godwit")
-        thread.start()
-        _threads.difference_update([other for other in list(_threads) if not other.is_alive()])
-        _threads.add(thread)
+        self._thread = threading.Thread(
+            target=_run, args=(weakref.ref(self), call, self._claim, self._done), daemon=True,
+            name="godwit")
+
+    def start(self) -> None:
+        try:
+            _running.add(self)
+            _threads.difference_update([one for one in list(_threads) if not one.is_alive()])
+            self._thread.start()
+            _threads.add(self._thread)
+        except BaseException:
+            self.cancel_and_wait()
+            raise
 
     def __del__(self) -> None:
-        if hasattr(self, "_done") and not self._done.is_set():
+        if not self._claim.acquire(blocking=False) and not self._done.is_set():
             self._cancel()
 
     def cancel_and_wait(self) -> None:
-        """Ends the call. A call that has not begun yet may miss the first wish."""
+        """Ends the call, or keeps the thread from making it."""
+        if self._claim.acquire(blocking=False):
+            self.settle(None, CancelledError("the call was cancelled before it began"))
+        # The library may not have begun yet, and miss the first wish.
         while not self._done.wait(0.02):
             self._cancel()
 
     def value(self) -> T:
         """Waits for the end. KeyboardInterrupt and the like end the call, too."""
         try:
+            if self._thread.ident is None:
+                self.start()
             self._done.wait()
         except BaseException:
             self.cancel_and_wait()
@@ -124,8 +141,10 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _run(reference: typing.Any, call: typing.Callable[[], typing.Any],
+def _run(reference: typing.Any, call: typing.Callable[[], typing.Any], claim: threading.Lock,
          done: threading.Event) -> None:
+    if not claim.acquire(blocking=False):
+        return
     value, error = None, None
     try:
         value = call()
@@ -161,6 +180,7 @@ class Stream(Work[Result]):
             return True
 
         super().__init__(lambda: call(on_event), cancel)
+        self.start()
 
     def settle(self, value: Result | None, error: BaseException | None) -> None:
         super().settle(value, error)

@@ -9,6 +9,7 @@ import signal
 import unittest
 
 import godwit
+from godwit.stream import Work
 from support import STORIES, TINY, needs_numpy, numpy, run_python
 
 GREEDY = {"temperature": 0, "ignore_eos": True}
@@ -166,6 +167,14 @@ print(len(session.generate("Once", max_tokens=3, **options).tokens), flush=True)
             output = self.interrupted(line)
             self.assertIn("interrupted", output)
             self.assertTrue(output.endswith("3\n"), output)
+
+    def test_calls_that_are_cancelled_before_they_begin_are_not_made(self):
+        made = []
+        work = Work(lambda: made.append("call"), lambda: made.append("cancel"))
+        work.cancel_and_wait()
+        with self.assertRaises(godwit.CancelledError):
+            work.value()
+        self.assertEqual(made, [])
 
     def test_python_ends_while_a_text_is_written(self):
         process = run_python(f"""

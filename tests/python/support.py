@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -19,9 +20,14 @@ needs_numpy = unittest.skipIf(numpy is None, "NumPy is not there: logits and hid
 
 
 def run_python(code, **options):
-    """Runs code in another Python, whose output it returns as it comes: a process."""
+    """Runs code in another Python, whose output it returns as it comes: a process.
+
+    SIGINT is as a terminal would have it: a shell's jobs in the background ignore it.
+    """
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=os.environ, **options)
+                            stderr=subprocess.PIPE, text=True, env=os.environ,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                            **options)
 
 
 def run_program(*arguments):

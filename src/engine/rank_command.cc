@@ -61,14 +61,15 @@ void TellRanks(Communicator& ranks, const RankCommand& command) {
     json["step"].push_back({ticket, rows, steps});
   if (command.save) json["save"] = {command.save->ticket, command.save->keep_as};
   if (command.begin) json["begin"] = ToJson(*command.begin);
-  auto told = Json::to_cbor(json);
+  std::string told;  // of char: LLVM's library has no char_traits of others, which from_cbor needs
+  Json::to_cbor(json, told);
   NumberOfRankZero(ranks, std::ssize(told));
   ranks.Broadcast(std::as_writable_bytes(std::span(told)), 0, nullptr);
   if (command.begin) TokensOfRankZero(ranks, command.begin->tokens);
 }
 
 RankCommand HearRankZero(Communicator& ranks) {
-  std::vector<uint8_t> told(NumberOfRankZero(ranks, 0));
+  std::string told(NumberOfRankZero(ranks, 0), '\0');
   ranks.Broadcast(std::as_writable_bytes(std::span(told)), 0, nullptr);
   const Json json = Json::from_cbor(told);
   RankCommand command{

@@ -23,7 +23,7 @@ if(NOT GODWIT_HAS_MPI)
 else()
   target_link_libraries(godwit_library PRIVATE MPI::MPI_CXX)
 endif()
-target_link_libraries(godwit_library PRIVATE Threads::Threads fmt::fmt
+target_link_libraries(godwit_library PRIVATE Threads::Threads fmt::fmt ${CMAKE_DL_LIBS}
                       PUBLIC $<BUILD_INTERFACE:godwit_text_program>
                              $<INSTALL_INTERFACE:godwit::text_program>)
 

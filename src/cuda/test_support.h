@@ -1,18 +1,25 @@
-// Shared parts of this room's tests: an emulated GPU, memory on it, and matrices with gaps. Only
-// *_test.cc files include it.
+// Shared parts of this room's tests: a GPU, memory on it, and matrices with gaps. Only *_test.cc
+// files include it.
+//
+// The GPU is an emulated one. With GODWIT_TEST_GPU=0 in the environment, tests of operations run on
+// GPU 0 of the machine.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "cuda/cuda_device.h"
 #include "cuda/emulated_device.h"
 #include "cuda/ops/matrix.h"
 #include "kernels/kernel_test_support.h"
+#include "kernels/packing.h"
 
 namespace godwit::cuda {
 
@@ -27,18 +34,30 @@ inline const kernels::KernelTable& Scalar() { return *kernels::AllIsas().back().
 // The elements behind each row, NaN on the device.
 inline constexpr int64_t kGap = 6;
 
-// An emulated GPU with a stream.
+// The number of the machine's GPU on which tests run; none: they run on an emulated one.
+inline std::optional<int> GpuOfTests() {
+  const char* const number = std::getenv("GODWIT_TEST_GPU");
+  if (number == nullptr) return {};
+  return std::atoi(number);
+}
+
+// A GPU with a stream.
 class TestGpu {
  public:
-  explicit TestGpu(ThreadOrder order) : device_({.order = order}), stream_(device_) {}
+  // order: of threads, if the GPU is emulated.
+  explicit TestGpu(ThreadOrder order) : device_(NewDevice(order)), stream_(*device_) {}
 
-  EmulatedDevice& device() { return device_; }
   const Stream& stream() const { return stream_; }
 
   // Memory for n elements, full of NaN.
   template <class T>
   T* New(int64_t n) {
-    memory_.emplace_back(device_, n * static_cast<int64_t>(sizeof(T)));
+    memory_.emplace_back(*device_, n * static_cast<int64_t>(sizeof(T)));
+    if (GpuOfTests()) {  // an emulated GPU's memory is NaN by itself
+      const std::vector<unsigned char> nan(static_cast<size_t>(memory_.back().bytes()), 0xff);
+      stream_.CopyIn(nan.data(), memory_.back(), memory_.back().bytes());
+      stream_.Synchronize();
+    }
     return memory_.back().As<T>();
   }
   // A copy of numbers, which stay as they are until the test is over.
@@ -54,8 +73,8 @@ class TestGpu {
   std::vector<T> Get(const T* from, int64_t n) {
     std::vector<T> numbers(static_cast<size_t>(n));
     if (n > 0) {
-      device_.CopyOut(stream_.id(), reinterpret_cast<DeviceAddress>(from), numbers.data(),
-                      n * static_cast<int64_t>(sizeof(T)));
+      device_->CopyOut(stream_.id(), reinterpret_cast<DeviceAddress>(from), numbers.data(),
+                       n * static_cast<int64_t>(sizeof(T)));
     }
     stream_.Synchronize();
     return numbers;
@@ -92,7 +111,12 @@ class TestGpu {
   }
 
  private:
-  EmulatedDevice device_;
+  static std::unique_ptr<Device> NewDevice(ThreadOrder order) {
+    if (const std::optional<int> gpu = GpuOfTests()) return OpenCudaDevice(*gpu);
+    return std::make_unique<EmulatedDevice>(EmulatedOptions{.order = order});
+  }
+
+  std::unique_ptr<Device> device_;
   std::list<DeviceMemory> memory_;
   Stream stream_;  // ended first
 };
@@ -108,7 +132,8 @@ inline std::vector<uint32_t> BitsOf(const std::vector<BF16>& numbers) {
   return bits;
 }
 
-// The result of compute(TestGpu&), which must be the same in both orders of threads and blocks.
+// The result of compute(TestGpu&), which must be the same in both orders of threads and blocks. A
+// real GPU runs it twice.
 template <class Compute>
 auto InBothOrders(const Compute& compute) {
   TestGpu forward(ThreadOrder::kAscending), backward(ThreadOrder::kDescending);
@@ -133,6 +158,22 @@ inline std::vector<BF16> RoundedToBF16(const std::vector<float>& numbers) {
 template <class T>
 std::vector<T> RowsOf(const std::vector<T>& numbers, int64_t cols, int64_t begin, int64_t count) {
   return {numbers.begin() + begin * cols, numbers.begin() + (begin + count) * cols};
+}
+
+// A matrix [columns, k] in panels.
+template <class T>
+std::vector<std::byte> Packed(DType dtype, const std::vector<T>& w, int64_t columns, int64_t k) {
+  const int64_t panel_bytes = kernels::PanelBytes(dtype, k);
+  std::vector<std::byte> panels(kernels::PanelCount(columns) * panel_bytes);
+  for (int64_t panel = 0; panel < kernels::PanelCount(columns); ++panel) {
+    const void* rows[kernels::kPanelColumns] = {};
+    for (int64_t c = 0; c < kernels::kPanelColumns && panel * kernels::kPanelColumns + c < columns;
+         ++c) {
+      rows[c] = w.data() + (panel * kernels::kPanelColumns + c) * k;
+    }
+    kernels::PackPanel(dtype, rows, k, panels.data() + panel * panel_bytes);
+  }
+  return panels;
 }
 
 }  // namespace godwit::cuda

@@ -12,6 +12,7 @@
 #include "cuda/kernels/quantize_rows.h"
 #include "cuda/kernels/rms_norm.h"
 #include "cuda/kernels/rotate.h"
+#include "cuda/kernels/store_rows.h"
 
 #define GODWIT_KERNELS(ENTRY) \
   ENTRY(Activate)             \
@@ -25,4 +26,5 @@
   ENTRY(ProductInt8)          \
   ENTRY(QuantizeRows)         \
   ENTRY(RmsNorm)              \
-  ENTRY(Rotate)
+  ENTRY(Rotate)               \
+  ENTRY(StoreRows)

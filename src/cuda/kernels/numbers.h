@@ -24,6 +24,26 @@ GODWIT_DEVICE float HalfToFloat(uint16_t bits) {
   return std::bit_cast<float>(sign | magnitude);
 }
 
+inline constexpr float kLargestFloat = 0x1.fffffep127f;
+
+// Rounds to an IEEE half, to nearest even; beyond the range to infinity.
+GODWIT_DEVICE uint16_t FloatToHalf(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  uint32_t half = 0;
+  if (magnitude > 0x7f800000u) {
+    half = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+  } else if (magnitude >= 0x477ff000u) {  // 65520, midway to the next power of two
+    half = 0x7c00u;
+  } else if (magnitude >= 0x38800000u) {  // 2^-14
+    half = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  } else {
+    // 0.5 has steps of 2^-24, as have the smallest halves.
+    half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
 // Element i of numbers in F32, F16 or BF16, widened.
 GODWIT_DEVICE float ElementAt(DType dtype, const void* numbers, int64_t i) {
   if (dtype == DType::kF32) return static_cast<const float*>(numbers)[i];

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/block.h"
+#include "cuda/kernels/numbers.h"
 
 namespace godwit::cuda {
 
@@ -70,8 +71,6 @@ struct QuantizeRows {
   }
 
  private:
-  static constexpr float kLargestFloat = 0x1.fffffep127f;
-
   GODWIT_DEVICE static int8_t Rounded(float x) {
     const float bounded = x < -127.0f ? -127.0f : x > 127.0f ? 127.0f : x;
     return static_cast<int8_t>(std::rint(bounded));

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/block.h"
+#include "tensor/dtype.h"
 
 namespace godwit::cuda {
 
@@ -23,6 +24,7 @@ struct Rotate {
     int64_t half;              // of the rotated dimensions: pair i is (i, i + half)
     const float* query_scale;  // [tokens], or null
     const float* query_gain;   // [head_dim], or null
+    bool rounded;              // to bf16, as queries of bf16 keys are
     float* out;                // [tokens * heads, head_dim]
     int64_t out_stride;
   };
@@ -40,7 +42,7 @@ struct Rotate {
         float y = Rotated(args, token, x, d);
         if (args.query_gain != nullptr) y *= args.query_gain[d];
         if (args.query_scale != nullptr) y *= args.query_scale[token];
-        out[d] = y;
+        out[d] = args.rounded ? ToFloat(ToBF16(y)) : y;
       }
     });
   }

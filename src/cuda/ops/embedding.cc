@@ -35,6 +35,7 @@ void RotateHeads(const Stream& stream, DeviceMatrix<const float> x, int64_t head
                                                     .half = rotary.half,
                                                     .query_scale = rotary.query_scale,
                                                     .query_gain = rotary.query_gain,
+                                                    .rounded = rotary.rounded,
                                                     .out = out.data,
                                                     .out_stride = out.stride});
 }

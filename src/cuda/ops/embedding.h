@@ -30,6 +30,7 @@ struct DeviceRotary {
   int64_t half;                        // of the rotated dimensions
   const float* query_scale = nullptr;  // [tokens], or null
   const float* query_gain = nullptr;   // [head_dim], or null
+  bool rounded = false;                // to bf16, as queries of bf16 keys are
 };
 
 // Copies x [tokens, heads * out.cols] into out [tokens * heads, head_dim] in head-major order and

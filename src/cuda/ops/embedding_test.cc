@@ -90,16 +90,18 @@ TEST(EmbedTokens, ReadsAPackedWeight) {
   }
 }
 
-// Heads, KV heads, width of a head, half of the rotated dimensions, whether queries have factors.
+// Heads, KV heads, width of a head, half of the rotated dimensions, whether queries have factors
+// and are rounded to bf16.
 struct RotaryCase {
   int64_t heads, kv_heads, head_dim, half;
   bool factors;
+  bool rounded = false;
 };
 
 TEST(RotateHeads, HasTheBitsOfTheScalarKernel) {
   for (const RotaryCase& c : {RotaryCase{1, 1, 2, 1, false}, RotaryCase{4, 2, 64, 32, false},
                               RotaryCase{6, 2, 40, 10, true}, RotaryCase{3, 3, 130, 65, true},
-                              RotaryCase{2, 1, 80, 0, true}}) {
+                              RotaryCase{2, 1, 80, 0, true, true}}) {
     const int64_t tokens = 5, cols = c.heads * c.head_dim, group = c.heads / c.kv_heads;
     const std::vector<float> x = RandomNumbers(tokens * cols, 1);
     const std::vector<float> cos = RandomNumbers(tokens * c.half, 2);
@@ -112,7 +114,8 @@ TEST(RotateHeads, HasTheBitsOfTheScalarKernel) {
                    .sin = gpu.Put(sin),
                    .half = c.half,
                    .query_scale = c.factors ? gpu.Put(scale) : nullptr,
-                   .query_gain = c.factors ? gpu.Put(gain) : nullptr},
+                   .query_gain = c.factors ? gpu.Put(gain) : nullptr,
+                   .rounded = c.rounded},
                   result);
       return gpu.GetMatrix(result);
     });
@@ -123,6 +126,7 @@ TEST(RotateHeads, HasTheBitsOfTheScalarKernel) {
                            row.data());
       for (int64_t d = 0; c.factors && d < c.head_dim; ++d)
         row[d] = row[d] * gain[d] * scale[token];
+      for (int64_t d = 0; c.rounded && d < c.head_dim; ++d) row[d] = ToFloat(ToBF16(row[d]));
       const int64_t place = (head / group * tokens + token) * group + head % group;
       EXPECT_EQ(BitsOf(RowsOf(out, c.head_dim, place, 1)), BitsOf(row)) << "row " << i;
     }

@@ -14,21 +14,6 @@ namespace {
 using kernels::kPanelColumns;
 using kernels::PanelCount;
 
-// A matrix [columns, k] in panels.
-template <class T>
-std::vector<std::byte> Packed(DType dtype, const std::vector<T>& w, int64_t columns, int64_t k) {
-  const int64_t panel_bytes = kernels::PanelBytes(dtype, k);
-  std::vector<std::byte> panels(PanelCount(columns) * panel_bytes);
-  for (int64_t panel = 0; panel < PanelCount(columns); ++panel) {
-    const void* rows[kPanelColumns] = {};
-    for (int64_t c = 0; c < kPanelColumns && panel * kPanelColumns + c < columns; ++c) {
-      rows[c] = w.data() + (panel * kPanelColumns + c) * k;
-    }
-    kernels::PackPanel(dtype, rows, k, panels.data() + panel * panel_bytes);
-  }
-  return panels;
-}
-
 struct Shape {
   int64_t k;
   int64_t columns;

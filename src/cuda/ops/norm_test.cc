@@ -122,9 +122,10 @@ TEST(AddRows, HasTheBitsOfTheCpu) {
 }
 
 TEST(EmptyMatrices, AreNoWork) {
-  TestGpu gpu(ThreadOrder::kAscending);
-  AddRows(gpu.stream(), {nullptr, 0, 5, 5}, {nullptr, 0, 5, 5});
-  EXPECT_EQ(gpu.device().launches(), 0);
+  EmulatedDevice device;
+  const Stream stream(device);
+  AddRows(stream, {nullptr, 0, 5, 5}, {nullptr, 0, 5, 5});
+  EXPECT_EQ(device.launches(), 0);
 }
 
 }  // namespace

@@ -144,5 +144,37 @@ TEST(EmulatedBlock, JoinsWarpsLikeAButterfly) {
   }
 }
 
+TEST(EmulatedBlock, MultipliesTiles) {
+  using Block = EmulatedBlock<Racing>;
+  const Block block({0, 0, 0}, nullptr, false);
+  const auto a = [](int row, int k) { return static_cast<float>(row * 5 + k * 3 % 7 - 20); };
+  const auto b = [](int k, int column) { return static_cast<float>(k - column * 11 % 13); };
+  const auto word = [](float low, float high) {
+    return ToBF16(low).bits | static_cast<uint32_t>(ToBF16(high).bits) << 16;
+  };
+  PerThread<Block, TileA> left;
+  PerThread<Block, TileB> right;
+  PerThread<Block, TileC> sums;
+  block.ForThreadsAlone([&](int thread) {
+    const int g = thread / 4, t = thread % 4;
+    const auto of_a = [&](int row, int pair) {
+      return word(a(row, 2 * pair), a(row, 2 * pair + 1));
+    };
+    const auto of_b = [&](int pair) { return word(b(2 * pair, g), b(2 * pair + 1, g)); };
+    left[thread] = {{of_a(g, t), of_a(g + 8, t), of_a(g, t + 4), of_a(g + 8, t + 4)}};
+    right[thread] = {{of_b(t), of_b(t + 4)}};
+    sums[thread] = {{1, 1, 1, 1}};
+  });
+  block.MultiplyTiles(left, right, sums);
+  for (int thread = 0; thread < 32; ++thread) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = thread / 4 + i / 2 * 8, column = thread % 4 * 2 + i % 2;
+      float expected = 1;
+      for (int k = 0; k < 16; ++k) expected += a(row, k) * b(k, column);
+      EXPECT_EQ(sums[thread].sums[i], expected) << "row " << row << ", column " << column;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace godwit::cuda::emulated_device_test

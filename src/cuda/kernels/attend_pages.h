@@ -29,6 +29,22 @@ constexpr int64_t StateFloats(int64_t value_dim) {
   return kernels::kStateHeader + kernels::PadToLanes(value_dim);
 }
 
+// The keys that a row sees: positions of the text.
+struct KeySpan {
+  int64_t begin;
+  int64_t end;
+  GODWIT_DEVICE bool Has(int64_t position) const { return position >= begin && position < end; }
+
+  // The span of a row of a KV head. Both ends rise from row to row.
+  template <class Args>
+  GODWIT_DEVICE static KeySpan Of(const Args& args, int64_t row) {
+    const int64_t position = args.position + row / args.group;
+    const int64_t oldest = position - args.window + 1;
+    return {oldest > args.begin ? oldest : args.begin,
+            position < args.end ? position + 1 : args.end};
+  }
+};
+
 struct AttendPages {
   static constexpr const char* kName = "AttendPages";
   static constexpr int kThreads = 128;
@@ -80,7 +96,7 @@ struct AttendPages {
     const int64_t first_row = block.z() * kRows;
     const int64_t stretch = args.first_stretch + block.x();
     const int64_t last_row = first_row + kRows < args.rows ? first_row + kRows : args.rows;
-    const Span all = {SpanOf(args, first_row).begin, SpanOf(args, last_row - 1).end};
+    const KeySpan all = {KeySpan::Of(args, first_row).begin, KeySpan::Of(args, last_row - 1).end};
     for (int64_t i = 0; i < kStretchTiles; ++i) {
       const int64_t tile = stretch * kStretchTiles + i, token = tile * kTile;
       if (token >= all.end || token + kTile <= all.begin) continue;  // no row sees it
@@ -93,21 +109,6 @@ struct AttendPages {
  private:
   static constexpr float kInfinity = __builtin_huge_valf();
   static constexpr float kLog2E = 0x1.715476p+0f;
-
-  // Positions of the text.
-  struct Span {
-    int64_t begin;
-    int64_t end;
-    GODWIT_DEVICE bool Has(int64_t position) const { return position >= begin && position < end; }
-  };
-
-  // The keys that a row sees; both ends rise from row to row.
-  GODWIT_DEVICE static Span SpanOf(const Args& args, int64_t row) {
-    const int64_t position = args.position + row / args.group;
-    const int64_t oldest = position - args.window + 1;
-    return {oldest > args.begin ? oldest : args.begin,
-            position < args.end ? position + 1 : args.end};
-  }
 
   GODWIT_DEVICE static int64_t Depth(const Args& args) {
     return args.dtype == DType::kBF16 ? 2 : 1;
@@ -143,7 +144,7 @@ struct AttendPages {
       for (int row = thread / kTile; row < kRows; row += 2) {
         if (first_row + row >= args.rows) break;
         const int64_t of = block.y() * args.rows + first_row + row;
-        const bool seen = SpanOf(args, first_row + row).Has(token + j);
+        const bool seen = KeySpan::Of(args, first_row + row).Has(token + j);
         shared.weights[row][j] =
             seen ? Score(args, args.q + of * args.q_stride, keys, j) : -kInfinity;
       }
@@ -163,7 +164,7 @@ struct AttendPages {
       for (int i = thread; i < kRows * width; i += kThreads) {
         const int row = i / width, d = i % width;
         if (first_row + row >= args.rows) break;
-        AddValues(args, keys + args.value_offset, SpanOf(args, first_row + row), token, d,
+        AddValues(args, keys + args.value_offset, KeySpan::Of(args, first_row + row), token, d,
                   shared.weights[row], shared.factors[row], shared.values[row][d]);
       }
     });
@@ -189,7 +190,7 @@ struct AttendPages {
       const float before = shared.maxima[row];
       const float maximum = largest[thread] > before ? std::ceil(largest[thread]) : before;
       const float reference = maximum == -kInfinity ? 0.0f : maximum;
-      const Span span = SpanOf(args, first_row + row);
+      const KeySpan span = KeySpan::Of(args, first_row + row);
       for (int j = thread % kWarpThreads; j < kTile; j += kWarpThreads) {
         const float weight = std::exp2(shared.weights[row][j] - reference);
         const float stored = args.dtype == DType::kBF16 ? ToFloat(ToBF16(weight)) : weight;
@@ -209,7 +210,7 @@ struct AttendPages {
   GODWIT_DEVICE static float Larger(float a, float b) { return b > a ? b : a; }
 
   // Keys outside the span are not read: what lies there may be anything.
-  GODWIT_DEVICE static void AddValues(const Args& args, const uint8_t* values, const Span& span,
+  GODWIT_DEVICE static void AddValues(const Args& args, const uint8_t* values, const KeySpan& span,
                                       int64_t token, int d, const float* weights, float factor,
                                       float& sum) {
     const int64_t depth = Depth(args);

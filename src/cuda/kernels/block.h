@@ -19,11 +19,15 @@
 // there is the same for the whole block, and no thread can miss a barrier. Numbers that a thread
 // keeps from one phase to the next are PerThread: registers on a GPU, an array on the CPU.
 //
+// A phase of ForThreadsAlone has no barrier behind it: its threads may read any memory, and write
+// PerThread numbers alone. The next phase of the other kind waits for it.
+//
 // Two threads of a phase must not touch the same memory if one writes it. The emulation finds
 // breaches by running the threads of each phase in both orders (emulated_device.h). Kernels are
 // compiled without fused operations on both sides, so std::fma is written out.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -44,6 +48,22 @@ inline constexpr int kWarpThreads = 32;
 // A number of type T for each thread of a block.
 template <class Block, class T>
 using PerThread = typename Block::template PerThreadOf<T>;
+
+// A thread's part of the tiles that a warp multiplies on tensor cores, 16 x 16 by 16 x 8 numbers.
+// Words have two bf16 numbers that lie side by side in k. With g = lane / 4 and t = lane % 4, the
+// layout is that of PTX's mma.m16n8k16 ("Matrix Fragments for mma.m16n8k16"):
+//   TileA  words (row g, pair t), (row g + 8, pair t), (row g, pair t + 4), (row g + 8, pair t + 4)
+//   TileB  words (pair t, column g), (pair t + 4, column g)
+//   TileC  sums (row g, columns 2 t and 2 t + 1), (row g + 8, the same columns)
+struct TileA {
+  uint32_t words[4];
+};
+struct TileB {
+  uint32_t words[2];
+};
+struct TileC {
+  float sums[4];
+};
 
 // The place of a block in its grid.
 struct BlockPlace {
@@ -84,6 +104,45 @@ class EmulatedBlock {
   void ForThreads(const Body& body) const {
     for (int i = 0; i < kThreads; ++i) body(descending_ ? kThreads - 1 - i : i);
   }
+  template <class Body>
+  void ForThreadsAlone(const Body& body) const {
+    ForThreads(body);
+  }
+
+  // Adds the product of each warp's tiles, c += a * b. Here k ascends in one chain of sums;
+  // products of bf16 numbers are exact. Tensor cores add the 16 products in an order of their own.
+  void MultiplyTiles(const PerThreadOf<TileA>& a, const PerThreadOf<TileB>& b,
+                     PerThreadOf<TileC>& c) const {
+    for (int warp = 0; warp < kThreads; warp += kWarpThreads) {
+      float left[16][16], right[16][8], sums[16][8];  // [row][k], [k][column], [row][column]
+      for (int lane = 0; lane < kWarpThreads; ++lane) {
+        const int g = lane / 4, t = lane % 4, thread = warp + lane;
+        for (int i = 0; i < 4; ++i) {
+          float* const pair = &left[g + i % 2 * 8][(t + i / 2 * 4) * 2];
+          pair[0] = std::bit_cast<float>(a[thread].words[i] << 16);
+          pair[1] = std::bit_cast<float>(a[thread].words[i] & 0xffff0000u);
+          sums[g + i / 2 * 8][t * 2 + i % 2] = c[thread].sums[i];
+        }
+        for (int i = 0; i < 2; ++i) {
+          const int k = (t + i * 4) * 2;
+          right[k][g] = std::bit_cast<float>(b[thread].words[i] << 16);
+          right[k + 1][g] = std::bit_cast<float>(b[thread].words[i] & 0xffff0000u);
+        }
+      }
+      for (int row = 0; row < 16; ++row) {
+        for (int k = 0; k < 16; ++k) {
+          for (int column = 0; column < 8; ++column) {
+            sums[row][column] += left[row][k] * right[k][column];
+          }
+        }
+      }
+      for (int lane = 0; lane < kWarpThreads; ++lane) {
+        for (int i = 0; i < 4; ++i) {
+          c[warp + lane].sums[i] = sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+        }
+      }
+    }
+  }
 
   // Every thread's number becomes the sum of its warp's, or the largest of them. The order of the
   // sum is that of a butterfly: distances of 16, 8, 4, 2 and 1.
@@ -93,11 +152,17 @@ class EmulatedBlock {
   void MaxOfWarps(PerThreadOf<float>& numbers) const {
     JoinWarps(numbers, [](float a, float b) { return b > a ? b : a; });
   }
+  // The same of the four threads from a multiple of 4 on. No thread waits for others than these.
+  void MaxOfQuads(PerThreadOf<float>& numbers) const {
+    JoinWarps(
+        numbers, [](float a, float b) { return b > a ? b : a; }, 2);
+  }
 
  private:
   template <class Join>
-  static void JoinWarps(PerThreadOf<float>& numbers, const Join& join) {
-    for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+  static void JoinWarps(PerThreadOf<float>& numbers, const Join& join,
+                        int largest_distance = kWarpThreads / 2) {
+    for (int distance = largest_distance; distance > 0; distance /= 2) {
       const PerThreadOf<float> before = numbers;
       for (int i = 0; i < kThreads; ++i) numbers[i] = join(before[i], before[i ^ distance]);
     }
@@ -135,8 +200,27 @@ class GpuBlock {
 
   template <class Body>
   __device__ __forceinline__ void ForThreads(const Body& body) const {
+    if (alone_) __syncthreads();
+    alone_ = false;
     body(static_cast<int>(threadIdx.x));
     __syncthreads();
+  }
+  template <class Body>
+  __device__ __forceinline__ void ForThreadsAlone(const Body& body) const {
+    body(static_cast<int>(threadIdx.x));
+    alone_ = true;
+  }
+
+  __device__ __forceinline__ void MultiplyTiles(const PerThreadOf<TileA>& a,
+                                                const PerThreadOf<TileB>& b,
+                                                PerThreadOf<TileC>& c) const {
+    const uint32_t* const x = a[0].words;
+    const uint32_t* const y = b[0].words;
+    float* const sums = c[0].sums;
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
   }
 
   __device__ void SumOfWarps(PerThreadOf<float>& numbers) const {
@@ -152,6 +236,16 @@ class GpuBlock {
       if (other > numbers[0]) numbers[0] = other;
     }
   }
+  __device__ void MaxOfQuads(PerThreadOf<float>& numbers) const {
+    GODWIT_UNROLL
+    for (int distance = 2; distance > 0; distance /= 2) {
+      const float other = __shfl_xor_sync(~0u, numbers[0], distance);
+      if (other > numbers[0]) numbers[0] = other;
+    }
+  }
+
+ private:
+  mutable bool alone_ = false;  // whether the last phase had no barrier
 };
 #endif
 

@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/activate.h"
 #include "cuda/kernels/attend_pages.h"
+#include "cuda/kernels/attend_tiles.h"
 #include "cuda/kernels/embed.h"
 #include "cuda/kernels/merge_stretches.h"
 #include "cuda/kernels/product_bf16.h"
@@ -18,6 +19,7 @@
   ENTRY(Activate)             \
   ENTRY(Add)                  \
   ENTRY(AttendPages)          \
+  ENTRY(AttendTiles)          \
   ENTRY(Embed)                \
   ENTRY(MergeStretches)       \
   ENTRY(ProductBF16Few)       \

@@ -1,9 +1,10 @@
-// The product of bf16 rows with a packed bf16 weight (kernels/packing.h), in two kernels of the
-// same bits: for few rows and for many.
+// The product of bf16 rows with a packed bf16 weight (kernels/packing.h), on tensor cores. There
+// are two kernels of the same bits: for few rows and for many.
 //
-// The sum over k is cut into parts of kPartDepth. A part is one chain of fused multiply-adds from
-// 0, k ascending. The parts are added in ascending order, then the bias. So the bits depend neither
-// on the number of rows, nor on the kernel, and threads may share a long sum.
+// The sum over k is cut into parts of kPartDepth. A part begins at 0 and adds tiles of 16 numbers,
+// k ascending (EmulatedBlock::MultiplyTiles). The parts are added in ascending order, then the
+// bias. So the bits depend neither on the number of rows, nor on the kernel, and warps may share a
+// long sum. A word of a panel is a word of TileB as it is.
 #pragma once
 
 #include <cstdint>
@@ -35,118 +36,179 @@ struct ProductBF16Args {
 inline constexpr int64_t kPartDepth = 256;
 inline constexpr int64_t kPartPairs = kPartDepth / 2;
 inline constexpr int kPanel = static_cast<int>(kernels::kPanelColumns);
+// Rows, pairs and columns of the tiles that tensor cores multiply, and their number in a panel.
+inline constexpr int kTileRows = 16;
+inline constexpr int kTilePairs = 8;
+inline constexpr int kTileColumns = 8;
+inline constexpr int kPanelTiles = kPanel / kTileColumns;
 
-GODWIT_DEVICE float AddPair(uint32_t a, uint32_t w, float sum) {
-  sum = std::fma(LowBF16(a), LowBF16(w), sum);
-  return std::fma(HighBF16(a), HighBF16(w), sum);
+// Where sum i of a TileC lies in its tile.
+GODWIT_DEVICE int TileRow(int thread, int i) { return thread % kWarpThreads / 4 + i / 2 * 8; }
+GODWIT_DEVICE int TileColumn(int thread, int i) { return thread % 4 * 2 + i % 2; }
+
+// The sums of a warp: 16 rows of a panel.
+template <class Block>
+struct PanelSums {
+  PerThread<Block, TileC> of_tile[kPanelTiles];
+
+  GODWIT_DEVICE void Clear(int thread) {
+    GODWIT_UNROLL
+    for (int tile = 0; tile < kPanelTiles; ++tile) of_tile[tile][thread] = {};
+  }
+};
+
+// Adds the products of 16 numbers of k. word_of_a(thread, row, pair) and word_of_w(thread, pair,
+// column) load words of the warp's tile of rows and of the panel.
+template <class Block, class LoadA, class LoadW>
+GODWIT_DEVICE void AddTiles(const Block& block, const LoadA& word_of_a, const LoadW& word_of_w,
+                            PanelSums<Block>& sums) {
+  PerThread<Block, TileA> a;
+  block.ForThreadsAlone([&](int thread) {
+    const int row = thread % kWarpThreads / 4, pair = thread % 4;
+    a[thread] = {{word_of_a(thread, row, pair), word_of_a(thread, row + 8, pair),
+                  word_of_a(thread, row, pair + 4), word_of_a(thread, row + 8, pair + 4)}};
+  });
+  GODWIT_UNROLL
+  for (int tile = 0; tile < kPanelTiles; ++tile) {
+    PerThread<Block, TileB> b;
+    block.ForThreadsAlone([&](int thread) {
+      const int column = tile * kTileColumns + thread % kWarpThreads / 4, pair = thread % 4;
+      b[thread] = {{word_of_w(thread, pair, column), word_of_w(thread, pair + 4, column)}};
+    });
+    block.MultiplyTiles(a, b, sums.of_tile[tile]);
+  }
 }
 
-// A block computes kRows rows of a panel. Its threads are a column each, in kLanes lanes. A lane
-// adds up one part of the sum.
+// A block computes 16 rows of a panel. Each of its warps adds up one part of the sum.
 struct ProductBF16Few {
   static constexpr const char* kName = "ProductBF16Few";
-  static constexpr int kLanes = 8;
-  static constexpr int kRows = 4;
-  static constexpr int kThreads = kLanes * kPanel;
+  static constexpr int kWarps = 8;
+  static constexpr int kRows = kTileRows;
+  static constexpr int kThreads = kWarps * kWarpThreads;
+  static constexpr int kEach = kRows * kPanel / kThreads;  // outputs of a thread
   using Args = ProductBF16Args;
   struct Shared {
-    float parts[kLanes][kRows][kPanel];
+    float parts[kWarps][kRows * kPanel];
   };
-  struct Sums {
-    float of_row[kRows];
+  struct Outputs {
+    float of[kEach];
   };
 
   template <class Block>
   GODWIT_DEVICE static void Run(const Block& block, const Args& args) {
     Shared& shared = block.shared();
     const int64_t pairs = args.pairs(), first_row = block.y() * kRows;
-    const uint32_t* const w = args.w + block.x() * pairs * kPanel;
-    PerThread<Block, float> total;
-    block.ForThreads([&](int thread) { total[thread] = 0; });
-    for (int64_t first = 0; first < pairs; first += kLanes * kPartPairs) {
+    PerThread<Block, Outputs> total;
+    block.ForThreads([&](int thread) { total[thread] = {}; });
+    for (int64_t first = 0; first < pairs; first += kWarps * kPartPairs) {
+      AddParts(block, args, first_row, first);
       block.ForThreads([&](int thread) {
-        const int lane = thread / kPanel, column = thread % kPanel;
-        const Sums sums = Part(args, w + column, first + lane * kPartPairs, first_row);
-        GODWIT_UNROLL
-        for (int row = 0; row < kRows; ++row) shared.parts[lane][row][column] = sums.of_row[row];
-      });
-      block.ForThreads([&](int thread) {
-        const int row = thread / kPanel, column = thread % kPanel;
-        if (row >= kRows) return;
-        for (int lane = 0; lane < kLanes && first + lane * kPartPairs < pairs; ++lane) {
-          total[thread] += shared.parts[lane][row][column];
+        for (int warp = 0; warp < kWarps && first + warp * kPartPairs < pairs; ++warp) {
+          GODWIT_UNROLL
+          for (int i = 0; i < kEach; ++i) {
+            total[thread].of[i] += shared.parts[warp][thread + i * kThreads];
+          }
         }
       });
     }
     block.ForThreads([&](int thread) {
-      const int row = thread / kPanel;
-      if (row >= kRows) return;
-      args.Set(first_row + row, block.x() * kPanel + thread % kPanel, total[thread]);
+      GODWIT_UNROLL
+      for (int i = 0; i < kEach; ++i) {
+        const int at = thread + i * kThreads;
+        args.Set(first_row + at / kPanel, block.x() * kPanel + at % kPanel, total[thread].of[i]);
+      }
     });
   }
 
  private:
-  // The part from pair `begin` on of the sums of one column. w: of the column.
-  GODWIT_DEVICE static Sums Part(const Args& args, const uint32_t* w, int64_t begin,
-                                 int64_t first_row) {
-    Sums sums = {};
+  // Puts a part for each warp, from pair `first` on, into shared memory.
+  template <class Block>
+  GODWIT_DEVICE static void AddParts(const Block& block, const Args& args, int64_t first_row,
+                                     int64_t first) {
+    Shared& shared = block.shared();
     const int64_t pairs = args.pairs();
-    const int64_t end = begin + kPartPairs < pairs ? begin + kPartPairs : pairs;
-    const uint32_t* const a = args.a + first_row * args.a_stride;
-    for (int64_t pair = begin; pair < end; ++pair) {
-      const uint32_t weights = w[pair * kPanel];
-      GODWIT_UNROLL
-      for (int row = 0; row < kRows; ++row) {
-        if (first_row + row >= args.rows) break;
-        sums.of_row[row] = AddPair(a[row * args.a_stride + pair], weights, sums.of_row[row]);
-      }
+    const uint32_t* const w = args.w + block.x() * pairs * kPanel;
+    PanelSums<Block> sums;
+    block.ForThreadsAlone([&](int thread) { sums.Clear(thread); });
+    for (int64_t i = 0; i < kPartPairs && first + i < pairs; i += kTilePairs) {
+      // Words behind the end are zeros, which leave a sum as it is.
+      AddTiles(
+          block,
+          [&](int thread, int row, int pair) -> uint32_t {
+            const int64_t at = first + thread / kWarpThreads * kPartPairs + i + pair;
+            const bool inside = first_row + row < args.rows && at < pairs;
+            return inside ? args.a[(first_row + row) * args.a_stride + at] : 0;
+          },
+          [&](int thread, int pair, int column) -> uint32_t {
+            const int64_t at = first + thread / kWarpThreads * kPartPairs + i + pair;
+            return at < pairs ? w[at * kPanel + column] : 0;
+          },
+          sums);
     }
-    return sums;
+    block.ForThreads([&](int thread) {
+      float* const part = shared.parts[thread / kWarpThreads];
+      GODWIT_UNROLL
+      for (int tile = 0; tile < kPanelTiles; ++tile) {
+        GODWIT_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int column = tile * kTileColumns + TileColumn(thread, i);
+          part[TileRow(thread, i) * kPanel + column] = sums.of_tile[tile][thread].sums[i];
+        }
+      }
+    });
   }
 };
 
-// A block computes a tile of kRows rows and a panel, from pieces of both in shared memory. A
-// thread has 4 x 4 outputs, in rows and columns 16 apart.
+// A block computes a tile of kRows rows and a panel, from pieces of both in shared memory. A warp
+// has 16 of the rows.
 struct ProductBF16Many {
   static constexpr const char* kName = "ProductBF16Many";
-  static constexpr int kSide = 16;
-  static constexpr int kEach = 4;
-  static constexpr int kRows = kSide * kEach;
-  static constexpr int kThreads = kSide * kSide;
-  static constexpr int kPiecePairs = 16;
-  static_assert(kPanel == kRows && kPartPairs % kPiecePairs == 0);
+  static constexpr int kWarps = 4;
+  static constexpr int kRows = kWarps * kTileRows;
+  static constexpr int kThreads = kWarps * kWarpThreads;
+  static constexpr int kPiecePairs = 2 * kTilePairs;
+  static_assert(kPartPairs % kPiecePairs == 0);
   using Args = ProductBF16Args;
+  // Rows are longer than their words, so that words which a warp reads at once lie in all banks.
   struct Shared {
-    uint32_t a[kRows][kPiecePairs + 1];  // one more, so that a column's words lie in all banks
-    uint32_t w[kPiecePairs][kPanel];
-  };
-  struct Sums {
-    float of[kEach][kEach];
+    uint32_t a[kRows][kPiecePairs + 4];
+    uint32_t w[kPiecePairs][kPanel + 8];
   };
 
   template <class Block>
   GODWIT_DEVICE static void Run(const Block& block, const Args& args) {
     Shared& shared = block.shared();
     const int64_t pairs = args.pairs(), first_row = block.x() * kRows;
-    PerThread<Block, Sums> part, total;
-    block.ForThreads([&](int thread) { part[thread] = total[thread] = {}; });
+    PanelSums<Block> part, total;
+    block.ForThreadsAlone([&](int thread) {
+      part.Clear(thread);
+      total.Clear(thread);
+    });
     for (int64_t first = 0; first < pairs; first += kPiecePairs) {
       block.ForThreads(
           [&](int thread) { Load(args, block.y(), first_row, first, thread, shared); });
-      const bool ends_part =
-          (first + kPiecePairs) % kPartPairs == 0 || first + kPiecePairs >= pairs;
-      block.ForThreads([&](int thread) {
-        AddPiece(shared, thread, part[thread]);
-        if (ends_part) Move(part[thread], total[thread]);
-      });
+      GODWIT_UNROLL
+      for (int half = 0; half < kPiecePairs; half += kTilePairs) {
+        AddTiles(
+            block,
+            [&](int thread, int row, int pair) {
+              return shared.a[thread / kWarpThreads * kTileRows + row][half + pair];
+            },
+            [&](int, int pair, int column) { return shared.w[half + pair][column]; }, part);
+      }
+      const bool ends_part = (first + kPiecePairs) % kPartPairs == 0;
+      if (!ends_part && first + kPiecePairs < pairs) continue;
+      block.ForThreadsAlone([&](int thread) { Move(thread, part, total); });
     }
     block.ForThreads([&](int thread) {
+      const int64_t row = first_row + thread / kWarpThreads * kTileRows;
       GODWIT_UNROLL
-      for (int i = 0; i < kEach; ++i) {
+      for (int tile = 0; tile < kPanelTiles; ++tile) {
         GODWIT_UNROLL
-        for (int j = 0; j < kEach; ++j) {
-          args.Set(first_row + thread / kSide + i * kSide,
-                   block.y() * kPanel + thread % kSide + j * kSide, total[thread].of[i][j]);
+        for (int i = 0; i < 4; ++i) {
+          args.Set(row + TileRow(thread, i),
+                   block.y() * kPanel + tile * kTileColumns + TileColumn(thread, i),
+                   total.of_tile[tile][thread].sums[i]);
         }
       }
     });
@@ -169,26 +231,14 @@ struct ProductBF16Many {
     }
   }
 
-  GODWIT_DEVICE static void AddPiece(const Shared& shared, int thread, Sums& part) {
-    for (int pair = 0; pair < kPiecePairs; ++pair) {
-      GODWIT_UNROLL
-      for (int i = 0; i < kEach; ++i) {
-        const uint32_t a = shared.a[thread / kSide + i * kSide][pair];
-        GODWIT_UNROLL
-        for (int j = 0; j < kEach; ++j) {
-          part.of[i][j] = AddPair(a, shared.w[pair][thread % kSide + j * kSide], part.of[i][j]);
-        }
-      }
-    }
-  }
-
-  GODWIT_DEVICE static void Move(Sums& part, Sums& total) {
+  template <class Block>
+  GODWIT_DEVICE static void Move(int thread, PanelSums<Block>& part, PanelSums<Block>& total) {
     GODWIT_UNROLL
-    for (int i = 0; i < kEach; ++i) {
+    for (int tile = 0; tile < kPanelTiles; ++tile) {
       GODWIT_UNROLL
-      for (int j = 0; j < kEach; ++j) {
-        total.of[i][j] += part.of[i][j];
-        part.of[i][j] = 0;
+      for (int i = 0; i < 4; ++i) {
+        total.of_tile[tile][thread].sums[i] += part.of_tile[tile][thread].sums[i];
+        part.of_tile[tile][thread].sums[i] = 0;
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "base/error.h"
+#include "cuda/kernels/attend_tiles.h"
 #include "cuda/kernels/merge_stretches.h"
 
 namespace godwit::cuda {
@@ -35,6 +36,13 @@ void CheckAttention(const DeviceAttentionShape& shape, const DevicePages& pages)
   }
 }
 
+template <class Kernel>
+void LaunchStretches(const Stream& stream, int64_t stretches, const AttendPages::Args& args) {
+  stream.Launch<Kernel>(
+      {.x = stretches, .y = args.kv_heads, .z = (args.rows + Kernel::kRows - 1) / Kernel::kRows},
+      args);
+}
+
 void LaunchAttention(const Stream& stream, const DeviceAttentionShape& shape,
                      const DevicePages& pages, const DeviceQueries& queries, float* scratch,
                      MergeStretches::Args merge) {
@@ -42,28 +50,31 @@ void LaunchAttention(const Stream& stream, const DeviceAttentionShape& shape,
   assert(queries.q.rows == queries.tokens * shape.heads && queries.q.cols == shape.head_dim);
   const StretchRange stretches = StretchesOf(queries);
   const int64_t group = shape.heads / shape.kv_heads, rows = queries.tokens * group;
-  stream.Launch<AttendPages>({.x = stretches.count,
-                              .y = shape.kv_heads,
-                              .z = (rows + AttendPages::kRows - 1) / AttendPages::kRows},
-                             {.q = queries.q.data,
-                              .q_stride = queries.q.stride,
-                              .pages = pages.pages,
-                              .head_bytes = pages.head_bytes,
-                              .value_offset = pages.value_offset,
-                              .dtype = pages.dtype,
-                              .kv_heads = shape.kv_heads,
-                              .rows = rows,
-                              .group = group,
-                              .position = queries.position,
-                              .begin = queries.begin,
-                              .end = queries.end,
-                              .window = queries.window,
-                              .first_stretch = stretches.first,
-                              .head_dim = shape.head_dim,
-                              .value_dim = shape.value_dim,
-                              .scale = shape.scale,
-                              .score_cap = shape.score_cap,
-                              .states = scratch});
+  const AttendPages::Args args = {.q = queries.q.data,
+                                  .q_stride = queries.q.stride,
+                                  .pages = pages.pages,
+                                  .head_bytes = pages.head_bytes,
+                                  .value_offset = pages.value_offset,
+                                  .dtype = pages.dtype,
+                                  .kv_heads = shape.kv_heads,
+                                  .rows = rows,
+                                  .group = group,
+                                  .position = queries.position,
+                                  .begin = queries.begin,
+                                  .end = queries.end,
+                                  .window = queries.window,
+                                  .first_stretch = stretches.first,
+                                  .head_dim = shape.head_dim,
+                                  .value_dim = shape.value_dim,
+                                  .scale = shape.scale,
+                                  .score_cap = shape.score_cap,
+                                  .states = scratch};
+  // The model alone chooses the kernel, so that the bits are the same for all rows.
+  if (AttendTiles::Takes(pages.dtype, shape.head_dim, shape.value_dim)) {
+    LaunchStretches<AttendTiles>(stream, stretches.count, args);
+  } else {
+    LaunchStretches<AttendPages>(stream, stretches.count, args);
+  }
   merge.states = scratch;
   merge.stretches = stretches.count;
   merge.all_rows = queries.tokens * shape.heads;

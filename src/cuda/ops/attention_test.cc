@@ -124,6 +124,8 @@ const Case kCases[] = {
     {DType::kBF16, 9, 3, 40, 2050, 5},
     {DType::kBF16, 2, 2, 33, 130, 70},
     {DType::kBF16, 8, 2, 128, 2100, 1},
+    {DType::kBF16, 8, 2, 32, 1000, 40},
+    {DType::kBF16, 3, 1, 48, 130, 70},
     Case{DType::kF32, 3, 1, 24, 1500, 20}.WithWindow(600),
     Case{DType::kBF16, 4, 4, 64, 1030, 3}.WithKeys(70, INT64_MAX).WithWindow(1000).WithCap(3),
     Case{DType::kF32, 4, 2, 20, 1300, 4}.WithKeys(0, 70).WithSinks(),

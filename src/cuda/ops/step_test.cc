@@ -17,7 +17,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-constexpr int64_t kLayers = 2, kHidden = 50, kHeads = 6, kKvHeads = 2, kHeadDim = 10;
+constexpr int64_t kLayers = 2, kHidden = 50, kHeads = 6, kKvHeads = 2, kHeadDim = 16;
 constexpr int64_t kMlp = 75, kVocabulary = 70, kTokens = 140, kTiles = 3;
 constexpr int64_t kQ = kHeads * kHeadDim, kKv = kKvHeads * kHeadDim, kHalf = kHeadDim / 2;
 constexpr float kScale = 0.3f, kNormEpsilon = 1e-5f;

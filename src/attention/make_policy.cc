@@ -62,7 +62,12 @@ constexpr std::array kPolicies = {
                            "blocks:initial=0,local_windows_len=64,second_block_count=1,"
                            "observation_window=21,representative_type=DYNAMIC",
                            "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                           "estimate=True"},
+                           "estimate=True",
+                           "blocks:block_size=8,initial=3,local_windows_len=64,"
+                           "second_block_count=2,representative_num=2,representative_type=DYNAMIC",
+                           "blocks:block_size=1,initial=3,local_windows_len=5,"
+                           "second_block_count=9,preselect_block_count=20,observation_window=7,"
+                           "preselect_block=True,representative_type=MEAN"},
         .make = MakeBlocksPolicy},
 };
 

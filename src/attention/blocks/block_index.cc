@@ -17,7 +17,8 @@ BlockIndex::BlockIndex(const ops::BlockShape& shape, std::shared_ptr<KvPool> poo
       tiles_per_page_(heads_.head_bytes() / tile_bytes_),
       rank_(static_cast<size_t>(pool_->layout().layers), -1),
       filled_(layers.size(), 0) {
-  assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
+  assert(tiles_per_page_ >= 1);
+  assert(shape_.tokens % kTileTokens == 0 || kTileTokens % shape_.tokens == 0);
   if (shape_.signs()) {
     levels_.resize(layers.size() * static_cast<size_t>(heads_.kv_heads * 3 * heads_.head_dim));
     const ops::BlockShape of_tiles{

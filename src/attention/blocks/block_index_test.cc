@@ -89,8 +89,9 @@ std::vector<ops::BlockShape> Shapes() {
   std::vector<ops::BlockShape> shapes;
   for (const ops::RepresentativeType type :
        {ops::RepresentativeType::kMeanStd, ops::RepresentativeType::kMax}) {
-    for (const int64_t tokens : {64, 128, 256}) {
+    for (const int64_t tokens : {1, 16, 64, 128, 256}) {
       for (const int64_t parts : {1, 2, 16, 64}) {
+        if (parts > tokens) continue;
         shapes.push_back({.type = type, .tokens = tokens, .parts = parts});
       }
     }

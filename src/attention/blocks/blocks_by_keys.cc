@@ -14,12 +14,15 @@ void WillWeigh(const BlocksGeometry& geometry, const RowRun& run, int64_t layer,
                MatrixView<const int32_t> blocks) {
   if (run.cache->pool().file() == nullptr) return;
   const int64_t heads = geometry.attention.shape.kv_heads / blocks.rows;
-  const int64_t tiles = geometry.spec.block_size / kTileTokens;
+  const int64_t size = geometry.spec.block_size;
   std::vector<ops::TilePart> parts;
   for (int64_t i = 0; i < blocks.rows; ++i) {
     parts.clear();
     for (const int32_t block : blocks.RowSpan(i)) {
-      for (int64_t tile = block * tiles; tile < (block + 1) * tiles; ++tile) {
+      const int64_t end = ((block + 1) * size - 1) / kTileTokens + 1;
+      int64_t tile = block * size / kTileTokens;
+      if (!parts.empty() && parts.back().tile == tile) ++tile;  // a neighbour's tile
+      for (; tile < end; ++tile) {
         parts.push_back({.tile = tile, .begin = 0, .end = static_cast<int32_t>(kTileTokens)});
       }
     }
@@ -62,7 +65,7 @@ int64_t KeyBytes(const BlocksGeometry& geometry, const RowRun& run, int64_t bloc
   const int64_t tile_bytes = layout.places.empty()
                                  ? layout.page_bytes()
                                  : layout.OfLayer(geometry.choosing.front()).tile_bytes();
-  return blocks * (geometry.spec.block_size / kTileTokens) * tile_bytes / 2;
+  return blocks * geometry.spec.block_size * tile_bytes / (2 * kTileTokens);
 }
 
 }  // namespace godwit

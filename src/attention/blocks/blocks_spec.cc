@@ -137,9 +137,12 @@ void Require(bool holds, std::string_view what, int64_t found) {
 
 void Check(const BlocksSpec& spec) {
   constexpr int64_t kMaxTokens = int64_t{1} << 40;
-  Require(spec.block_size >= kTileTokens && spec.block_size % kTileTokens == 0 &&
-              spec.block_size <= 4096,
-          "block_size is a multiple of 64 tokens, up to 4096", spec.block_size);
+  const bool below_tiles = spec.block_size >= 1 && spec.block_size < kTileTokens;
+  Require(below_tiles ? kTileTokens % spec.block_size == 0
+                      : spec.block_size % kTileTokens == 0 && spec.block_size >= kTileTokens &&
+                            spec.block_size <= 4096,
+          "block_size is 1, 2, 4, 8, 16, 32 or a multiple of 64 tokens, up to 4096",
+          spec.block_size);
   Require(spec.local_windows_len >= 1, "local_windows_len is at least 1, the token itself",
           spec.local_windows_len);
   Require(spec.second_block_count >= 1,
@@ -161,6 +164,17 @@ void Check(const BlocksSpec& spec) {
   Require(spec.group_blocks <= 1024, "group_blocks is at most 1024, or 0 for no groups",
           spec.group_blocks);
   Require(spec.group_count >= 1, "group_count is at least 1", spec.group_count);
+  Require(!below_tiles || spec.group_blocks == 0,
+          "group_blocks needs a block_size of at least 64 tokens", spec.block_size);
+  Require(!below_tiles || !spec.estimate, "estimate needs a block_size of at least 64 tokens",
+          spec.block_size);
+  Require(!below_tiles || spec.representative_type != ops::RepresentativeType::kSign,
+          "representative_type=SIGN needs a block_size of at least 64 tokens", spec.block_size);
+  Require(!below_tiles || spec.representative_type != ops::RepresentativeType::kDynamic ||
+              spec.local_windows_len >= kTileTokens,
+          "representative_type=DYNAMIC with such blocks needs a local_windows_len of at least 64 "
+          "tokens, whose last ones observe",
+          spec.local_windows_len);
   const int64_t vectors = ops::VectorsOf(spec.representative_type);
   const ops::BlockShape shape = spec.Shape();
   if (shape.signs()) {
@@ -178,6 +192,8 @@ void Check(const BlocksSpec& spec) {
               : "representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
                 "representative_type",
           spec.representative_num);
+  Require(shape.parts <= spec.block_size, "a block has no more representatives than tokens",
+          spec.representative_num);
 }
 
 }  // namespace
@@ -187,7 +203,7 @@ ops::BlockShape BlocksSpec::Shape() const {
   const bool signs = representative_type == ops::RepresentativeType::kSign;
   int64_t parts = representative_num / ops::VectorsOf(representative_type);
   if (representative_num == 0) {
-    const auto whole = static_cast<uint64_t>(block_size / kPartTokens);
+    const auto whole = static_cast<uint64_t>(std::max<int64_t>(1, block_size / kPartTokens));
     parts = signs ? block_size : std::min(kTileTokens, static_cast<int64_t>(std::bit_floor(whole)));
   }
   return {.type = representative_type, .tokens = block_size, .parts = parts};
@@ -195,7 +211,8 @@ ops::BlockShape BlocksSpec::Shape() const {
 
 int64_t BlocksSpec::stretch() const {
   constexpr int64_t kMaxTokens = 4096;
-  return std::max<int64_t>(1, std::min(local_windows_len, kMaxTokens) / block_size) * block_size;
+  const int64_t unit = std::max(block_size, kTileTokens);
+  return std::max<int64_t>(1, std::min(local_windows_len, kMaxTokens) / unit) * unit;
 }
 
 ops::BlockShape BlocksSpec::GroupShape() const {
@@ -304,6 +321,11 @@ BlocksSpec ParseBlocksSpec(std::string_view arguments) {
     if (!given.insert(key).second) {
       Throw(ErrorKind::kInput, "the KV policy blocks: {} is given twice", key);
     }
+  }
+  const bool has_type = given.contains(kRepresentativeType);
+  if (!has_type && spec.block_size < kTileTokens &&
+      spec.representative_type == ops::RepresentativeType::kSign) {
+    spec.representative_type = ops::RepresentativeType::kMean;
   }
   Check(spec);
   return spec;

@@ -13,7 +13,7 @@ namespace godwit {
 // A token sees the first `initial` tokens and the last `local_windows_len` up to itself, both in
 // whole blocks. Between them it sees the `second_block_count` blocks that matter most to it.
 struct BlocksSpec {
-  int64_t block_size = 64;           // tokens, whole tiles
+  int64_t block_size = 64;           // tokens: whole tiles, or 1, 2, 4, 8, 16 or 32
   int64_t initial = 64;              // tokens
   int64_t local_windows_len = 1024;  // tokens, at least 1
   int64_t second_block_count = 48;   // at least 1
@@ -37,6 +37,8 @@ struct BlocksSpec {
   // Whether blocks that are neither seen nor chosen count with their mean key and mean value.
   bool estimate = false;
   bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
+  // With blocks below a tile, of which signs know nothing apart, MEAN unless another one is asked
+  // for.
   ops::RepresentativeType representative_type = ops::RepresentativeType::kSign;
   // The number of vectors kept of a block. 0: one for each part of 16 tokens, or with SIGN one for
   // each token. With DYNAMIC they are the keys of so many tokens, wherever they lie in the block.
@@ -49,7 +51,8 @@ struct BlocksSpec {
   int64_t group_count = 192;
 
   ops::BlockShape Shape() const;
-  // The tokens of a stretch with DYNAMIC: the length of the window, up to 4096, in whole blocks.
+  // The tokens of a stretch with DYNAMIC: the length of the window, up to 4096, in whole blocks and
+  // tiles.
   // The last observation_window of them observe the others.
   int64_t stretch() const;
   ops::BlockShape GroupShape() const;  // of the index of groups

@@ -52,6 +52,8 @@ TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
             "blocks:preselect_block_count=48,preselect_block=True");
   EXPECT_EQ(ParseBlocksSpec("quest,initial=0").ToString(),
             "blocks:initial=0,representative_type=QUEST");
+  EXPECT_EQ(ParseBlocksSpec("block_size=1").ToString(),
+            "blocks:block_size=1,representative_type=MEAN");
 }
 
 TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
@@ -91,6 +93,7 @@ TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
   const auto expect = [](const char* arguments, int64_t parts, int64_t part_tokens) {
     const ops::BlockShape shape = ParseBlocksSpec(arguments).Shape();
     EXPECT_EQ(shape.type, ParseBlocksSpec(arguments).representative_type) << arguments;
+    EXPECT_EQ(shape.tokens, ParseBlocksSpec(arguments).block_size) << arguments;
     EXPECT_EQ(shape.parts, parts) << arguments;
     EXPECT_EQ(shape.part_tokens(), part_tokens) << arguments;
   };
@@ -104,6 +107,10 @@ TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
   expect("representative_type=MEAN,representative_num=64", 64, 1);
   expect("quest,block_size=192", 8, 24);
   expect("infllm", 4, 32);
+  expect("block_size=1", 1, 1);
+  expect("block_size=32", 2, 16);
+  expect("quest,block_size=8", 1, 8);
+  expect("block_size=8,representative_num=8", 8, 1);
   expect("representative_type=DYNAMIC", 4, 16);
   expect("representative_type=DYNAMIC,representative_num=1", 1, 64);
   expect("representative_type=DYNAMIC,representative_num=64", 64, 1);
@@ -205,10 +212,23 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
   const auto expect = [](const char* arguments, const char* sentence) {
     EXPECT_EQ(Refusal(arguments), std::string("the KV policy blocks: ") + sentence);
   };
-  expect("block_size=100", "block_size is a multiple of 64 tokens, up to 4096, not 100");
-  expect("block_size=1", "block_size is a multiple of 64 tokens, up to 4096, not 1");
-  expect("block_size=0", "block_size is a multiple of 64 tokens, up to 4096, not 0");
-  expect("block_size=4160", "block_size is a multiple of 64 tokens, up to 4096, not 4160");
+  for (const int size : {100, 3, 48, 0, 4160}) {
+    expect(fmt::format("block_size={}", size).c_str(),
+           fmt::format("block_size is 1, 2, 4, 8, 16, 32 or a multiple of 64 tokens, up to 4096, "
+                       "not {}",
+                       size)
+               .c_str());
+  }
+  expect("block_size=32,group_blocks=2",
+         "group_blocks needs a block_size of at least 64 tokens, not 32");
+  expect("block_size=1,estimate=True", "estimate needs a block_size of at least 64 tokens, not 1");
+  expect("block_size=16,representative_type=SIGN",
+         "representative_type=SIGN needs a block_size of at least 64 tokens, not 16");
+  expect("infllm,block_size=8,local_windows_len=63",
+         "representative_type=DYNAMIC with such blocks needs a local_windows_len of at least 64 "
+         "tokens, whose last ones observe, not 63");
+  expect("block_size=8,representative_num=16",
+         "a block has no more representatives than tokens, not 16");
   expect("local_windows_len=0", "local_windows_len is at least 1, the token itself, not 0");
   expect("second_block_count=0",
          "second_block_count is at least 1 (without blocks, use sinks:S+W), not 0");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "attention/attention_test_support.h"
@@ -145,11 +146,14 @@ TEST_P(ChooseByKeysTest, TakesTheHeaviestKeysUpToAShare) {
           const Chosen together{{0, 8, 1, 2, 3, 4, 5, 6, 7}};
           const Chosen apart{{0, 9, 7, 2, 1, 3, 4}, {0, 9, 8, 6, 5, 4, 3}};
           for (const Chosen& blocks : {together, apart}) {
-            const auto expected = Oracle(text, q, 640, blocks, 64, limit, size_t(most));
-            const auto chosen = ByKeys(one, text, q, 640, blocks, 64, limit, most);
-            EXPECT_EQ(chosen, expected) << seed << " " << top_p << " " << most;
-            EXPECT_EQ(ByKeys(two, text, q, 640, blocks, 64, limit, most), chosen);
-            counts.insert(std::ranges::count_if(chosen[0], [](int32_t b) { return b >= 0; }));
+            // Blocks below a tile have their tile's scores.
+            for (const int64_t size : {64, 16, 1}) {
+              const auto expected = Oracle(text, q, 640, blocks, size, limit, size_t(most));
+              const auto chosen = ByKeys(one, text, q, 640, blocks, size, limit, most);
+              EXPECT_EQ(chosen, expected) << seed << " " << top_p << " " << most << " of " << size;
+              EXPECT_EQ(ByKeys(two, text, q, 640, blocks, size, limit, most), chosen);
+              counts.insert(std::ranges::count_if(chosen[0], [](int32_t b) { return b >= 0; }));
+            }
           }
         }
       }
@@ -167,16 +171,16 @@ TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
   std::vector<ops::PlacedQuery> placed;
   for (uint32_t i = 0; i < 3; ++i) queries.push_back(text.Query(20 + i));
   for (size_t i = 0; i < 3; ++i) placed.push_back({positions[i], queries[i]});
-  for (const int64_t count : {1, 3}) {
+  for (const auto& [count, size] : {std::pair{1, int64_t{64}}, {3, 64}, {1, 16}, {3, 16}}) {
     for (const int64_t choices : {1, 2}) {
       Chosen expected;
       for (int64_t c = 0; c < choices; ++c) {
         std::vector<double> worth(9);
         for (const ops::PlacedQuery& query : placed) {
-          std::vector<int32_t> before(std::min<int64_t>(9, (query.position + 1) / 64));
+          std::vector<int32_t> before(std::min<int64_t>(9, (query.position + 1) / size));
           std::iota(before.begin(), before.end(), 0);
           for (int64_t head = c * kHeads / choices; head < (c + 1) * kHeads / choices; ++head) {
-            const auto shares = text.Shares(query.q, query.position, head, before, 64);
+            const auto shares = text.Shares(query.q, query.position, head, before, size);
             for (size_t b = 0; b < shares.size(); ++b) worth[b] = std::max(worth[b], shares[b]);
           }
         }
@@ -189,8 +193,8 @@ TEST_P(ChooseByKeysTest, TakesKeysThatMatterToAnyQuery) {
       const Exec exec = runner.exec();
       Workspace::Scope scope(exec.workspace);
       const auto chosen = exec.workspace.Matrix<int32_t>(choices, count);
-      ops::ChooseForAll(exec, text.geometry.shape, text.geometry.alibi, text.cache.View(kLayer), 64,
-                        placed, 1, 9, chosen);
+      ops::ChooseForAll(exec, text.geometry.shape, text.geometry.alibi, text.cache.View(kLayer),
+                        size, placed, 1, 9, chosen);
       for (int64_t c = 0; c < choices; ++c) {
         EXPECT_TRUE(std::ranges::equal(chosen.RowSpan(c), expected[c]))
             << count << " of " << choices;

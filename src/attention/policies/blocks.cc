@@ -50,7 +50,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
              .explanation = spec.Explain(),
              .limit_tokens = context,
              .max_kept_tokens = context,
-             .chosen_tokens = spec.block_size,
+             .chosen_tokens = std::max(spec.block_size, kTileTokens),
              .one_choice = !spec.separate,
              .separates_question = true,
              .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,

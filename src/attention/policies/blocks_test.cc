@@ -23,18 +23,19 @@ struct Budget {
   int64_t token_step = 1, layer_step = 1;
   bool estimate = false;
 
-  // The 64 parts of a block have one or two keys each.
+  // A block's parts: 64 with one or two keys each, or each of its tokens.
+  int64_t Parts() const { return std::min<int64_t>(block, 64); }
   std::string Spec() const {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
         "dense_layer_num=1,token_step={},layer_step={},"
-        "representative_type=MEAN,representative_num=64,head_select_mode={},estimate={}",
-        block, initial, local, count, token_step, layer_step, separate ? "SEPARATE" : "SHARED",
-        estimate ? "True" : "False");
+        "representative_type=MEAN,representative_num={},head_select_mode={},estimate={}",
+        block, initial, local, count, token_step, layer_step, Parts(),
+        separate ? "SEPARATE" : "SHARED", estimate ? "True" : "False");
   }
   int64_t InitialBlocks() const { return (initial + block - 1) / block; }
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
-  int64_t PageTokens() const { return block / 64; }
+  int64_t PartTokens() const { return block / Parts(); }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
   // The token that chooses for the token at t.
   int64_t ChooserOf(int64_t t, int64_t question_begin) const {
@@ -65,15 +66,16 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
     const auto scores = text.Scores(layer, head, t, t, keys);
     // The score of a mean key is the mean score. ALiBi counts from a part's end, a constant for
     // all.
-    std::vector<double> pages(local * 64);
+    std::vector<double> pages(local * budget.Parts());
     for (const SeenKey& key : keys) {
-      pages[key.token / budget.PageTokens()] +=
-          scores[key.token] / static_cast<double>(budget.PageTokens());
+      pages[key.token / budget.PartTokens()] +=
+          scores[key.token] / static_cast<double>(budget.PartTokens());
     }
     double sum = 0;
     for (const double score : pages) sum += std::exp(score);
     for (size_t page = 0; page < pages.size(); ++page) {
-      worth[page / 64] = std::max(worth[page / 64], pages[page] - std::log(sum));
+      double& of_block = worth[page / static_cast<size_t>(budget.Parts())];
+      of_block = std::max(of_block, pages[page] - std::log(sum));
     }
   }
   std::vector<std::pair<double, int64_t>> order;
@@ -173,7 +175,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Budget{64, 70, 64, 3, false}, Budget{128, 1, 130, 1, true},
                     Budget{64, 0, 1, 2, true, 3, 1}, Budget{64, 64, 20, 2, true, 1, 2},
                     Budget{64, 0, 1, 2, false, 100, 2}, Budget{64, 64, 100, 2, true, 1, 1, true},
-                    Budget{128, 1, 130, 1, false, 3, 2, true}),
+                    Budget{128, 1, 130, 1, false, 3, 2, true}, Budget{32, 70, 64, 3, false},
+                    Budget{8, 0, 1, 2, true, 3, 2}, Budget{1, 3, 50, 2, true},
+                    Budget{1, 0, 1, 5, false, 100, 1}),
     [](const auto& info) {
       const Budget& b = info.param;
       return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}{}", b.count, b.block, b.initial,

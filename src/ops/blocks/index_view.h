@@ -17,7 +17,7 @@ namespace godwit::ops {
 // Blocks are cut by text position, and into parts with a representative each.
 struct BlockShape {
   RepresentativeType type = RepresentativeType::kMeanStd;
-  int64_t tokens = 64;  // of a block, whole tiles
+  int64_t tokens = 64;  // of a block: whole tiles, or a power of two below kTileTokens
   // Parts of a block: a power of two, at most kTileTokens, that divides its tokens; for kSign,
   // `tokens`.
   int64_t parts = 4;

@@ -27,9 +27,12 @@ void Put(const IndexPages& to, int64_t head, int64_t part, const int8_t* row, fl
               &scale, sizeof(scale));
 }
 
-// Floats of scratch memory of a core: the keys of a block, and a representative.
+// The tokens whose keys are read together: those of a block, or of the tile that holds it.
+int64_t TokensRead(const BlockShape& shape) { return std::max(shape.tokens, kTileTokens); }
+
+// Floats of scratch memory of a core: the keys that are read together, and a representative.
 int64_t ScratchFloats(const IndexView& index) {
-  return index.head_dim * index.shape.tokens + 2 * index.head_dim;
+  return index.head_dim * TokensRead(index.shape) + 2 * index.head_dim;
 }
 
 std::span<const uint16_t> PlacesOf(const IndexView& index, const ImportantTokens& important,
@@ -42,22 +45,27 @@ std::span<const uint16_t> PlacesOf(const IndexView& index, const ImportantTokens
   return places.subspan(row * index.shape.parts, index.shape.parts);
 }
 
+// read: the first of the tokens whose keys lie in the scratch memory, or -1.
 void RepresentBlock(const Exec& exec, const KvView& kv, const IndexView& index, int64_t head,
-                    int64_t block, const ImportantTokens& important, float* scratch) {
+                    int64_t block, const ImportantTokens& important, float* scratch,
+                    int64_t& read) {
   const BlockShape& shape = index.shape;
-  float* const keys = scratch;
-  float* const floats = keys + index.head_dim * shape.tokens;
+  const int64_t together = TokensRead(shape), begin = block * shape.tokens;
+  float* const floats = scratch + index.head_dim * together;
+  const float* const keys = scratch + begin % together;
   Representative row;
-  for (int64_t t = 0; t < shape.tiles(); ++t) {
-    ReadKeys(kv, index.head_dim, head, block * shape.tiles() + t, keys + t * kTileTokens,
-             shape.tokens);
+  if (read != begin - begin % together) {
+    read = begin - begin % together;
+    for (int64_t t = 0; t < together; t += kTileTokens) {
+      ReadKeys(kv, index.head_dim, head, (read + t) / kTileTokens, scratch + t, together);
+    }
   }
   const bool dynamic = shape.type == RepresentativeType::kDynamic;
   const auto places = PlacesOf(index, important, head, block);
   for (int64_t p = 0; p < shape.parts; ++p) {
     const int64_t first = places.empty() ? p * shape.part_tokens() : places[p];
     const float scale =
-        Represent(shape.type, exec.kernels, keys + first, shape.tokens,
+        Represent(shape.type, exec.kernels, keys + first, together,
                   dynamic ? 1 : shape.part_tokens(), index.head_dim, floats, row.data());
     Put(index.parts, head, block * shape.parts + p, row.data(), scale);
   }
@@ -106,8 +114,9 @@ void RepresentBlocks(const Exec& exec, const KvView& kv, const IndexView& index,
     }
     const int64_t per_tile = kTileTokens / index.shape.parts;
     const int64_t end = std::min(blocks.end, (i + 1) * per_tile);
+    int64_t read = -1;
     for (int64_t block = std::max(blocks.begin, i * per_tile); block < end; ++block) {
-      RepresentBlock(exec, kv, index, head, block, important, scratch.Row(worker));
+      RepresentBlock(exec, kv, index, head, block, important, scratch.Row(worker), read);
     }
   });
 }

@@ -41,7 +41,8 @@ constexpr std::array kPolicies = {
         .usage = "blocks:KEY=VALUE,...",
         .description =
             "keep every token; question and answer read only the blocks that score highest; "
-            "presets are blocks, blocks:infllm, blocks:meanstd, blocks:quest and blocks:snapkv",
+            "presets are blocks, blocks:infllm, blocks:ktransformers, blocks:ktransformers-yaml, "
+            "blocks:meanstd, blocks:quest, blocks:snapkv and blocks:snapkv-tokens",
         .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
         .ample_example = "blocks:second_block_count=1024",
         .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
@@ -67,7 +68,11 @@ constexpr std::array kPolicies = {
                            "second_block_count=2,representative_num=2,representative_type=DYNAMIC",
                            "blocks:block_size=1,initial=3,local_windows_len=5,"
                            "second_block_count=9,preselect_block_count=20,observation_window=7,"
-                           "preselect_block=True,representative_type=MEAN"},
+                           "preselect_block=True,representative_type=MEAN",
+                           "blocks:block_size=16,initial=3,local_windows_len=5,"
+                           "second_block_count=2,preselect_block_count=3,observation_window=7,"
+                           "preselect_block=True,preselect_votes=True,dense_question=True,"
+                           "head_select_mode=SHARED,representative_type=MEAN"},
         .make = MakeBlocksPolicy},
 };
 

@@ -43,7 +43,7 @@ struct PolicyKind {
   // spells its name.
   std::string_view tight_example;
   std::string_view ample_example;
-  std::array<std::string_view, 12> other_examples = {};  // of other modes
+  std::array<std::string_view, 13> other_examples = {};  // of other modes
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,
                                            std::string_view arguments);

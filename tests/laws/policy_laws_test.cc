@@ -209,12 +209,15 @@ TEST_P(Laws, FileChangesNoBits) {
       const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
       const auto reference = Make(geometry, spec);
       // A text's index and its fork's lie in memory: a page of each layer. Signs, which are the
-      // default, take up to two.
+      // default, take up to two, and blocks below a tile as many as there are.
       const int64_t page_set = layout.BytesFor(1);
       const bool signs = spec.find("representative_type") == spec.npos;
-      const int64_t index = signs ? IndexAt(reference->policy(), layout, 320).held_bytes : 0;
+      const bool small = spec.find("block_size") != spec.npos;
+      const int64_t index =
+          signs || small ? IndexAt(reference->policy(), layout, 320).held_bytes : 0;
+      const int64_t most = small ? std::max(index, page_set) : 2 * page_set;
       const auto memory =
-          std::make_shared<KvBudget>(2 * page_set + 2 * std::clamp(index, page_set, 2 * page_set));
+          std::make_shared<KvBudget>(2 * page_set + 2 * std::clamp(index, page_set, most));
       const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
       const auto cache = Make(geometry, spec, std::make_shared<KvPool>(layout, file));
       EXPECT_EQ(ReadText(*cache, text, 300, 50, 2), ReadText(*reference, text, 300, 50)) << spec;

@@ -5,6 +5,7 @@
 
 #include "attention/blocks/blocks_by_keys.h"
 #include "ops/blocks/choose_by_keys.h"
+#include "ops/blocks/choose_by_votes.h"
 
 namespace godwit {
 
@@ -17,11 +18,15 @@ void BlocksPreselection::SetQuestion(int64_t position, int64_t answer) {
 void BlocksPreselection::Observe(const RowRun& run, int64_t layer, const RunQueries& queries) {
   if (!geometry_->spec.preselect_block) return;
   if (!geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
-  const int64_t window = geometry_->spec.observation_window;
-  const int64_t begin = std::max({run.position, question_begin_, answer_ - window});
+  const int64_t begin = std::max(run.position, ObserversBegin());
   for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
     queries_.Put(run, geometry_->ChooserOf(layer, queries.reader), p, queries.q);
   }
+}
+
+int64_t BlocksPreselection::ObserversBegin() const {
+  const int64_t first = geometry_->spec.preselect_votes ? 0 : question_begin_;
+  return std::max({first, answer_ - geometry_->spec.observation_window, int64_t{0}});
 }
 
 const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t layer,
@@ -35,17 +40,26 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
   if (const auto* found = chosen_[chooser].Find(last, row)) return found;
   const int64_t local = geometry_->FirstLocal(last);
   if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
-  const int64_t begin = std::max({question_begin_, answer_ - spec.observation_window, int64_t{0}});
-  const auto queries = queries_.Find(run, chooser, begin, answer_);
+  const auto queries = queries_.Find(run, chooser, ObserversBegin(), answer_);
   if (queries.empty()) return nullptr;  // the question was read elsewhere
   Workspace::Scope scope(exec.workspace);
   const auto chosen =
       exec.workspace.Matrix<int32_t>(geometry_->choices(), spec.preselect_block_count);
-  run.cache->WillRead(layer, {0, local * spec.block_size});
-  ops::ChooseForAll(exec, geometry_->attention.shape, geometry_->attention.alibi,
-                    run.cache->View(layer), spec.block_size, queries, geometry_->initial, local,
-                    chosen);
-  read_bytes += std::ssize(queries) * KeyBytes(*geometry_, run, local);
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  const ops::Alibi& alibi = geometry_->attention.alibi;
+  const int64_t first = geometry_->initial;
+  int64_t read_blocks = local;
+  if (spec.preselect_votes) {
+    read_blocks = last / spec.block_size + 1;
+    run.cache->WillRead(layer, {0, answer_});
+    ops::ChooseByVotes(exec, shape, alibi, run.cache->View(layer), spec.block_size,
+                       spec.PoolTokens(), queries, first, local, chosen);
+  } else {
+    run.cache->WillRead(layer, {0, local * spec.block_size});
+    ops::ChooseForAll(exec, shape, alibi, run.cache->View(layer), spec.block_size, queries, first,
+                      local, chosen);
+  }
+  read_bytes += std::ssize(queries) * KeyBytes(*geometry_, run, read_blocks);
   chosen_[chooser].Put(last, row, {local, chosen});
   return chosen_[chooser].Find(last, row);
 }

@@ -45,6 +45,8 @@ class BlocksPreselection {
   }
 
  private:
+  // The first token that observes.
+  int64_t ObserversBegin() const;
   // Null: there is no choice. Adds to read_bytes what it read.
   const ChosenBlocks* ChosenFor(const RowRun& run, int64_t layer, const RunQueries& queries,
                                 int64_t& read_bytes);

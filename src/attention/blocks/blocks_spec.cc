@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "attention/blocks/blocks_presets.h"
 #include "attention/core/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
@@ -14,30 +15,6 @@
 
 namespace godwit {
 namespace {
-
-struct Preset {
-  std::string_view name;
-  void (*apply)(BlocksSpec& spec);
-};
-constexpr Preset kPresets[] = {
-    // InfLLM (arXiv 2402.04617), with as many tokens seen as in the other presets.
-    {"infllm",
-     [](BlocksSpec& spec) {
-       spec.block_size = spec.initial = 128;
-       spec.second_block_count = 24;
-       spec.representative_type = ops::RepresentativeType::kDynamic;
-       spec.representative_num = 4;
-     }},
-    {"meanstd",
-     [](BlocksSpec& spec) { spec.representative_type = ops::RepresentativeType::kMeanStd; }},
-    {"quest", [](BlocksSpec& spec) { spec.representative_type = ops::RepresentativeType::kQuest; }},
-    // SnapKV (arXiv 2404.14469): the question's choice stays.
-    {"snapkv",
-     [](BlocksSpec& spec) {
-       spec.preselect_block = true;
-       spec.preselect_block_count = spec.second_block_count;
-     }},
-};
 
 struct Count {
   std::string_view key;
@@ -52,6 +29,7 @@ constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
                              {"layer_step", &BlocksSpec::layer_step},
                              {"least_block_count", &BlocksSpec::least_block_count},
                              {"preselect_block_count", &BlocksSpec::preselect_block_count},
+                             {"pool_tokens", &BlocksSpec::pool_tokens},
                              {"observation_window", &BlocksSpec::observation_window},
                              {"representative_num", &BlocksSpec::representative_num},
                              {"group_blocks", &BlocksSpec::group_blocks},
@@ -64,6 +42,8 @@ struct Flag {
   bool BlocksSpec::*value;
 };
 constexpr Flag kFlags[] = {{"preselect_block", &BlocksSpec::preselect_block},
+                           {"preselect_votes", &BlocksSpec::preselect_votes},
+                           {"dense_question", &BlocksSpec::dense_question},
                            {"estimate", &BlocksSpec::estimate}};
 constexpr std::array<std::string_view, 2> kTruth = {"False", "True"};
 constexpr std::string_view kTopP = "top_p";
@@ -110,7 +90,7 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
   }
   if (key == kRepresentativeType) {
     for (const ops::RepresentativeKind& kind : ops::kRepresentatives) {
-      if (kind.name != value) continue;
+      if (kind.name != CanonicalRepresentative(value)) continue;
       spec.representative_type = kind.type;
       return;
     }
@@ -123,12 +103,12 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
 }
 
 void SetPreset(BlocksSpec& spec, std::string_view name) {
-  for (const Preset& preset : kPresets) {
+  for (const BlocksPreset& preset : BlocksPresets()) {
     if (preset.name == name) return preset.apply(spec);
   }
   Throw(ErrorKind::kInput,
         "the KV policy blocks:PRESET has no preset {}; there are: {}, and settings are KEY=VALUE",
-        Quote(name), Names(kPresets, [](auto& preset) { return preset.name; }));
+        Quote(name), Names(BlocksPresets(), [](auto& preset) { return preset.name; }));
 }
 
 void Require(bool holds, std::string_view what, int64_t found) {
@@ -156,9 +136,10 @@ void Check(const BlocksSpec& spec) {
           spec.layer_step);
   Require(spec.least_block_count >= 1 && spec.least_block_count <= spec.second_block_count,
           "least_block_count is at least 1 and at most second_block_count", spec.least_block_count);
-  Require(spec.preselect_block_count >= 1,
+  Require(spec.preselect_block_count >= 1 || !spec.preselect_block,
           "preselect_block_count is at least 1 (preselect_block=False turns it off)",
           spec.preselect_block_count);
+  Require(spec.pool_tokens <= 4096, "pool_tokens is at most 4096", spec.pool_tokens);
   Require(spec.observation_window >= 1 && spec.observation_window <= 4096,
           "observation_window is 1 to 4096 tokens", spec.observation_window);
   Require(spec.group_blocks <= 1024, "group_blocks is at most 1024, or 0 for no groups",
@@ -265,10 +246,17 @@ std::string BlocksSpec::Explain() const {
                     top_p, least_block_count);
   }
   if (preselect_block) {
+    const std::string chosen =
+        preselect_votes
+            ? fmt::format(
+                  "get most votes from the last {} tokens of the prompt, counted with those "
+                  "of {} on either side",
+                  observation_window, counted(PoolTokens(), "token"))
+            : fmt::format("score highest for the last {} tokens of the question",
+                          observation_window);
     more += fmt::format(
-        " The answer chooses among the {} blocks that score highest for the last {} tokens of the "
-        "question, and blocks that leave the window later.",
-        preselect_block_count, observation_window);
+        " The answer chooses among the {} blocks that {}, and blocks that leave the window later.",
+        preselect_block_count, chosen);
   }
   if (group_blocks > 0) {
     const std::string groups = counted(group_blocks, "block");
@@ -286,9 +274,10 @@ std::string BlocksSpec::Explain() const {
     more += fmt::format(" The first {} layers see all tokens.", dense_layer_num);
   }
   return fmt::format(
-      "Every token is kept. The context is read with full attention. A token of the question or "
-      "the answer sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that "
+      "Every token is kept. The context {}read with full attention. A token of {}the answer sees "
+      "{}the last {} tokens, in whole blocks of {}, and the {} blocks between that "
       "score highest for it. {}, {}, by {} of every {}.{}",
+      dense_question ? "and the question are " : "is ", dense_question ? "" : "the question or ",
       initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
       second_block_count,
       separate ? "Each KV head chooses for itself" : "All heads choose together",
@@ -316,7 +305,7 @@ BlocksSpec ParseBlocksSpec(std::string_view arguments) {
       }
       continue;
     }
-    const std::string_view key = setting.substr(0, equals);
+    const std::string_view key = CanonicalBlocksKey(setting.substr(0, equals));
     SetKey(spec, key, setting.substr(equals + 1));
     if (!given.insert(key).second) {
       Throw(ErrorKind::kInput, "the KV policy blocks: {} is given twice", key);

@@ -1,5 +1,5 @@
 // BlocksSpec: the meaning of "blocks:quest,second_block_count=96". The names are those of the
-// configuration of KTransformers' long-context text.
+// configuration of KTransformers' long-context text (blocks_presets.h has its other spellings).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,13 @@ struct BlocksSpec {
   // the window since.
   bool preselect_block = false;
   int64_t preselect_block_count = 96;
+  // Whether they choose by votes (ops/blocks/choose_by_votes.h), as SnapKV and KTransformers do,
+  // not by the largest share. The observing tokens are then the last ones of the prompt, question
+  // or not. A block also gets the votes of pool_tokens tokens on either side; -1: a quarter of it.
+  bool preselect_votes = false;
+  int64_t pool_tokens = -1;
+  // Whether the question is read like the context, and only the answer chooses.
+  bool dense_question = false;
   // The number of observing tokens at the end of a question; with DYNAMIC also at the end of every
   // stretch.
   int64_t observation_window = 128;
@@ -51,6 +58,7 @@ struct BlocksSpec {
   int64_t group_count = 192;
 
   ops::BlockShape Shape() const;
+  int64_t PoolTokens() const { return pool_tokens < 0 ? block_size / 4 : pool_tokens; }
   // The tokens of a stretch with DYNAMIC: the length of the window, up to 4096, in whole blocks and
   // tiles.
   // The last observation_window of them observe the others.

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "attention/blocks/blocks_presets.h"
 #include "base/test_support.h"
 
 namespace godwit::blocks_spec_test {
@@ -16,7 +19,8 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
       "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
       "token_step=7,layer_step=8,representative_num=16,head_select_mode=SHARED,"
       "representative_type=MAX,top_p=0.85,least_block_count=4,preselect_block=True,"
-      "preselect_block_count=9,observation_window=10,group_blocks=11,group_count=12,estimate=True");
+      "preselect_block_count=9,preselect_votes=True,pool_tokens=13,dense_question=True,"
+      "observation_window=10,group_blocks=11,group_count=12,estimate=True");
   EXPECT_EQ(spec.block_size, 128);
   EXPECT_EQ(spec.initial, 3);
   EXPECT_EQ(spec.local_windows_len, 70);
@@ -28,6 +32,10 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   EXPECT_TRUE(spec.estimate);
   EXPECT_EQ(spec.preselect_block_count, 9);
   EXPECT_EQ(spec.observation_window, 10);
+  EXPECT_TRUE(spec.preselect_votes);
+  EXPECT_EQ(spec.pool_tokens, 13);
+  EXPECT_EQ(spec.PoolTokens(), 13);
+  EXPECT_TRUE(spec.dense_question);
   EXPECT_EQ(spec.group_blocks, 11);
   EXPECT_EQ(spec.group_count, 12);
   EXPECT_EQ(spec.token_step, 7);
@@ -50,10 +58,64 @@ TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
             "representative_type=DYNAMIC");
   EXPECT_EQ(ParseBlocksSpec("snapkv").ToString(),
             "blocks:preselect_block_count=48,preselect_block=True");
+  EXPECT_EQ(ParseBlocksSpec("ktransformers").ToString(),
+            "blocks:block_size=128,initial=128,local_windows_len=4096,second_block_count=96,"
+            "representative_num=1,preselect_votes=True,dense_question=True,"
+            "head_select_mode=SHARED,representative_type=DYNAMIC");
+  EXPECT_EQ(ParseBlocksSpec("ktransformers-yaml").ToString(),
+            "blocks:block_size=128,initial=128,local_windows_len=4096,second_block_count=32,"
+            "dense_layer_num=2,token_step=100,preselect_block_count=32,representative_num=1,"
+            "preselect_block=True,preselect_votes=True,dense_question=True,"
+            "head_select_mode=SHARED,representative_type=DYNAMIC");
+  EXPECT_EQ(ParseBlocksSpec("snapkv-tokens").ToString(),
+            "blocks:block_size=1,second_block_count=3072,preselect_block_count=3072,"
+            "preselect_block=True,preselect_votes=True,dense_question=True,"
+            "representative_type=MEAN");
   EXPECT_EQ(ParseBlocksSpec("quest,initial=0").ToString(),
             "blocks:initial=0,representative_type=QUEST");
   EXPECT_EQ(ParseBlocksSpec("block_size=1").ToString(),
             "blocks:block_size=1,representative_type=MEAN");
+}
+
+// The names of KTransformers' configuration.
+TEST(BlocksSpecTest, OtherSpellingsMeanTheSame) {
+  const BlocksSpec spec = ParseBlocksSpec("anchor_type=BLOCK_MAX,anchor_num=2,second_select_num=7");
+  EXPECT_EQ(spec.ToString(),
+            "blocks:second_block_count=7,representative_num=2,representative_type=MAX");
+  for (const auto& [theirs, ours] : {std::pair{"BLOCK_MEAN", "MEAN"},
+                                     {"BLOCK_MAX", "MAX"},
+                                     {"FIXED", "FIX"},
+                                     {"DYNAMIC", "DYNAMIC"},
+                                     {"QUEST", "QUEST"}}) {
+    EXPECT_EQ(ParseBlocksSpec(fmt::format("anchor_type={}", theirs)).ToString(),
+              ParseBlocksSpec(fmt::format("representative_type={}", ours)).ToString());
+  }
+  // All settings of the text's example, of which nothing differs from the preset.
+  EXPECT_EQ(ParseBlocksSpec("ktransformers,block_size=128,local_windows_len=4096,"
+                            "second_select_num=96,anchor_type=DYNAMIC,dense_layer_num=0,"
+                            "anchor_num=1,preselect_block=False,head_select_mode=SHARED,"
+                            "preselect_block_count=96,layer_step=1,token_step=1")
+                .ToString(),
+            ParseBlocksSpec("ktransformers").ToString());
+  EXPECT_EQ(ParseBlocksSpec("preselect_block=False,preselect_block_count=0").preselect_block_count,
+            0);
+}
+
+TEST(BlocksSpecTest, SaysWhereItsNumbersComeFrom) {
+  EXPECT_EQ(ExplainBlocksSources(ParseBlocksSpec("")),
+            "As in KTransformers' text and its config.yaml: layer_step. As in KTransformers' text: "
+            "dense_layer_num, token_step, preselect_block, preselect_block_count. As in neither of "
+            "them: block_size, initial, local_windows_len, second_block_count, "
+            "representative_type, representative_num, head_select_mode.");
+  EXPECT_EQ(ExplainBlocksSources(ParseBlocksSpec("ktransformers")),
+            "As in KTransformers' text and its config.yaml: block_size, initial, "
+            "local_windows_len, representative_type, representative_num, head_select_mode, "
+            "layer_step. As in KTransformers' text: second_block_count, dense_layer_num, "
+            "token_step, preselect_block, preselect_block_count.");
+  EXPECT_THAT(ExplainBlocksSources(ParseBlocksSpec("ktransformers-yaml,layer_step=2")),
+              EndsWith(" As in KTransformers' config.yaml: second_block_count, dense_layer_num, "
+                       "token_step, preselect_block, preselect_block_count. As in neither of "
+                       "them: layer_step."));
 }
 
 TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
@@ -70,6 +132,7 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
         "blocks:preselect_block=True",
         "blocks:estimate=True",
         "blocks:preselect_block_count=3,observation_window=32,preselect_block=True",
+        "blocks:pool_tokens=0,preselect_block=True,preselect_votes=True,dense_question=True",
         "blocks:layer_step=4",
         "blocks:representative_num=64",
         "blocks:head_select_mode=SHARED",
@@ -124,17 +187,17 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
   EXPECT_EQ(Refusal("blocksize=64"),
             "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
             "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
-            "least_block_count, preselect_block_count, observation_window, representative_num, "
-            "group_blocks, group_count, top_p, preselect_block, estimate, head_select_mode, "
-            "representative_type");
+            "least_block_count, preselect_block_count, pool_tokens, observation_window, "
+            "representative_num, group_blocks, group_count, top_p, preselect_block, "
+            "preselect_votes, dense_question, estimate, head_select_mode, representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
   }
   EXPECT_THAT(
       Refusal("quests"),
-      EndsWith(
-          "\"quests\"; there are: infllm, meanstd, quest, snapkv, and settings are KEY=VALUE"));
+      EndsWith("\"quests\"; there are: infllm, ktransformers, ktransformers-yaml, meanstd, quest, "
+               "snapkv, snapkv-tokens, and settings are KEY=VALUE"));
 }
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
@@ -169,6 +232,8 @@ TEST(BlocksSpecTest, RefusesToChooseBetweenTwoSettings) {
             "the KV policy blocks: block_size is given twice");
   EXPECT_EQ(Refusal("representative_type=MEAN,representative_type=MAX"),
             "the KV policy blocks: representative_type is given twice");
+  EXPECT_EQ(Refusal("anchor_num=1,representative_num=2"),
+            "the KV policy blocks: representative_num is given twice");
   for (const char* arguments : {"initial=0,quest", "meanstd,quest"}) {
     EXPECT_EQ(Refusal(arguments),
               "the KV policy blocks: the preset quest comes before all settings");
@@ -196,6 +261,14 @@ TEST(BlocksSpecTest, ExplainsItself) {
               EndsWith(" Of these, it sees only those that get 0.9 of its attention, but at least "
                        "1. The answer chooses among the 96 blocks that score highest for the "
                        "last 128 tokens of the question, and blocks that leave the window later."));
+  EXPECT_EQ(ParseBlocksSpec("snapkv-tokens").Explain(),
+            "Every token is kept. The context and the question are read with full attention. A "
+            "token of the answer sees the first 64 and the last 1024 tokens, in whole blocks of 1, "
+            "and the 3072 blocks between that score highest for it. Each KV head chooses for "
+            "itself, in every layer, by the mean of the keys of every token. The answer chooses "
+            "among the 3072 blocks that get most votes from the last 128 tokens of the prompt, "
+            "counted with those of 0 tokens on either side, and blocks that leave the window "
+            "later.");
   EXPECT_THAT(ParseBlocksSpec("infllm").Explain(),
               EndsWith(" in every layer, by the keys that get most attention from the last 128 of "
                        "every 1024 tokens, 4 of every block."));
@@ -241,7 +314,8 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
          "least_block_count is at least 1 and at most second_block_count, not 0");
   expect("least_block_count=49",
          "least_block_count is at least 1 and at most second_block_count, not 49");
-  expect("preselect_block_count=0",
+  expect("pool_tokens=4097", "pool_tokens is at most 4096, not 4097");
+  expect("preselect_block_count=0,preselect_block=True",
          "preselect_block_count is at least 1 (preselect_block=False turns it off), not 0");
   expect("group_blocks=1025", "group_blocks is at most 1024, or 0 for no groups, not 1025");
   expect("group_count=0", "group_count is at least 1, not 0");

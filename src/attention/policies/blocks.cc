@@ -11,6 +11,7 @@
 #include "attention/blocks/blocks_geometry.h"
 #include "attention/blocks/blocks_importance.h"
 #include "attention/blocks/blocks_preselection.h"
+#include "attention/blocks/blocks_presets.h"
 #include "attention/blocks/blocks_sharing.h"
 #include "attention/blocks/blocks_spec.h"
 #include "attention/core/text_cache.h"
@@ -47,7 +48,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
       : AttentionPolicy(
             {.name = spec.ToString(),
              .reading = "dense",
-             .explanation = spec.Explain(),
+             .explanation = spec.Explain() + " " + ExplainBlocksSources(spec),
              .limit_tokens = context,
              .max_kept_tokens = context,
              .chosen_tokens = std::max(spec.block_size, kTileTokens),
@@ -56,6 +57,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
              .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,
              .one_rank_reason = OneRankReason(spec)}),
         geometry_(std::make_shared<const BlocksGeometry>(geometry, spec)),
+        first_asking_(spec.dense_question ? INT64_MAX - 1 : 0),
         importance_(geometry_),
         index_(geometry_),
         estimate_(geometry_),
@@ -67,7 +69,8 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     const int64_t size = spec().block_size, end = question.choosable.end;
     here_ = {question.choosable.begin / size, end == INT64_MAX ? end : end / size};
     preselection_.SetQuestion(question.begin, question.answer);
-    question_begin_ = question.begin;
+    first_asking_ =
+        spec().dense_question ? std::min(question.answer, INT64_MAX - 1) : question.begin;
     index_.LimitToBlocks(here_, geometry_->FirstLocal(first_choice()));
     estimate_.LimitToBlocks(here_);
   }
@@ -190,7 +193,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
 
   const BlocksSpec& spec() const { return geometry_->spec; }
   // The first row that chooses.
-  int64_t first_choice() const { return std::max(question_begin_, geometry_->first_sparse()); }
+  int64_t first_choice() const { return std::max(first_asking_, geometry_->first_sparse()); }
   int64_t ChooserOf(int64_t position) const { return shared_.ChooserOf(position, first_choice()); }
 
   // chosen: [choices, second_block_count], -1 behind the last. Returns the bytes read to choose.
@@ -216,7 +219,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
   }
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  int64_t question_begin_ = 0;
+  int64_t first_asking_;  // the first token that may choose: of the question or the answer
   BlockRange here_;
   BlocksImportance importance_;
   BlocksByIndex index_;

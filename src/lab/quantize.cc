@@ -110,7 +110,9 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
                     "for each weight and for each token; o2: a scale for each weight and one for "
                     "all tokens; o3: o2 with a fixed scale of tokens; naive: o2 without smoothing; "
                     "zeroquant: w8a8 without smoothing, with a scale for 16 outputs; llm-int8: "
-                    "w8a8 without smoothing, with inputs of 6 or more in float; w4a8: 4-bit "
+                    "w8a8 without smoothing, with inputs of 6 or more in float; "
+                    "outlier-suppression: o3, with norms without gains for smoothing, and as many "
+                    "clipped tokens as serve each layer best; w4a8: 4-bit "
                     "weights with a scale for each group of inputs; w4a16: w4a8 for programs that "
                     "keep activations in float; w4a16-asym: w4a16 with zero points",
             .fallback = std::string(options.quantize.scheme.name),
@@ -139,11 +141,13 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
            options.quantize.keep);
   cli::AddSmoothingFlags(line, options.smoothing);
   cli::AddCalibrationFlags(line, options.calibration);
-  line.Add({.names = "--clip-top",
-            .value = "P%",
-            .help = "with o3: the share of tokens that may exceed the fixed scales",
-            .fallback = "0%"},
-           [&](const std::string& value) { options.quantize.clip_share = ParseShare(value); });
+  line.Add(
+      {.names = "--clip-top",
+       .value = "P%",
+       .help =
+           "with o3 or outlier-suppression: the share of tokens that may exceed the fixed scales",
+       .fallback = "0%"},
+      [&](const std::string& value) { options.quantize.clip_share = ParseShare(value); });
   for (const char* other :
        {"--scheme", "--group-size", "--rounding", "--int8", "--keep", "--smooth", "--alpha",
         "--calib", "--samples", "--seq-len", "--clip-top"}) {
@@ -162,6 +166,10 @@ void CheckQuantize(const QuantizeOptions& options) {
   }
   if (!options.quantize.scheme.smooth && options.quantize.smooths()) {
     Throw(ErrorKind::kInput, "--scheme {} is a baseline without smoothing: leave --smooth out",
+          options.quantize.scheme.name);
+  }
+  if (options.smoothing.alpha && options.quantize.scheme.suppresses_outliers) {
+    Throw(ErrorKind::kInput, "--alpha is for smoothing, and --scheme {} moves the gains of norms",
           options.quantize.scheme.name);
   }
   if (options.smoothing.alpha && !options.quantize.smooths()) {

@@ -71,10 +71,10 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
   return calibration;
 }
 
-std::map<std::string, float, std::less<>> ClippedMaxima(
+std::map<std::string, std::vector<float>, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
-    std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
-    const CalibrationProgress& progress) {
+    std::span<const LinearTensors* const> linears, const Scalings& scalings,
+    std::span<const double> shares, const CalibrationProgress& progress) {
   // Keys are names of packed weights; the maxima are those of every row.
   std::map<std::string, std::vector<float>, std::less<>> maxima;
   std::map<std::string, const Scaling*, std::less<>> scaling_of;
@@ -88,16 +88,18 @@ std::map<std::string, float, std::less<>> ClippedMaxima(
               const auto& s = scaling_of.at(name)->column_factors;
               float largest = 0;
               for (size_t i = 0; i < row.size(); ++i) {
-                largest = std::max(largest, std::fabs(row[i]) / (s.empty() ? 1.0f : s[i]));
+                largest = std::max(largest, std::fabs(row[i] / (s.empty() ? 1.0f : s[i])));
               }
               maxima[name].push_back(largest);
             });
-  std::map<std::string, float, std::less<>> clipped;
+  std::map<std::string, std::vector<float>, std::less<>> clipped;
   for (auto& [name, values] : maxima) {
-    const auto cut = static_cast<size_t>(share * static_cast<double>(values.size()));
-    const auto place = values.end() - 1 - static_cast<std::ptrdiff_t>(cut);
-    std::nth_element(values.begin(), place, values.end());
-    clipped[name] = *place;
+    for (const double share : shares) {
+      const auto cut = static_cast<size_t>(share * static_cast<double>(values.size()));
+      const auto place = values.end() - 1 - static_cast<std::ptrdiff_t>(cut);
+      std::nth_element(values.begin(), place, values.end());
+      clipped[name].push_back(*place);
+    }
   }
   return clipped;
 }

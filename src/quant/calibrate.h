@@ -52,12 +52,12 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                       std::span<const std::vector<int32_t>> pieces,
                       const CalibrationProgress& progress, const CalibrationScope& scope = {});
 
-// Largest magnitudes for fixed scales, by the name of the packed weight. All but the largest
-// `share` of a layer's input rows stay within its magnitude. Section 3.4.2 clips the top 2 % of the
-// tokens. Inputs are smoothed as the columns of the weights are.
-std::map<std::string, float, std::less<>> ClippedMaxima(
+// Largest magnitudes for fixed scales, by the name of the packed weight: one for each of `shares`.
+// All but the largest share of a layer's input rows stay within its magnitude. Section 3.4.2 clips
+// the top 2 % of the tokens. Inputs are smoothed as the columns of the weights are.
+std::map<std::string, std::vector<float>, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
-    std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
-    const CalibrationProgress& progress);
+    std::span<const LinearTensors* const> linears, const Scalings& scalings,
+    std::span<const double> shares, const CalibrationProgress& progress);
 
 }  // namespace godwit::quant

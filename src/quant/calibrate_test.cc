@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "ops/linear_rows.h"
+#include "quant/output_error.h"
 #include "quant/quant_test_support.h"
 #include "quant/static_scales.h"
 #include "tensor/float_bytes.h"
@@ -126,11 +131,64 @@ TEST(ClippedMaxima, CutsTheLargestTokens) {
   const Scalings twice = {{kDown + ".weight", {.column_factors = std::vector<float>(10, 2.0f)}}};
   const std::vector<const LinearTensors*> linears = {&model.tensors.layers[1].mlp.down};
   const auto clipped = [&](double share) {
-    return ClippedMaxima(*TestExec(), *decoder, pieces, linears, twice, share, nullptr).at(kDown);
+    return ClippedMaxima(*TestExec(), *decoder, pieces, linears, twice, {{share}}, nullptr)
+        .at(kDown)
+        .front();
   };
   EXPECT_EQ(clipped(0), maxima[59]);
   EXPECT_EQ(clipped(0.05), maxima[56]);  // three of sixty lie beyond it
   EXPECT_EQ(clipped(0.5), maxima[29]);
+  EXPECT_EQ(
+      ClippedMaxima(*TestExec(), *decoder, pieces, linears, twice, {{0.5, 0.0}}, nullptr).at(kDown),
+      (std::vector<float>{maxima[29], maxima[59]}));
+  // Factors may be negative, as the gains of norms are.
+  const Scalings less = {{kDown + ".weight", {.column_factors = std::vector<float>(10, -2.0f)}}};
+  EXPECT_EQ(ClippedMaxima(*TestExec(), *decoder, pieces, linears, less, {{0.0}}, nullptr)
+                .at(kDown)
+                .front(),
+            maxima[59]);
+}
+
+// The definition of token-wise clipping, layer by layer: the magnitude at which x is cut and
+// rounded to 127 steps, beside the outputs of float.
+TEST(BestClipping, MovesTheOutputsLeast) {
+  const TestModel model;
+  const auto decoder = Load(model.spec, model.weights);
+  const auto pieces = TestPieces(3, 40);
+  const auto plan = PlanQuantization(model.spec, model.tensors, SmoothKind::kNone, {});
+  Calibration calibration = Calibrate(*TestExec(), *decoder, pieces, nullptr);
+  // One token of kDown is far larger than the others, and little depends on it.
+  RowSample sample(64);
+  const auto before = calibration.at(kDown).sample.rows();
+  for (int64_t row = 0; row < std::min<int64_t>(before.rows, 40); ++row) {
+    std::vector<float> values(before.RowSpan(row).begin(), before.RowSpan(row).end());
+    (void)sample.WantsNext();
+    sample.Add(values);
+  }
+  calibration.at(kDown).sample = sample;
+  const float usual = std::ranges::max(calibration.at(kDown).largest);
+  std::map<std::string, std::vector<float>, std::less<>> clipped;
+  for (const LinearTensors* linear : plan.linears) clipped[ModuleName(*linear)] = {usual, usual};
+  clipped[kDown] = {1000 * usual, usual, 0.05f * usual};
+  const Scheme& scheme = FindScheme("outlier-suppression");
+  const auto best = BestClipping(*TestExec(), plan, scheme, calibration, {}, clipped);
+  EXPECT_EQ(best.at(kDown), usual);
+
+  // The errors by the formula, for the weights as they are stored.
+  const LinearTensors& down = model.tensors.layers[1].mlp.down;
+  std::vector<double> errors;
+  for (const float largest : clipped[kDown]) {
+    errors.push_back(LinearOutputError(*TestExec(), down, calibration.at(kDown).sample.rows(), {},
+                                       scheme, largest)
+                         .difference);
+  }
+  EXPECT_EQ(std::ranges::min_element(errors) - errors.begin(), 1);
+  calibration.erase(kDown);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput,
+                      [&] { BestClipping(*TestExec(), plan, scheme, calibration, {}, clipped); }),
+              testing::HasSubstr("no token of the calibration text reaches " + kDown));
+  EXPECT_EQ(ClipGrid().size(), 11);
+  EXPECT_EQ(ClipGrid()[2], 0.02);
 }
 
 TEST(StaticMaxima, AreTheLargestSmoothedInputs) {

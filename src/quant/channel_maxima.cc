@@ -13,7 +13,7 @@ std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration&
   if (seen == calibration.end()) return {};
   std::vector<float> largest = seen->second.largest;
   const auto& s = FindScaling(scalings, PartsOf(linear).front().name).column_factors;
-  for (size_t i = 0; i < s.size(); ++i) largest[i] /= s[i];
+  for (size_t i = 0; i < s.size(); ++i) largest[i] = std::fabs(largest[i] / s[i]);
   return largest;
 }
 

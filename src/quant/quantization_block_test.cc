@@ -74,6 +74,7 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
        {Expected{"w8a8", "channel", "token", true}, Expected{"o1", "tensor", "token", true},
         Expected{"o2", "tensor", "tensor", true}, Expected{"o3", "tensor", "tensor", false},
         Expected{"naive", "tensor", "tensor", true},
+        Expected{"outlier-suppression", "tensor", "tensor", false},
         Expected{"zeroquant", "channel", "token", true}}) {
     const auto block = QuantizationBlock(FindScheme(name), {})["config_groups"]["group_0"];
     EXPECT_EQ(block["weights"]["strategy"], weights) << name;

@@ -59,7 +59,7 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   Calibration calibration;
   if (options.smooths() || options.has_fixed_scales()) {
     calibration = Calibrate(exec, *decoder, pieces, ProgressOf(Stage::kCalibrating, hooks),
-                            {.samples = options.searches()});
+                            {.samples = options.searches() || options.searches_clipping()});
     result.smoothing = Smooth(exec, plan, options.scheme, calibration, options.smoothing(),
                               ProgressOf(Stage::kSmoothing, hooks));
   }
@@ -70,10 +70,16 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   }
   if (!options.has_fixed_scales()) return result;
   result.input_maxima = StaticMaxima(plan, calibration, scalings);
-  if (options.clip_share > 0) {
-    result.input_maxima = ClippedMaxima(exec, *decoder, pieces, plan.linears, scalings,
-                                        options.clip_share, ProgressOf(Stage::kFixedScales, hooks));
+  if (!options.searches_clipping() && options.clip_share == 0) return result;
+  const std::vector<double> shares =
+      options.searches_clipping() ? ClipGrid() : std::vector{options.clip_share};
+  const auto clipped = ClippedMaxima(exec, *decoder, pieces, plan.linears, scalings, shares,
+                                     ProgressOf(Stage::kFixedScales, hooks));
+  if (options.searches_clipping()) {
+    result.input_maxima = BestClipping(exec, plan, options.scheme, calibration, scalings, clipped);
+    return result;
   }
+  for (const auto& [name, maxima] : clipped) result.input_maxima[name] = maxima.front();
   return result;
 }
 

@@ -41,12 +41,15 @@ struct QuantizeOptions {
   std::optional<SmoothOptions> alpha;   // none: the best for each group at 4 bits, else 0.5
   bool compensates = true;              // 4-bit weights make up for the rounding of others
   std::vector<std::string> keep, int8;  // as PlanQuantization takes them
-  double clip_share = 0;                // the share of tokens that may exceed fixed scales
+  // The share of tokens that may exceed fixed scales; 0: none, or what the search of Outlier
+  // Suppression finds.
+  double clip_share = 0;
 
   SmoothKind smooth_kind() const;
   SmoothOptions smoothing() const;
   bool smooths() const { return smooth_kind() != SmoothKind::kNone; }
   bool searches() const { return smooths() && smoothing().search != AlphaSearch::kNone; }
+  bool searches_clipping() const { return scheme.suppresses_outliers && clip_share == 0; }
   bool has_fixed_scales() const { return scheme.input == InputScale::kStatic; }
   bool rounds_by_text() const { return scheme.has_groups() && compensates; }
   bool calibrates() const { return smooths() || has_fixed_scales() || rounds_by_text(); }

@@ -7,6 +7,7 @@
 #include "base/test_support.h"
 #include "quant/look_at_layers.h"
 #include "quant/quant_test_support.h"
+#include "tensor/float_bytes.h"
 
 namespace godwit::quant::quantize_model_test {
 namespace {
@@ -57,6 +58,18 @@ TEST_F(QuantizeModelTest, RunsTheStepsThatTheSchemeNeeds) {
   Quantize({.scheme = FindScheme("o3"), .smooth = SmoothKind::kNone, .clip_share = 0.1}, "o3");
   EXPECT_THAT(stages_, ElementsAre(Stage::kLoading, Stage::kCalibrating, Stage::kFixedScales,
                                    Stage::kWriting));
+}
+
+TEST_F(QuantizeModelTest, OutlierSuppressionMovesGainsAndClips) {
+  Quantize({.scheme = FindScheme("outlier-suppression")}, "to");
+  EXPECT_THAT(stages_, ElementsAre(Stage::kLoading, Stage::kCalibrating, Stage::kSmoothing,
+                                   Stage::kFixedScales, Stage::kWriting));
+  const ModelFolder quantized((place_.path() / "to").string());
+  const TensorInfo& gain = *quantized.weights().Find("model.layers.0.input_layernorm.weight");
+  std::vector<float> gains(static_cast<size_t>(gain.NumElements()));
+  ReadFloats(*gain.dtype, gain.bytes.data(), gains);
+  EXPECT_THAT(gains, testing::Each(1.0f));
+  EXPECT_NE(quantized.weights().Find("model.layers.0.self_attn.q_proj.input_scale"), nullptr);
 }
 
 TEST_F(QuantizeModelTest, FourBitsAreSearchedForAndMakeUpForOneAnother) {

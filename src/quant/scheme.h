@@ -36,6 +36,9 @@ struct Scheme {
   int64_t group = 0;
   bool weights_alone = false;  // inputs stay in float
   bool zeros = false;          // groups have zero points; only with weights_alone
+  // Outlier Suppression (arXiv 2209.13325): gains of norms move into the weights that read them,
+  // instead of factors by the calibration. A search clips tokens of fixed scales.
+  bool suppresses_outliers = false;
 
   bool has_groups() const { return group > 0; }
   Grouping grouping() const { return {.size = group, .zeros = zeros}; }
@@ -52,6 +55,8 @@ inline constexpr Scheme kSchemes[] = {
     // In ZeroQuant the number of groups is a hyperparameter.
     {"zeroquant", "weights in groups of 16 channels, per-token activations, no smoothing", 16,
      InputScale::kPerToken, false},
+    {"outlier-suppression", "o3 with norms without gains for smoothing, and clipped tokens",
+     kAllOutputs, InputScale::kStatic, true, 0, 0, false, false, true},
     {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1,
      InputScale::kPerToken, false, 6.0f},
     {"w4a8", "4-bit weights in groups, per-token activations", 1, InputScale::kPerToken, true, 0,

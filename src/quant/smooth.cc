@@ -83,6 +83,18 @@ struct GroupSizes {
   std::vector<float> activations, weights;  // [channels]
 };
 
+// [channels] The gains of the norm of a group; 1 where a gain is 0, and where no norm is divided.
+std::vector<float> GainFactors(const SmoothGroup& group) {
+  const MatrixPart& gain = group.divided.front().part;
+  std::vector<float> s(group.channels, 1.0f);
+  if (gain.tensor->shape.size() != 1) return s;
+  ReadFloats(*gain.tensor->dtype, gain.tensor->bytes.data(), s);
+  for (float& factor : s) {
+    if (factor == 0 || !std::isfinite(factor)) factor = 1;
+  }
+  return s;
+}
+
 std::vector<float> GroupFactors(const SmoothGroup& group, const GroupSizes& sizes, float alpha) {
   std::vector<float> s;
   if (sizes.weights.empty()) s = RmsFactors(sizes.activations, alpha);
@@ -167,6 +179,7 @@ Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
     GroupSizes sizes{.activations = scheme.has_groups() ? RootMeanSquares(group, calibration)
                                                         : ActivationMaxima(group, calibration)};
     const auto settle = [&](float alpha, Scalings& scalings) {
+      if (scheme.suppresses_outliers) return AddGroup(group, GainFactors(group), scalings);
       if (!scheme.has_groups()) sizes.weights = WeightMaxima(exec, group, scalings);
       AddGroup(group, GroupFactors(group, sizes, alpha), scalings);
     };

@@ -4,6 +4,10 @@
 // channel on the calibration text, W_j that of all weights that read it (equation 3.4 of the
 // thesis). The weights' columns are multiplied by s_j: the same function.
 //
+// Outlier Suppression (arXiv 2209.13325, section 4.1) is the same with other factors: s_j is the
+// gain of the norm, which becomes 1. Its "non-scaling LayerNorm" thus leaves the activations as
+// they are without a gain. A group without a norm stays as it is.
+//
 // For 4-bit weights it is AWQ's method (arXiv 2306.00978). Rounding errors of weights that read a
 // large channel matter most, so these weights are made larger: s_j = R_j^alpha / the geometric mean
 // of all. R_j is the root mean square of the channel. An alpha of 0 changes nothing.

@@ -135,6 +135,31 @@ TEST_F(SmoothBf16Test, GainsAreDividedExactly) {
   }
 }
 
+// Outlier Suppression, section 4.1: LN(x) = gain * LN'(x). The norm keeps 1 and bias / gain. The
+// weights that read it take the gain, whatever the calibration saw.
+TEST_F(SmoothBf16Test, GainsMoveIntoTheWeights) {
+  const std::string name = layer_ + "input_layernorm.weight";
+  model_.weights.Set(name, 2, 0);
+  model_.weights.Set(name, 3, -1.5f);
+  const auto plan = PlanQuantization(model_.spec, model_.tensors, SmoothKind::kNorm, {});
+  const Smoothing result =
+      Smooth(*TestExec(), plan, FindScheme("outlier-suppression"), Seen(), {}, nullptr);
+  const TensorInfo& gain = *model_.weights.Find(name);
+  std::vector<float> before(16), after(16), row(16), weights(16);
+  ReadFloats(DType::kBF16, gain.bytes.data(), before);
+  ReadFloats(DType::kBF16, ScaledBytes(WholeTensor(gain), result.scalings.at(name)).data(), after);
+  const std::string q = layer_ + "self_attn.q_proj.weight";
+  const MatrixPart part = WholeTensor(*model_.weights.Find(q));
+  ReadRow(part, {}, 1, weights);
+  ReadRow(part, result.scalings.at(q), 1, row);
+  for (size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(after[i], i == 2 ? 0 : 1);
+    EXPECT_EQ(row[i], i == 2 ? weights[i] : weights[i] * before[i]);
+  }
+  EXPECT_EQ(before[3], -1.5f);
+  EXPECT_FALSE(result.scalings.contains(layer_ + "mlp.down_proj.weight"));
+}
+
 TEST_F(SmoothTest, ASearchFindsTheLeastError) {
   // An outlier in one channel of the activations, part of which must move into the weights.
   Calibration seen = Seen();

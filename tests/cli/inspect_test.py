@@ -173,6 +173,8 @@ class KvTest(CliTest):
         said = self.ok("inspect", "--shape", "1b", "--kv", "blocks", "--kv", "recompute:512", "-c",
                        "131072")
         self.assertIn("the 48 blocks between that score highest", " ".join(said.split()))
+        self.assertIn("As in KTransformers' text and its config.yaml: layer_step.",
+                      " ".join(said.split()))
         self.assertIn("index  dense reads\n", said)
         self.assertIn("for every token the last 512 are processed again", " ".join(said.split()))
         self.assertLessEqual(max(map(len, said.splitlines())), 80)

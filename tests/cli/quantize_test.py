@@ -100,6 +100,22 @@ class QuantizeTest(CliTest):
                      .hexdigest())
         self.assertEqual(len(sums), 1)
 
+    def test_outlier_suppression(self):
+        for name, threads in (("a", "1"), ("b", "3")):
+            self.ok(*changed(self.command, "-o", self.folder / name), "-t", threads, "--scheme",
+                    "outlier-suppression")
+        files = [(self.folder / name / "model.safetensors").read_bytes() for name in "ab"]
+        self.assertEqual(*files)
+        said = self.ok("inspect", "-m", self.folder / "a", "--tensors")
+        self.assertIn("model.layers.0.self_attn.q_proj.input_scale", said)
+        compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m", self.folder / "a",
+                                      "-f", self.text, "--max-tokens", "100", "--json"))["models"][1]
+        self.assertGreater(compared["kl"], 0)
+        self.assertLess(compared["kl"], 0.1)
+        self.assertIn("moves the gains of norms", self.refused(
+            INPUT, *changed(self.command, "-o", self.out), "--scheme", "outlier-suppression",
+            "--alpha", "0.5"))
+
     def test_json(self):
         said = self.ok(*self.command, "--alpha", "auto")
         self.assertEqual(said.count("  least\n"), 1)

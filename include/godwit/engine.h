@@ -440,6 +440,17 @@ class Session {
                     int64_t first = 0,
                     const std::function<void(const PromptProgress&)>& on_progress = {});
 
+  // Reads `context`, about which later calls will ask: all of their prompts up to the question
+  // (GenerateOptions::query_tokens). They then read the question alone. on_progress comes after
+  // every chunk. Throws as Generate does, and Error(kCancelled).
+  void ReadContext(std::span<const int32_t> context,
+                   const std::function<void(const PromptProgress&)>& on_progress = {});
+  // Replaces the text by that of another session of the engine, if both read a context in the same
+  // way, whatever their SessionOptions::kv shows a question. The part that the two would read alike
+  // stays cached, and its memory is shared. Changes time, never a result. False: they read it in
+  // different ways, and nothing happened. Waits for a call of `other` in progress.
+  bool GoOnFrom(const Session& other);
+
   // Waits until the cached text is in LoadOptions::cache_dir. Returns how many of its first tokens
   // are saved, in whole pages of 64. Throws Error(kUnsupported) if there is no such folder.
   int64_t Save();

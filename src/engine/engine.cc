@@ -220,9 +220,9 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   if (!options.stop.empty()) RequireTokenizer();
   auto drafted = NewSpeculation(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(
-      std::move(plan), std::move(prompt), options,
-      kind == RequestKind::kStates ? nullptr : tokenizer.get(), special.eos_ids,
-      static_cast<int32_t>(served.spec.vocab_size), std::move(interrupt), kind, std::move(drafted));
+      std::move(plan), std::move(prompt), options, OnlyReads(kind) ? nullptr : tokenizer.get(),
+      special.eos_ids, static_cast<int32_t>(served.spec.vocab_size), std::move(interrupt), kind,
+      std::move(drafted));
   const bool chooses = served.placement.all == nullptr || served.placement.all->rank() == 0;
   if (chooses && !options.json_schema.empty()) {
     RequireTokenizer();

@@ -139,6 +139,9 @@ class Session::Impl {
   void HiddenStates(std::span<const int32_t> tokens,
                     const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
                     const std::function<void(const PromptProgress&)>& on_progress);
+  void ReadContext(std::span<const int32_t> context,
+                   const std::function<void(const PromptProgress&)>& on_progress);
+  bool GoOnFrom(const Impl& other);
   int64_t Save();
   int64_t Load(const std::string& name);
   void Cancel() noexcept { interrupt_->Cancel(); }

@@ -22,7 +22,7 @@ namespace {
 // The strategy of another rank. Ranks have the draft tokens of rank 0, so the cheapest source will
 // do where there are any.
 std::unique_ptr<Strategy> StrategyOf(const BegunText& text, int64_t vocab) {
-  if (text.kind == RequestKind::kStates) return std::make_unique<Reading>();
+  if (OnlyReads(text.kind)) return std::make_unique<Reading>();
   if (!text.drafted) return std::make_unique<Autoregressive>();
   return std::make_unique<Speculative>(MakeDrafts("ngram", {.vocab = vocab}), SteadyMs);
 }

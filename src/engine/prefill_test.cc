@@ -154,6 +154,56 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
   }
 }
 
+// Policies that read a context alike go on from it, with the bits of a session that read it itself.
+TEST(Prefill, AContextThatOnePolicyHasReadServesOthers) {
+  const Engine engine(kTiny, {.threads = 1});
+  const Tokens context = Prompt(3, 300);
+  const auto ask = [&](int i) {
+    Tokens prompt = context;
+    for (const int32_t token : Prompt(40 + i, 12 + 5 * i)) prompt.push_back(token);
+    return prompt;
+  };
+  constexpr const char* kFew = "blocks:initial=64,local_windows_len=64,second_block_count=1";
+  for (const char* prefill : {"", "window:9", "star:block=64,anchor=64,tail=20"}) {
+    const auto options = [&](const char* kv) {
+      return SessionOptions{.kv = kv, .prefill = prefill};
+    };
+    for (const char* reader_kv : {"dense", kFew}) {
+      Session reader = engine.NewSession(options(reader_kv));
+      reader.ReadContext(context);
+      EXPECT_EQ(std::ssize(reader.tokens()), 300);
+      int i = 0;
+      for (const char* kv : {"dense", kFew, "blocks"}) {
+        const Tokens prompt = ask(++i);
+        const GenerateOptions asked = GreedyWithLogprobs(9, 12 + 5 * i);
+        const Answer alone = Alone(engine, prompt, asked, options(kv));
+        Session other = engine.NewSession(options(kv));
+        ASSERT_TRUE(other.GoOnFrom(reader)) << kv;
+        const GenerateResult result = other.Generate(prompt, asked);
+        EXPECT_EQ(result.cached_tokens, 300) << prefill << kv;
+        EXPECT_EQ(AnswerOf(result), alone) << prefill << reader_kv << kv;
+        // Questions and answers of another policy are not gone on from.
+        Session third = engine.NewSession(options("dense"));
+        ASSERT_TRUE(third.GoOnFrom(other));
+        Tokens longer(other.tokens().begin(), other.tokens().end());
+        const GenerateOptions again = GreedyWithLogprobs(5, 1);
+        EXPECT_EQ(AnswerOf(third.Generate(longer, again)),
+                  Alone(engine, longer, again, options("dense")))
+            << prefill << kv;
+      }
+      Session forgets = engine.NewSession(options("sinks:2+100"));
+      EXPECT_FALSE(forgets.GoOnFrom(reader));
+      const SessionOptions in_f32{.kv = "dense", .prefill = prefill, .kv_type = "f32"};
+      EXPECT_FALSE(engine.NewSession(in_f32).GoOnFrom(reader));
+    }
+  }
+  Session own = engine.NewSession({.prefill = "window:8"});
+  Session dense = engine.NewSession({});
+  EXPECT_FALSE(own.GoOnFrom(dense));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { dense.ReadContext({}); }),
+              HasSubstr("the prompt is empty"));
+}
+
 // The tokens before the first position with logits are the context.
 TEST(Prefill, LogitsAreAskedOfTheTokensBefore) {
   const Engine engine(kTiny, {.threads = 1});

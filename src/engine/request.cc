@@ -19,12 +19,12 @@ namespace {
 // Tokens that may wait for a reader before the request is held up.
 constexpr size_t kMaxUnread = 256;
 
-void CheckOptions(const GenerateOptions& options) {
+void CheckOptions(const GenerateOptions& options, RequestKind kind) {
   if (options.max_tokens < -1) {
     Throw(ErrorKind::kInput, "max_tokens must be at least 0, or -1 for no limit, not {}",
           options.max_tokens);
   }
-  if (options.query_tokens < 1) {
+  if (options.query_tokens < 1 && kind != RequestKind::kContext) {
     Throw(ErrorKind::kInput, "query_tokens must be at least 1, not {}", options.query_tokens);
   }
   if (options.top_logprobs < -1) {
@@ -85,7 +85,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
                  std::span<const int32_t> eos, int32_t vocab, std::shared_ptr<Interrupt> interrupt,
                  RequestKind kind, std::unique_ptr<Speculative> drafted)
     : plan_(std::move(plan)),
-      options_((CheckOptions(options), options)),
+      options_((CheckOptions(options, kind), options)),
       eos_(eos.begin(), eos.end()),
       interrupt_(std::move(interrupt)),
       kind_(kind),
@@ -107,9 +107,11 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   const auto reserved = static_cast<size_t>(std::min(limit_, kReservedTokens));
   result_.tokens.reserve(reserved);
   result_.prompt_tokens = prompt_tokens_;
-  if (kind_ == RequestKind::kStates) {
+  if (OnlyReads(kind_)) {
     strategy_ = std::make_unique<Reading>();
-    on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
+    if (kind_ == RequestKind::kStates) {
+      on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
+    }
   } else if (drafted != nullptr) {
     draft_stats_ = &drafted->stats();
     strategy_ = std::move(drafted);
@@ -191,7 +193,7 @@ std::optional<FinishReason> Request::Expired() const {
 }
 
 bool Request::FinishIfNothingIsAsked() {
-  if (limit_ > 0 || kind_ == RequestKind::kStates) return false;
+  if (limit_ > 0 || OnlyReads(kind_)) return false;
   Finish(EndOfLimit());
   return true;
 }

@@ -43,7 +43,13 @@ enum class RequestKind {
   kSubmitted,  // may go on from texts of other requests, and leaves its own to them
   kOfSession,  // its session takes the cache back
   kStates,     // as kOfSession, but it hands over hidden states and continues nothing
+  kContext,    // as kOfSession, but all of it is context, and it continues nothing
 };
+
+// Whether a request ends where its text ends.
+inline bool OnlyReads(RequestKind kind) {
+  return kind == RequestKind::kStates || kind == RequestKind::kContext;
+}
 
 // Hidden states of tokens that were read together, [tokens, hidden], before the final norm.
 struct ReadStates {
@@ -94,6 +100,8 @@ class Request {
   const std::shared_ptr<const TextPlan>& shared_plan() const { return plan_; }
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
+  // Whether its text may be saved, and go on from a saved one.
+  bool may_be_saved() const { return kind_ != RequestKind::kStates; }
   const Sequence& sequence() const { return sequence_; }
   // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }

@@ -313,7 +313,7 @@ size_t Scheduler::RunningOfAll() const {
 
 // A session does not share texts, unless texts are saved.
 bool Scheduler::ReusesOtherTexts(const Request& request) const {
-  return request.shares() || (saved_ != nullptr && request.kind() == RequestKind::kOfSession);
+  return request.shares() || (saved_ != nullptr && request.may_be_saved());
 }
 
 // Goes on from another text in memory, or from a saved text if that is longer.

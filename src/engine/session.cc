@@ -81,7 +81,7 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   question_begin_ = request->question_begin();
-  if (request->kind() == RequestKind::kOfSession) ShareText(*request);
+  if (request->may_be_saved()) ShareText(*request);
   if (error) std::rethrow_exception(error);
 }
 
@@ -95,6 +95,39 @@ void Session::Impl::ShareText(const Request& request) {
                              .cache = cache_->Fork(),
                              .question_begin = question_begin_,
                              .keep_as = keep_as});
+}
+
+void Session::Impl::ReadContext(std::span<const int32_t> context,
+                                const std::function<void(const PromptProgress&)>& on_progress) {
+  engine_->RequireRankZero();
+  const std::lock_guard lock(mutex_);
+  interrupt_->Reset();  // meant for an earlier call
+  const auto request =
+      engine_->NewRequest(plan_, plan_->WithSink(context), {.max_tokens = 0, .query_tokens = 0},
+                          interrupt_, RequestKind::kContext);
+  // A step needs a row, so the last token is always read again.
+  request->ContinueFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
+  Follow(request, [&](const Event& event) {
+    if (event.progress && on_progress) on_progress(*event.progress);
+  });
+  if (request->TakeResult().finish_reason == FinishReason::kCancelled) {
+    interrupt_->token().ThrowIfCancelled();
+  }
+}
+
+bool Session::Impl::GoOnFrom(const Impl& other) {
+  if (&other == this) return true;
+  const std::scoped_lock lock(mutex_, other.mutex_);
+  if (engine_ != other.engine_ || !plan_->ReadsAs(*other.plan_)) return false;
+  // Tokens of the other's question saw what its policy shows a question.
+  const bool is_all_alike =
+      other.plan_->QuestionIndependentTokens(other.question_begin_) == INT64_MAX;
+  const int64_t alike =
+      std::min(std::ssize(other.text_), is_all_alike ? INT64_MAX : other.question_begin_);
+  cache_ = other.cache_->Fork(plan_->NewText()->policy().Fork());
+  text_.assign(other.text_.begin(), other.text_.begin() + alike);
+  question_begin_ = plan_->QuestionBegin(alike, /*query_tokens=*/0);
+  return true;
 }
 
 int64_t Session::Impl::Save() {
@@ -286,6 +319,16 @@ void Session::HiddenStates(
     const std::function<void(const PromptProgress&)>& on_progress) {
   CheckFirst("hidden states", tokens, first);
   impl_->HiddenStates(tokens, row, first, on_progress);
+}
+
+void Session::ReadContext(std::span<const int32_t> context,
+                          const std::function<void(const PromptProgress&)>& on_progress) {
+  impl_->ReadContext(context, on_progress);
+}
+
+bool Session::GoOnFrom(const Session& other) {
+  RequireSession(other.impl_.get());
+  return impl_->GoOnFrom(*other.impl_);
 }
 
 int64_t Session::Save() { return impl_->Save(); }

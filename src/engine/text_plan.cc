@@ -138,6 +138,13 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
          options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
+bool TextPlan::ReadsAs(const TextPlan& other) const {
+  return owner_ == other.owner_ && policy_->facts().reading == other.policy_->facts().reading &&
+         policy_->facts().keys_suffice && ranks() == nullptr && other.ranks() == nullptr &&
+         options_.context == other.options_.context &&
+         options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
+}
+
 int64_t TextPlan::QuestionBegin(int64_t tokens, int64_t query_tokens) const {
   return policy_->facts().separates_question ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }

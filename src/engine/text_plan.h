@@ -47,6 +47,10 @@ class TextPlan {
   // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
+  // Whether this plan and the other read the tokens of a context alike, whatever they show a
+  // question, so that a text of this plan may go on from a context that the other has read.
+  bool ReadsAs(const TextPlan& other) const;
+
   // The facts on which the keys and values of a text depend besides the tokens, and the name of its
   // model for people. Where ranks share contexts, this rank's part depends on where the question
   // begins.

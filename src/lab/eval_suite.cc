@@ -165,18 +165,16 @@ class SuiteRun {
     const Suite& suite = *options_.suites[which];
     console::ProgressLine progress(fmt::format("asking {}", suite.name),
                                    console::ProgressUnit::kTokens);
-    std::vector<eval::SuiteReader> readers;
-    for (const std::string& kv : options_.kvs) {
-      readers.emplace_back([this, kv] { return NewSession(engine_, options_, kv); },
-                           options_.query_tokens);
-    }
+    eval::SuiteReader reader(
+        [this](const std::string& kv) { return NewSession(engine_, options_, kv); },
+        options_.query_tokens);
     AddRows(suite.name, comparison);
     for (const eval::SamplePlace& place : places_) {
       const eval::Sample sample = Make(which, place);
       const auto row = [&](std::optional<double> depth) -> ComparedRow& {
         return comparison.Row({.about = About(suite.name, place.length_tokens, depth)});
       };
-      for (size_t i = 0; i < readers.size(); ++i) {
+      for (size_t i = 0; i < options_.kvs.size(); ++i) {
         const Asked asked{.sample = SampleName(suite.name, place),
                           .kv = options_.kvs[i],
                           .prompt = Fingerprint(sample.prompt, sample.max_new_tokens)};
@@ -185,9 +183,10 @@ class SuiteRun {
           score = known->at("score").get<double>();
           known_tokens_ += place.length_tokens;
         } else {
-          const auto answer = readers[i].Ask(sample, [&](const PromptProgress& prompt) {
-            progress.Update(done_tokens_ + prompt.done_tokens, total_tokens_, known_tokens_);
-          });
+          const auto answer =
+              reader.Ask(sample, options_.kvs[i], [&](const PromptProgress& prompt) {
+                progress.Update(done_tokens_ + prompt.done_tokens, total_tokens_, known_tokens_);
+              });
           score = suite.score(answer.text, sample);
           answers.Append(asked, AnswerJson(sample, answer.text, score));
         }

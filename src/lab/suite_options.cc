@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "cli/options/cache_options.h"
 #include "cli/options/template_options.h"
 #include "console/options/parse_value.h"
 #include "console/options/text_input.h"
@@ -201,6 +202,7 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
   cli::AddComputeFlags(line, options.model);
   AddSuiteFlags(line, verb, options);
   AddComparedFlags(line, options, "the prompts of the first N samples");
+  cli::AddCacheFlags(line, options.model.cache);
   line.Parse(arguments);
   if (!options.generated.empty()) {
     ChooseGenerated(options);

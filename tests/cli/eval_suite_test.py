@@ -72,6 +72,31 @@ class EvalSuiteTest(CliTest):
             self.assertLessEqual(low, mean)
             self.assertLessEqual(mean, high)
 
+    # Policies that read a text alike share one reading of it, and a saved text serves a later run.
+    def test_answers_are_those_of_a_policy_alone(self):
+        kvs = ["dense", "blocks:initial=64,local_windows_len=64,second_block_count=1", "sinks:4+60"]
+        command = ["eval", "lines", "-m", TINY, "--lengths", "600,900", "--depths", "0,50,100", "-n",
+                   "2", "--prefill", "star:block=64,anchor=64", "--query-tokens", "40"]
+
+        def answers(name, kvs, *more):
+            out = self.folder / name
+            self.ok(*command, *(flag for kv in kvs for flag in ("--kv", kv)), "-o", out, *more)
+            rows = [json.loads(line) for line in out.read_text().splitlines()]
+            return {(r["kv"], r["length"], r["depth"], r["index"]): (r["prompt"], r["answer"])
+                    for r in rows}
+
+        alone = {}
+        for kv in kvs:
+            alone |= answers(f"alone-{len(alone)}", [kv])
+        self.assertEqual(len(alone), 36)
+        self.assertGreater(len({answer for _, answer in alone.values()}), 12)
+        self.assertEqual(answers("together", kvs), alone)
+        cache = self.folder / "cache"
+        self.assertEqual(answers("saving", kvs, "--cache-dir", cache), alone)
+        saved = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+        self.assertGreater(len(saved), 4)
+        self.assertEqual(answers("saved", kvs, "--cache-dir", cache), alone)
+
     # As after kill -9, wherever it comes.
     def test_goes_on(self):
         table = self.asked("-o", self.out)

@@ -119,9 +119,10 @@ Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t free_tokens) {
   }
 }
 
-// Builds the prompt, and sets the needles' spans.
+// Builds the prompt, and sets where its needles are and where its context ends.
 std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const HiddenNeedles& hidden,
-                           const Fit& fit, std::vector<TokenSpan>& spans) {
+                           const Fit& fit, Sample& sample) {
+  std::vector<TokenSpan>& spans = sample.needles;
   PromptBuilder builder(pieces);
   builder.Append(hidden.ends.first);
   bool begins = true;
@@ -142,7 +143,7 @@ std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Hidden
     append(piece);
   }
   while (spans.size() < hidden.needles.size()) append_needle();
-  builder.Append(hidden.ends.last);
+  sample.context_tokens = builder.AppendQuestion(hidden.ends.last);
   return builder.Take();
 }
 
@@ -158,7 +159,7 @@ void HideIn(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts
   }
   sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t free_tokens) {
     const Fit fit = PiecesThatFit(hay, length_tokens, free_tokens);
-    return Build(pieces, hay, hidden, fit, sample.needles);
+    return Build(pieces, hay, hidden, fit, sample);
   });
 }
 

@@ -41,7 +41,7 @@ void AskFor(const PieceMaker& pieces, const std::vector<Piece>& entries, size_t 
     const int64_t begin = builder.Append(entries[i]);
     if (i == asked) sample.needles = {{begin, builder.size()}};
   }
-  sample.shared_tokens = builder.Append(ends.last);
+  sample.context_tokens = builder.AppendQuestion(ends.last);
   sample.prompt = builder.Take();
 }
 

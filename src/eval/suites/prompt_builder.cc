@@ -114,4 +114,13 @@ int64_t PromptBuilder::Append(const Piece& piece) {
   return last_begin_;
 }
 
+int64_t PromptBuilder::AppendQuestion(const Piece& piece) {
+  const int64_t from = last_begin_;
+  const std::vector<int32_t> before(tokens_.begin() + from, tokens_.end());
+  Append(piece);
+  return from +
+         (std::mismatch(before.begin(), before.end(), tokens_.begin() + from, tokens_.end()).first -
+          before.begin());
+}
+
 }  // namespace godwit::eval

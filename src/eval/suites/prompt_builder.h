@@ -74,6 +74,10 @@ class PromptBuilder {
   // Returns the token at which the piece begins. A joined piece begins with the piece before it.
   int64_t Append(const Piece& piece);
 
+  // Appends the question at the end. Returns its first token: the first that would be another one
+  // without the question.
+  int64_t AppendQuestion(const Piece& piece);
+
   int64_t size() const { return std::ssize(tokens_); }
   std::vector<int32_t> Take() { return std::move(tokens_); }
 

@@ -75,5 +75,21 @@ TEST(PromptBuilderTest, LineEndsAreThoseBeforeAWordButForThePromptsLast) {
   EXPECT_THAT(builder.Take(), ElementsAre('b', 2, 1, 'c', 1, 1, 'd', 2));
 }
 
+// Tokens that the question changes belong to it; others of a joined piece do not.
+TEST(PromptBuilderTest, AQuestionBeginsWithTheFirstTokenThatItChanges) {
+  const StreamCoder coder = Gpt2Coder();
+  const PieceMaker pieces(coder);
+  PromptBuilder joined(pieces);
+  joined.Append(pieces.MakeFirst("ab\n"));
+  joined.Append(pieces.Make("cd\n"));
+  EXPECT_EQ(joined.AppendQuestion(pieces.MakeLast("\n\nq")), 5);
+  EXPECT_THAT(joined.Take(), ElementsAre('a', 'b', 1, 'c', 'd', 2, 1, 'q'));
+  PromptBuilder apart(pieces);
+  apart.Append(pieces.MakeFirst("ab\n"));
+  EXPECT_EQ(apart.AppendQuestion(pieces.MakeLast("q")), 3);
+  PromptBuilder alone(pieces);
+  EXPECT_EQ(alone.AppendQuestion(pieces.MakeLast("q")), 0);
+}
+
 }  // namespace
 }  // namespace godwit::eval::prompt_builder_test

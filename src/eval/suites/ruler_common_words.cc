@@ -145,7 +145,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
         builder.Append(numbers.At(items++));
         builder.Append(words[word]);
       }
-      builder.Append(ends.last);
+      sample.context_tokens = builder.AppendQuestion(ends.last);
       return builder.Take();
     };
     sample.prompt =

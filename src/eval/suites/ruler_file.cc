@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +59,18 @@ std::vector<Row> ReadRows(const std::filesystem::path& file, int64_t samples) {
   return rows;
 }
 
+// The token at which the last line of `input` begins, with which the prompt begins: RULER's
+// templates end with the line of the question.
+int64_t QuestionBegin(const PieceMaker& pieces, std::string_view input,
+                      std::span<const int32_t> prompt) {
+  const size_t last = std::min(input.find_last_not_of(" \n"), input.size());
+  const size_t line = input.rfind('\n', last) + 1;  // 0 if there is none
+  PromptBuilder context(pieces);
+  context.Append(pieces.MakeFirst(std::string(input.substr(0, line))));
+  const std::vector<int32_t> tokens = context.Take();
+  return std::ranges::mismatch(tokens, prompt).in1 - tokens.begin();
+}
+
 }  // namespace
 
 std::optional<std::filesystem::path> RulerFile(const std::filesystem::path& folder,
@@ -81,15 +95,17 @@ SampleMaker OpenRulerFile(const std::filesystem::path& folder, int64_t samples,
         pieces.Ends({.before = row.input, .question = "", .answer = row.answer_prefix});
     PromptBuilder builder(pieces);
     builder.Append(ends.first);
-    builder.Append(ends.last);
+    const int64_t answer = builder.AppendQuestion(ends.last);
     const int64_t taken = builder.size() + max_new_tokens;
     if (taken > place.length_tokens) {
       Throw(ErrorKind::kInput,
             "{}: prompt and answer take {} tokens, expected at most the {} of --lengths", row.where,
             taken, place.length_tokens);
     }
-    return Sample{
+    Sample sample{
         .prompt = builder.Take(), .expected = row.outputs, .max_new_tokens = max_new_tokens};
+    sample.context_tokens = std::min(answer, QuestionBegin(pieces, ends.first.text, sample.prompt));
+    return sample;
   };
 }
 

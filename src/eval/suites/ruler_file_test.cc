@@ -46,13 +46,25 @@ TEST_F(RulerFileTest, ThePrefixStandsBehindTheInput) {
   EXPECT_EQ(sample.max_new_tokens, 30);
   const Sample plain = make({.length_tokens = 100, .index = 1});
   EXPECT_EQ(TextOf(plain.prompt), "Q? A:");
+  EXPECT_EQ(plain.context_tokens, 1) << "the frame";
+  EXPECT_EQ(TextOf(std::span(sample.prompt).subspan(sample.context_tokens)), "What is it? It is");
   EXPECT_THAT(plain.expected, ElementsAre("a", "b"));
 }
 
 TEST_F(RulerFileTest, InAChatItStandsBehindTheTemplate) {
   auto make = Open(kRow, 1, [](const std::string& message) { return "<u>" + message + "<a>"; });
-  EXPECT_EQ(TextOf(make({.length_tokens = 100}).prompt),
-            "<u>A number is 1234567.\nWhat is it?<a> It is");
+  const Sample sample = make({.length_tokens = 100});
+  EXPECT_EQ(TextOf(sample.prompt), "<u>A number is 1234567.\nWhat is it?<a> It is");
+  EXPECT_EQ(TextOf(std::span(sample.prompt).subspan(sample.context_tokens)),
+            "What is it?<a> It is");
+}
+
+// A question ends its text, with line ends behind it or without.
+TEST_F(RulerFileTest, TheLastLineIsTheQuestion) {
+  auto make = Open(R"({"input": "A.\n\nB.\n\nC?\n", "outputs": ["d"]})"
+                   "\n");
+  const Sample sample = make({.length_tokens = 100});
+  EXPECT_EQ(TextOf(std::span(sample.prompt).subspan(sample.context_tokens)), "C?\n");
 }
 
 // A BOS, 38 bytes and 30 of the answer.

@@ -78,7 +78,7 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
       PromptBuilder builder(pieces);
       builder.Append(ends.first);
       for (const size_t word : draws.Copies(times)) builder.Append(ranked[word]);
-      builder.Append(ends.last);
+      sample.context_tokens = builder.AppendQuestion(ends.last);
       return builder.Take();
     };
     sample.prompt =

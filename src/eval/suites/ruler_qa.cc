@@ -105,7 +105,7 @@ class Asker {
         const int64_t begin = builder.Append(documents[i].text);
         if (documents[i].is_needed) sample.needles.push_back({begin, builder.size()});
       }
-      builder.Append(ends.last);
+      sample.context_tokens = builder.AppendQuestion(ends.last);
       return builder.Take();
     };
     sample.prompt =

@@ -27,9 +27,11 @@ struct TokenSpan {
 };
 
 struct Sample {
-  std::vector<int32_t> prompt;        // framed
-  std::vector<TokenSpan> needles;     // tokens of the prompt that the answer needs
-  int64_t shared_tokens = 0;          // that prompts of all depths begin with; 0: none
+  std::vector<int32_t> prompt;     // framed
+  std::vector<TokenSpan> needles;  // tokens of the prompt that the answer needs
+  // The tokens before the question. All behind them is the question and the beginning of its answer
+  // (PromptBuilder::AppendQuestion).
+  int64_t context_tokens = 0;
   std::string question;               // for scorers that need it
   std::vector<std::string> expected;  // at least one
   int64_t max_new_tokens = 0;

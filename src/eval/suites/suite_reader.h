@@ -1,8 +1,9 @@
-// SuiteReader: asks a model the questions of samples, under one cache policy.
+// SuiteReader: asks a model the questions of samples, under several cache policies.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "eval/suites/sample.h"
@@ -10,23 +11,40 @@
 
 namespace godwit::eval {
 
+// A context is read once for all policies that read it alike, and forks are asked its questions.
+// The next sample's context is read from where it differs. That saves time and changes no answer.
 class SuiteReader {
  public:
   using OnProgress = std::function<void(const PromptProgress& progress)>;
+  // Makes an empty session under a policy (SessionOptions::kv), of one engine and with options that
+  // are alike in all else.
+  using NewSession = std::function<Session(const std::string& kv)>;
 
   // query_tokens: as in GenerateOptions.
-  explicit SuiteReader(std::function<Session()> new_session,
+  explicit SuiteReader(NewSession new_session,
                        int64_t query_tokens = GenerateOptions().query_tokens)
       : new_session_(std::move(new_session)), query_tokens_(query_tokens) {}
 
-  // The greedy answer. Tokens that a sample shares with the one before are not read again: a fork
-  // is asked the question. Throws as Session::Generate does.
-  GenerateResult Ask(const Sample& sample, const OnProgress& on_progress);
+  // The greedy answer of the policy. Throws as Session::Generate does.
+  GenerateResult Ask(const Sample& sample, const std::string& kv, const OnProgress& on_progress);
 
  private:
-  const std::function<Session()> new_session_;
+  // A context, as one policy has read it.
+  struct Context {
+    std::string kv;
+    Session session;
+    std::vector<int32_t> tokens;
+  };
+
+  Session SessionBehind(std::span<const int32_t> context, const std::string& kv,
+                        const OnProgress& on_progress);
+  // Reads the context where the session holds another one.
+  static void Read(std::span<const int32_t> tokens, Context& context,
+                   const OnProgress& on_progress);
+
+  const NewSession new_session_;
   const int64_t query_tokens_;
-  std::optional<Session> shared_;
+  std::vector<Context> contexts_;  // of the last sample, each read in another way
 };
 
 }  // namespace godwit::eval

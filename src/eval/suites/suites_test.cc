@@ -18,12 +18,15 @@ struct Case {
   const char* verb;
   const char* name;
   int64_t length;
+  const char* question;  // its beginning
+  bool is_list = false;
 };
-constexpr Case kCases[] = {{"passkey", "passkey", 1000},
-                           {"passkey", "number-string", 1000},
-                           {"needle", "needle", 800},
-                           {"kv-retrieval", "kv-retrieval", 1200},
-                           {"lines", "lines", 1500}};
+constexpr Case kCases[] = {
+    {"passkey", "passkey", 1000, "\n\nWhat is the pass key?\n\nThe pass key is"},
+    {"passkey", "number-string", 1000, "\n\nWhat is the "},
+    {"needle", "needle", 800, "\n\nWhat is the special magic "},
+    {"kv-retrieval", "kv-retrieval", 1200, "\n\nKey: \"", /*is_list=*/true},
+    {"lines", "lines", 1500, "\nNow the record is over. ", /*is_list=*/true}};
 
 const Suite& SuiteOf(const Case& one) { return FindSuite(one.verb, one.name); }
 
@@ -100,13 +103,20 @@ TEST_P(EverySuite, OverlongSampleIsRefusedWithNumbers) {
       AllOf(HasSubstr("a sample of 50 tokens is too short"), HasSubstr("which take ")));
 }
 
-TEST_P(EverySuite, SharedTokensAreTheSameAtAllDepths) {
+// Of a list, all depths have one context.
+TEST_P(EverySuite, TheQuestionIsBehindTheContext) {
   ByteSuite suite(SuiteOf(GetParam()));
   const int64_t length = 3 * GetParam().length;
   const Sample first = suite.Make({.length_tokens = length, .depth = 0});
   const Sample last = suite.Make({.length_tokens = length, .depth = 100});
-  EXPECT_EQ(first.shared_tokens, last.shared_tokens);
-  EXPECT_TRUE(std::equal(first.prompt.begin(), first.prompt.begin() + first.shared_tokens,
+  for (const Sample* const sample : {&first, &last}) {
+    ASSERT_GT(sample->context_tokens, sample->needles.at(0).end - 1);
+    const std::string question = TextOf(std::span(sample->prompt).subspan(sample->context_tokens));
+    EXPECT_TRUE(question.starts_with(GetParam().question)) << question;
+  }
+  if (!GetParam().is_list) return;
+  EXPECT_EQ(first.context_tokens, last.context_tokens);
+  EXPECT_TRUE(std::equal(first.prompt.begin(), first.prompt.begin() + first.context_tokens,
                          last.prompt.begin()));
 }
 

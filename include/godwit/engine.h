@@ -445,9 +445,9 @@ class Session {
   // every chunk. Throws as Generate does, and Error(kCancelled).
   void ReadContext(std::span<const int32_t> context,
                    const std::function<void(const PromptProgress&)>& on_progress = {});
-  // Replaces the text by that of another session of the engine, if both read a context in the same
-  // way, whatever their SessionOptions::kv shows a question. The part that the two would read alike
-  // stays cached, and its memory is shared. Changes time, never a result. False: they read it in
+  // Replaces the text by that of another session of the engine, if both read a context alike. Their
+  // SessionOptions::kv may differ in what they show a question. The part that the two would read
+  // alike stays cached, and its memory is shared. Changes time, never a result. False: they read in
   // different ways, and nothing happened. Waits for a call of `other` in progress.
   bool GoOnFrom(const Session& other);
 

@@ -175,7 +175,8 @@ class Session::Impl {
   mutable std::mutex mutex_;   // a call holds it to its end
   std::vector<int32_t> text_;  // the last prompt and its output
   std::unique_ptr<TextCache> cache_;
-  int64_t question_begin_ = 0;  // Request::question_begin of that text
+  std::shared_ptr<const TextPlan> read_by_;  // the plan of cache_ (TextPlan::ForPrompt)
+  int64_t question_begin_ = 0;               // Request::question_begin of that text
 };
 
 }  // namespace godwit

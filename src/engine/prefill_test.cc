@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -151,6 +152,32 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
       EXPECT_EQ(AnswerOf(forked), Alone(engine, other, GreedyWithLogprobs(5, 4), options)) << kv;
       for (const int32_t token : Prompt(60 + turn, 20)) text.push_back(token);
     }
+  }
+}
+
+// A block of a quarter of the context is that of each prompt, also where the text grows.
+TEST(Prefill, AQuarterIsThatOfEachContext) {
+  const Engine engine(kTiny, {.threads = 1});
+  const SessionOptions quarter{.prefill = "star:block=quarter"};
+  Session session = engine.NewSession(quarter);
+  for (const int64_t context : {300, 600, 280}) {
+    const Tokens prompt = Prompt(5, context + 20);
+    const int64_t block = 64 * ((context + 255) / 256);
+    const GenerateOptions asked = GreedyWithLogprobs(9, 20);
+    const Answer expected =
+        Alone(engine, prompt, asked, {.prefill = fmt::format("star:block={}", block)});
+    EXPECT_NE(expected, Alone(engine, prompt, asked, {}));
+    EXPECT_EQ(Alone(engine, prompt, asked, quarter), expected);
+    const GenerateResult grown = session.Generate(prompt, asked);
+    EXPECT_EQ(AnswerOf(grown), expected) << context;
+    EXPECT_EQ(grown.kv.prefill, fmt::format("star:block={0},anchor={0}", block));
+    EXPECT_EQ(AnswerOf(engine.Submit(prompt, asked, quarter).Wait()), expected);
+    Session reader = engine.NewSession(quarter), other = engine.NewSession(quarter);
+    reader.ReadContext(std::span(prompt).first(context));
+    ASSERT_TRUE(other.GoOnFrom(reader));
+    const GenerateResult behind = other.Generate(prompt, asked);
+    EXPECT_EQ(behind.cached_tokens, context);
+    EXPECT_EQ(AnswerOf(behind), expected);
   }
 }
 

@@ -15,7 +15,10 @@ constexpr int64_t kMaxCounted = 250'000;
 
 Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
                     std::shared_ptr<const TextPlan> plan)
-    : engine_(std::move(engine)), plan_(std::move(plan)), cache_(plan_->NewText()) {}
+    : engine_(std::move(engine)),
+      plan_(std::move(plan)),
+      cache_(plan_->NewText()),
+      read_by_(plan_) {}
 
 std::vector<int32_t> Session::Impl::WithinLimits(
     FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const {
@@ -52,11 +55,12 @@ FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
   if (engine_->served.placement.all != nullptr)
     cache_ = request.plan().NewText();  // the others have no sessions
+  if (!request.plan().SharesWith(*read_by_)) return request.plan().NewText();
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->RestartPoint(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                plan_->ReusableTokens(request.question_begin(), question_begin_)}),
+                request.plan().ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
@@ -80,6 +84,7 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   }
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
+  read_by_ = request->shared_plan();
   question_begin_ = request->question_begin();
   if (request->may_be_saved()) ShareText(*request);
   if (error) std::rethrow_exception(error);
@@ -124,7 +129,8 @@ bool Session::Impl::GoOnFrom(const Impl& other) {
       other.plan_->QuestionIndependentTokens(other.question_begin_) == INT64_MAX;
   const int64_t alike =
       std::min(std::ssize(other.text_), is_all_alike ? INT64_MAX : other.question_begin_);
-  cache_ = other.cache_->Fork(plan_->NewText()->policy().Fork());
+  read_by_ = TextPlan::ReadBy(plan_, other.read_by_->options().prefill);
+  cache_ = other.cache_->Fork(read_by_->NewText()->policy().Fork());
   text_.assign(other.text_.begin(), other.text_.begin() + alike);
   question_begin_ = plan_->QuestionBegin(alike, /*query_tokens=*/0);
   return true;
@@ -133,9 +139,9 @@ bool Session::Impl::GoOnFrom(const Impl& other) {
 int64_t Session::Impl::Save() {
   const std::lock_guard lock(mutex_);
   SavedTexts& saved = engine_->RequireSavedTexts();
-  saved.Save(plan_, text_, *cache_, question_begin_, "");
+  saved.Save(read_by_, text_, *cache_, question_begin_, "");
   saved.Wait();
-  const auto pieces = saved.folder().Longest(plan_->facts(question_begin_), text_);
+  const auto pieces = saved.folder().Longest(read_by_->facts(question_begin_), text_);
   return pieces.empty() ? 0 : pieces.back().end;
 }
 
@@ -154,6 +160,7 @@ int64_t Session::Impl::Load(const std::string& name) {
   if (cache == nullptr)
     Throw(ErrorKind::kFormat, "the saved text that is pinned as {} is damaged", Quote(name));
   cache_ = std::move(cache);
+  read_by_ = plan_;
   text_ = std::move(*tokens);
   text_.resize(cache_->length());
   question_begin_ = question_begin;
@@ -250,6 +257,7 @@ std::unique_ptr<Session::Impl> Session::Impl::Fork() const {
   auto fork = std::make_unique<Impl>(engine_, plan_);
   fork->text_ = text_;
   fork->cache_ = cache_->Fork();
+  fork->read_by_ = read_by_;
   fork->question_begin_ = question_begin_;
   return fork;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/core/kv_cost.h"
+#include "attention/policies/prefill_spec.h"
 #include "attention/ranks/choose_prefill.h"
 #include "base/checksum.h"
 #include "base/error.h"
@@ -46,10 +47,22 @@ void TextPlan::RefuseChoicesOfOthers() const {
 
 std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPlan> plan,
                                                     int64_t tokens, int64_t query_tokens) {
-  if (plan->ranks() == nullptr || plan->options_.prefill != kAutoPrefill) return plan;
+  const std::string& prefill = plan->options_.prefill;
+  const int64_t context = std::max<int64_t>(0, tokens - query_tokens);
+  if (prefill != kAutoPrefill) {
+    if (prefill.empty() || !ParsePrefill(prefill).quarter) return plan;
+    return ReadBy(plan, ParsePrefill(prefill).For(context).ToString());
+  }
+  if (plan->ranks() == nullptr) return plan;
+  return ReadBy(plan, ChoosePrefill(plan->model_.geometry(), plan->options_, plan->policy_->facts(),
+                                    context));
+}
+
+std::shared_ptr<const TextPlan> TextPlan::ReadBy(std::shared_ptr<const TextPlan> plan,
+                                                 const std::string& prefill) {
+  if (plan->options_.prefill == prefill) return plan;
   auto chosen = std::make_shared<TextPlan>(*plan);
-  chosen->options_.prefill = ChoosePrefill(plan->model_.geometry(), plan->options_,
-                                           plan->policy_->facts(), tokens - query_tokens);
+  chosen->options_.prefill = prefill;
   chosen->MakePolicy();
   return chosen;
 }

@@ -24,10 +24,15 @@ class TextPlan {
   // cannot serve the model, which is borrowed.
   TextPlan(const ServedModel& model, const SessionOptions& options);
 
-  // Returns `plan`, or where it leaves open how ranks read a context (prefill "auto") one that does
-  // not. The prompt has so many tokens, whose last ones are its question.
+  // Returns `plan`, or one that does not leave open how a context is read: by ranks (prefill
+  // "auto"), or in blocks of a quarter. The prompt has so many tokens, whose last ones are its
+  // question.
   static std::shared_ptr<const TextPlan> ForPrompt(std::shared_ptr<const TextPlan> plan,
                                                    int64_t tokens, int64_t query_tokens);
+
+  // Returns `plan`, or one that reads by another PolicyOptions::prefill.
+  static std::shared_ptr<const TextPlan> ReadBy(std::shared_ptr<const TextPlan> plan,
+                                                const std::string& prefill);
 
   int64_t chunk_tokens() const { return chunk_tokens_; }
   int64_t limit_tokens() const { return policy_->facts().limit_tokens; }
@@ -47,8 +52,8 @@ class TextPlan {
   // ReusableTokens.
   bool SharesWith(const TextPlan& other) const;
 
-  // Whether this plan and the other read the tokens of a context alike, whatever they show a
-  // question, so that a text of this plan may go on from a context that the other has read.
+  // Whether this plan and the other read the tokens of a context alike, and may show a question
+  // other keys. A text of this plan may then go on from a context that the other has read.
   bool ReadsAs(const TextPlan& other) const;
 
   // The facts on which the keys and values of a text depend besides the tokens, and the name of its

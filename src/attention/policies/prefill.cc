@@ -6,6 +6,7 @@
 
 #include "attention/core/policy_around.h"
 #include "attention/policies/prefill_spec.h"
+#include "base/error.h"
 
 namespace godwit {
 namespace {
@@ -69,6 +70,24 @@ struct ContextReading {
   }
 };
 
+void RefuseMovedAnchor(const AttentionGeometry& geometry, const PrefillSpec& spec,
+                       const PolicyFacts& asked) {
+  if (!spec.moves_anchor()) return;
+  if (geometry.learned_positions != 0) {
+    Throw(ErrorKind::kUnsupported,
+          "{}: an anchor cannot be moved in a model with learned positions", spec.ToString());
+  }
+  if (!spec.foreign) return;
+  // A window and a recurrent state would pass the anchor's tokens on to the text.
+  const bool windows = std::ranges::any_of(geometry.windows, [](int64_t w) { return w != 0; });
+  if (!asked.shows_all || windows || geometry.states.layers > 0) {
+    Throw(ErrorKind::kUnsupported,
+          "{}: tokens that are no part of the text need the KV policy dense, and a model without "
+          "windows and recurrent layers",
+          spec.ToString());
+  }
+}
+
 // A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
 // which the text is read again, changes the result.
 class PrefillPolicy : public PolicyAround {
@@ -85,8 +104,11 @@ class PrefillPolicy : public PolicyAround {
     inner().SetQuestion(question);
   }
 
+  // Each row looks at an anchor that is not in its place from another position.
   int64_t row_by_row_from(int64_t layer) const override {
-    return std::max(tail_from_, inner().row_by_row_from(layer));
+    const int64_t asked = std::max(tail_from_, inner().row_by_row_from(layer));
+    const bool moves = spec().moves_anchor() && reading_.SeesAll(layer);
+    return moves ? std::min(asked, spec().anchored_from()) : asked;
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
@@ -96,6 +118,7 @@ class PrefillPolicy : public PolicyAround {
     if (run.position + run.rows <= tail_from_) return looks;
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, tail_from_);
+      if (spec().foreign) look.visible.begin = std::max(look.visible.begin, spec().anchor);
       looks.Add(look);
     }
     looks.AddRead(asked.read_bytes());
@@ -113,7 +136,13 @@ class PrefillPolicy : public PolicyAround {
   const PrefillSpec& spec() const { return reading_.spec; }
 
   void AddContext(const RowRun& run, int64_t layer, Looks& looks) const {
-    if (reading_.SeesAll(layer) && spec().anchor > 0 && run.position + run.rows > spec().block) {
+    if (reading_.SeesAll(layer) && spec().moves_anchor()) {
+      if (run.position >= spec().anchored_from()) {
+        looks.Add({.visible = {.end = spec().anchor, .until = tail_from_},
+                   .query_place = spec().AnchorPlace(run.position)});
+      }
+    } else if (reading_.SeesAll(layer) && spec().anchor > 0 &&
+               run.position + run.rows > spec().block) {
       // The overlap of the second block may lie in the anchor, too, but each key is shown once.
       const int64_t second = std::min(spec().anchor, spec().block - spec().overlap);
       const int64_t third = second < spec().anchor ? 2 * spec().block : tail_from_;
@@ -137,8 +166,9 @@ class PrefillPolicy : public PolicyAround {
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
                                                    std::string_view spec,
                                                    std::unique_ptr<AttentionPolicy> asked) {
-  return std::make_unique<PrefillPolicy>(ContextReading{geometry, ParsePrefill(spec)},
-                                         std::move(asked));
+  const PrefillSpec parsed = ParsePrefill(spec);
+  RefuseMovedAnchor(geometry, parsed, asked->facts());
+  return std::make_unique<PrefillPolicy>(ContextReading{geometry, parsed}, std::move(asked));
 }
 
 }  // namespace godwit

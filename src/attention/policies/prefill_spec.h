@@ -10,6 +10,15 @@ namespace godwit {
 
 inline constexpr std::string_view kPrefillUsage =
     "window:W, star[:block=N,anchor=N,overlap=N,tail=N,by-speed], ring[:chunk=N] or auto";
+// The longest block of a star whose block is a quarter of the context, as in the paper's tables.
+inline constexpr int64_t kLongestQuarter = 32 << 10;
+
+// The place of an anchor before a block (Star Attention, section 4.1 and table 3).
+enum class AnchorAt {
+  kFirst,     // where the text begins
+  kPrevious,  // where the block before begins
+  kRandom,    // somewhere between, another place for each block
+};
 
 // A row of the context sees the first `anchor` tokens of the text. It also sees its own block of
 // `block` positions and the `overlap` before it, of these the last `window` up to itself. The last
@@ -27,6 +36,26 @@ struct PrefillSpec {
   // ring.
   int64_t ring = 0;
 
+  // Whether `block` is to be a quarter of the context (Star Attention, section 3.1), which is not
+  // known yet. Anchor and overlap are cut to such a block.
+  bool quarter = false;
+
+  AnchorAt anchor_at = AnchorAt::kFirst;
+  // Whether the first block is no part of the text: tokens that only serve as the anchor of all
+  // blocks behind the text's first. Question and answer do not see them.
+  bool foreign = false;
+
+  // Whether anchors are seen at another distance than that of their positions in the cache.
+  bool moves_anchor() const { return anchor_at != AnchorAt::kFirst || foreign; }
+  // The first position whose row sees an anchor.
+  int64_t anchored_from() const { return foreign ? 2 * block : block; }
+  // The position at which a query of that position looks at the anchor's keys, which stand at
+  // theirs.
+  int64_t AnchorPlace(int64_t position) const;
+
+  // This spec for a context of so many tokens: with a block of a quarter of them, in whole tiles,
+  // and kLongestQuarter at most. Itself, if its block has a number.
+  PrefillSpec For(int64_t context_tokens) const;
   bool star() const { return block != INT64_MAX; }
   // The spec as --prefill spells it.
   std::string ToString() const;

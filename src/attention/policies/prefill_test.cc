@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "attention/attention_test_support.h"
+#include "attention/policies/prefill_spec.h"
+#include "base/test_support.h"
 
 namespace godwit::prefill_test {
 namespace {
@@ -79,6 +81,52 @@ TEST(PrefillPolicyTest, TheContextSeesAWindowAndWhatFollowsAllOfIt) {
                                  return int64_t{23};
                                });
   }
+}
+
+// Table 3 of Star Attention: anchors in other places and of tokens that are no part of the text.
+TEST(PrefillPolicyTest, AnAnchorMayBeMovedOrForeign) {
+  constexpr int64_t kBlock = 20;
+  const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, {0, 0});
+  for (const char* how : {"at=previous", "at=random", "foreign", "foreign,at=previous"}) {
+    const PrefillSpec spec = ParsePrefill(fmt::format("star:block={},{}", kBlock, how));
+    const int64_t hidden = spec.foreign ? kBlock : 0;
+    PolicyOptions options = ReadByWindow("dense");
+    options.prefill = spec.ToString();
+    for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+      const TestText read(geometry, kTokens, 1);
+      const auto whole = ReadText(*Make(geometry, options), read, kTokens, kTokens);
+      for (const int64_t chunk : {1, 7, 64}) {
+        const auto out = ReadText(*Make(geometry, options), read, kTokens, chunk);
+        EXPECT_EQ(out, whole) << how << ", chunks of " << chunk;
+        size_t index = 0;
+        for (int64_t t = 0; t < kTokens; ++t) {
+          std::vector<SeenKey> keys;
+          const bool asks = t >= kQuestionBegin;
+          const int64_t moved = t - spec.AnchorPlace(t);
+          if (!asks && t >= spec.anchored_from()) {
+            for (int64_t key = 0; key < kBlock; ++key) keys.push_back({key, key + moved});
+          }
+          const int64_t begin = asks ? hidden : t - t % kBlock;
+          for (int64_t key = begin; key <= t; ++key) keys.push_back({key, key});
+          for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+            for (int64_t head = 0; head < 4; ++head) {
+              for (const double expected : read.Attend(layer, head, t, t, keys)) {
+                ASSERT_NEAR(out[index++], expected, 2e-6) << how << ", token " << t;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  const auto refused = [&](const AttentionGeometry& geometry, const char* kv, const char* how) {
+    PolicyOptions options = ReadByWindow(kv);
+    options.prefill = fmt::format("star:block=20,{}", how);
+    return ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, options); });
+  };
+  const char* const kNeeds = "need the KV policy dense";
+  EXPECT_THAT(refused(rotary, "sinks:3+20", "foreign"), HasSubstr(kNeeds));
+  EXPECT_THAT(refused(TestGeometry(4, 2, 12, 8, {0, 5}), "dense", "foreign"), HasSubstr(kNeeds));
 }
 
 // A text without context is read as without a prefill setting.

@@ -47,6 +47,10 @@ void RefuseForStar(const AttentionGeometry& geometry, const PolicyOptions& optio
           "has a part of it; leave the tail out",
           spec.tail, ranks);
   }
+  if (spec.moves_anchor()) {
+    Throw(ErrorKind::kUnsupported, "{}: an anchor that is moved or foreign needs one rank, not {}",
+          spec.ToString(), ranks);
+  }
   if (!facts.one_rank_reason.empty()) {
     Throw(ErrorKind::kUnsupported, "{} ranks cannot share a text with the KV policy \"{}\": {}",
           ranks, options.spec, facts.one_rank_reason);

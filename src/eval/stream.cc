@@ -39,6 +39,7 @@ Stream::Stream(Reader reader, const StreamCoder& coder, const Options& options)
 
 void Stream::Append(std::span<const int32_t> tokens) {
   fingerprint_ = fingerprint_ * 31 + Fnv1a(std::as_bytes(tokens));
+  question_from_ = text_.size();
   Feed(tokens);
 }
 
@@ -51,7 +52,9 @@ std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
   options.max_tokens = options_.max_new_tokens;
   options.stop = {"\n"};
   options.sampler.temperature = 0;
-  options.query_tokens = options_.query_tokens;
+  options.query_tokens = options_.query_tokens > 0
+                             ? options_.query_tokens
+                             : static_cast<int64_t>(text_.size() - question_from_);
   options.on_progress = [&](const PromptProgress& progress) {
     on_read(progress.total_tokens - progress.done_tokens);
   };

@@ -59,7 +59,7 @@ class Stream {
   struct Options {
     Feed feed = Feed::kAnswer;
     int64_t max_new_tokens = 16;  // the most tokens of an answer
-    int64_t query_tokens = 1;     // as in GenerateOptions
+    int64_t query_tokens = 0;     // as in GenerateOptions; 0: what was appended last
   };
   using OnRead = std::function<void(int64_t pending_tokens)>;  // appended and not yet read
 
@@ -97,6 +97,7 @@ class Stream {
   Options options_;
   std::vector<int32_t> text_;
   size_t fed_from_ = 0;
+  size_t question_from_ = 0;  // where the last Append began
   uint64_t fingerprint_ = 0;
 };
 

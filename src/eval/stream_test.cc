@@ -52,6 +52,23 @@ TEST(StreamTest, FeedsAnswerGoldOrNothing) {
   }
 }
 
+// The text that was appended last is the question, with all of its tokens.
+TEST(StreamTest, KnowsItsQuestion) {
+  const auto engine = EngineThatSays(" yes");
+  const StreamCoder coder = ByteCoder();
+  for (const int64_t query_tokens : {0, 4}) {
+    Session session = NewSession(*engine, {.prefill = "window:9"});
+    Stream stream(session, coder, {.max_new_tokens = 8, .query_tokens = query_tokens});
+    for (const std::string question : {"one?", "number two?", "three?"}) {
+      stream.Append(EncodeInside(coder.encode, question));
+      const int64_t asked = query_tokens > 0 ? query_tokens : std::ssize(question);
+      const int64_t expected = stream.tokens() - asked;
+      (void)stream.Ask("", Ignore);
+      EXPECT_EQ(session.kv().context_tokens, expected) << question;
+    }
+  }
+}
+
 TEST(StreamTest, ReadsNoTokenTwice) {
   for (const char* kv : {"dense", "sinks:2+10"}) {
     const auto engine = EngineThatSays(" yes");

@@ -35,7 +35,7 @@ void AddSeedFlag(console::CommandLine& line, ComparedOptions& options, const std
 }
 
 void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
-                      const std::string& shown, bool takes_recompute) {
+                      const std::string& shown, const std::string& asked, bool takes_recompute) {
   line.Group("Output");
   line.AddInt({.names = "--show",
                .value = "N",
@@ -50,12 +50,12 @@ void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
   line.RefusePlot();
   cli::AddComparedKvFlags(line, options.session, options.model.kv_memory, options.kvs,
                           takes_recompute);
-  cli::AddPrefillFlags(line, options.session, options.query_tokens);
+  cli::AddPrefillFlags(line, options.session, options.query_tokens, asked);
 }
 
 void FinishCompared(ComparedOptions& options, std::vector<console::NamedFile> inputs) {
   if (options.kvs.empty()) options.kvs = {options.session.kv};
-  if (options.query_tokens != GenerateOptions().query_tokens) {
+  if (options.query_tokens > 0) {
     cli::RequireUseOfQueryTokens(std::span(&options.session.prefill, 1), options.kvs);
   }
   std::vector<std::string> names;
@@ -83,11 +83,16 @@ std::string SettingsText(const ComparedOptions& options) {
   if (session.int8_attention) {
     how += fmt::format(", int8 attention {}", *session.int8_attention ? "on" : "off");
   }
+  const std::string question = options.query_tokens > 0
+                                   ? "the last " + console::Plural(options.query_tokens, "token")
+                                   : "the question";
+  const auto asks_apart = [](const std::string& kv) {
+    return !cli::RecomputeWindow(kv) && PolicyFactsOf(kv).separates_question;
+  };
   if (!session.prefill.empty()) {
-    how += fmt::format(", all but the last {} read by {}",
-                       console::Plural(options.query_tokens, "token"), session.prefill);
-  } else if (options.query_tokens != GenerateOptions().query_tokens) {
-    how += fmt::format(", asked by the last {}", console::Plural(options.query_tokens, "token"));
+    how += fmt::format(", all but {} read by {}", question, session.prefill);
+  } else if (std::ranges::any_of(options.kvs, asks_apart)) {
+    how += fmt::format(", asked by {}", question);
   }
   return how;
 }

@@ -20,7 +20,7 @@ struct ComparedOptions {
   cli::ModelOptions model;
   SessionOptions session;
   std::vector<std::string> kvs;  // one or more, once parsed
-  int64_t query_tokens = GenerateOptions().query_tokens;
+  int64_t query_tokens = 0;      // as in GenerateOptions; 0: those of each question
   uint64_t seed = 0;
   int64_t show = 0;                   // questions to print; then nothing is asked
   std::optional<std::string> output;  // the AnswerFile
@@ -35,9 +35,10 @@ inline constexpr const char* kComparesPolicies =
 void AddSeedFlag(console::CommandLine& line, ComparedOptions& options, const std::string& help);
 
 // shown: what --show prints, "the prompts of the first N samples". takes_recompute: as in
-// AddKvFlags.
+// AddKvFlags. asked: the question, which is asked apart from what stands before it.
 void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
-                      const std::string& shown, bool takes_recompute = false);
+                      const std::string& shown, const std::string& asked,
+                      bool takes_recompute = false);
 
 // Chooses the model and the policies, after Parse. inputs: the files that are read besides the
 // model. Throws Error(kInput) for a policy that is named twice, and as CheckResultFiles does.

@@ -145,7 +145,7 @@ void ParseStreamEval(std::span<const std::string> arguments, StreamEvalOptions& 
            "the most tokens of an answer, which ends at a newline (0: 16 for a line, 64 for ARC)"},
       options.max_new_tokens, 0, 1 << 20);
   AddComparedFlags(line, options, "the text up to the Nth question, with right answers,",
-                   /*takes_recompute=*/true);
+                   "the question", /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 

@@ -11,12 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "attention/policies/prefill_spec.h"
 #include "base/error.h"
 #include "console/exit_code.h"
 #include "console/options/text_input.h"
 #include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
+#include "eval/suites/foreign_anchor.h"
 #include "eval/suites/ruler_file.h"
 #include "eval/suites/suite_reader.h"
 #include "lab/answer_file.h"
@@ -91,7 +93,9 @@ class SuiteRun {
         engine_(engine),
         coder_(CoderOf(engine, options)),
         pieces_(coder_, RenderOf(engine, options)),
-        places_(Places(options)) {
+        places_(Places(options)),
+        anchor_tokens_(
+            options.anchor_tokens.empty() ? 0 : ParsePrefill(options.session.prefill).anchor) {
     eval::SuiteInputs inputs{.seed = options.seed, .folder = options.folder};
     for (const std::string& file : options.files) {
       inputs.texts.push_back(console::ReadInputFile(file, options.lossy));
@@ -144,7 +148,13 @@ class SuiteRun {
   // Makes a sample. Errors name the task.
   eval::Sample Make(size_t which, const eval::SamplePlace& place) const {
     try {
-      return makers_[which](place);
+      eval::Sample sample = makers_[which](place);
+      if (anchor_tokens_ > 0) {
+        eval::ForeignAnchor(options_.anchor_tokens)
+            .PutBefore(sample, anchor_tokens_, coder_, engine_.vocab_size(), options_.seed,
+                       place.index);
+      }
+      return sample;
     } catch (const Error& error) {
       Throw(error.kind(), "{}: {}", options_.suites[which]->name, error.what());
     }
@@ -152,7 +162,8 @@ class SuiteRun {
 
   void CheckFits(const std::string& kv) const {
     const Session session = NewSession(engine_, options_, kv);
-    const int64_t longest = options_.lengths.back(), limit = session.limit_tokens();
+    const int64_t longest = options_.lengths.back() + anchor_tokens_,
+                  limit = session.limit_tokens();
     if (longest <= limit) return;
     ThrowWith({.code = ErrorCode::kStreamTooLong,
                .found = longest,
@@ -225,6 +236,7 @@ class SuiteRun {
   const eval::PieceMaker pieces_;
   const std::vector<eval::SamplePlace> places_;
   std::vector<eval::SampleMaker> makers_;  // [suites]
+  const int64_t anchor_tokens_;            // in front of every prompt
   int64_t total_tokens_ = 0, done_tokens_ = 0, known_tokens_ = 0;
 };
 

@@ -42,12 +42,14 @@ void ParseTasksEval(std::span<const std::string> arguments, TasksEvalOptions& op
   cli::AddComputeFlags(line, options.model);
   AddTaskFlags(line, options.tasks);
   AddSeedFlag(line, options, "the seed of confidence intervals");
-  AddComparedFlags(line, options, "the prompts of the first N questions");
+  AddComparedFlags(line, options, "the prompts of the first N questions", "1");
   line.Parse(arguments);
   if (options.tasks.folder.empty()) {
     Throw(ErrorKind::kInput, "a folder of task files is needed: name it with -d FOLDER");
   }
   FinishCompared(options, TaskFiles(options.tasks.folder));
+  // A row may have nothing but a question, so all of it except its last token is the context.
+  if (options.query_tokens == 0) options.query_tokens = 1;
 }
 
 // The session and progress of one policy.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "attention/policies/prefill_spec.h"
+#include "attention/ranks/choose_prefill.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
@@ -16,6 +18,7 @@
 #include "console/options/text_input.h"
 #include "console/terminal/output.h"
 #include "console/terminal/result_files.h"
+#include "eval/suites/foreign_anchor.h"
 #include "eval/suites/ruler_file.h"
 
 namespace godwit::lab {
@@ -167,6 +170,17 @@ void ChooseMade(SuiteOptions& options) {
   options.suites = std::move(ready);
 }
 
+// Makes the star one with a foreign anchor.
+void TakeForeignAnchor(SuiteOptions& options) {
+  std::string& prefill = options.session.prefill;
+  if (prefill.empty() || prefill == kAutoPrefill || !ParsePrefill(prefill).star()) {
+    Throw(ErrorKind::kInput, "--anchor-tokens is for an anchor: it needs --prefill star:block=N");
+  }
+  PrefillSpec spec = ParsePrefill(prefill);
+  spec.foreign = true;
+  prefill = ParsePrefill(spec.ToString()).ToString();  // refuses what does not go together
+}
+
 // Keeps the suites whose files exist, unless the user named suites.
 void ChooseGenerated(SuiteOptions& options) {
   for (const auto& [given, flag] :
@@ -201,9 +215,22 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   AddSuiteFlags(line, verb, options);
-  AddComparedFlags(line, options, "the prompts of the first N samples");
+  AddComparedFlags(line, options, "the prompts of the first N samples",
+                   "the question and the beginning of its answer");
+  line.Add({.names = "--anchor-tokens",
+            .value = "KIND",
+            .help = "with --prefill star:block=N: the anchor has other tokens than the text's "
+                    "first: those in random order (shuffled), any of the vocabulary (random), or "
+                    "the last of TEXT again and again; first: the same, for comparison",
+            .fallback = "the text's own anchor",
+            .choices = {"first", "shuffled", "random", "constant:TEXT"}},
+           [&options](const std::string& value) {
+             (void)eval::ForeignAnchor(value);
+             options.anchor_tokens = value;
+           });
   cli::AddCacheFlags(line, options.model.cache);
   line.Parse(arguments);
+  if (!options.anchor_tokens.empty()) TakeForeignAnchor(options);
   if (!options.generated.empty()) {
     ChooseGenerated(options);
   } else {
@@ -223,6 +250,7 @@ SuiteOptions ParseSuiteOptions(std::string_view verb, const std::string& summary
 
 std::string SettingsText(const SuiteOptions& options) {
   return SettingsText(static_cast<const ComparedOptions&>(options)) +
+         (options.anchor_tokens.empty() ? "" : ", anchors " + options.anchor_tokens) +
          (options.chat ? ", as a chat" : "");
 }
 

@@ -21,7 +21,8 @@ struct SuiteOptions : ComparedOptions {
   int64_t max_new_tokens = 0;  // 0: each suite's own
   std::vector<std::string> files;
   std::string folder;
-  std::string generated;  // folder of samples that are read, not made
+  std::string anchor_tokens;  // of eval::ForeignAnchor; empty: a star's anchor is the text's own
+  std::string generated;      // folder of samples that are read, not made
   bool lossy = false;
   bool chat = false;
   std::string template_variables = "{}";

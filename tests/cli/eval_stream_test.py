@@ -55,7 +55,7 @@ class EvalStreamTest(CliTest):
         self.assertEqual([{**row, "how": None} for row in same],
                          [{**row, "how": None} for row in rows])
         self.assertEqual(wide["cells"], plain["cells"])
-        self.assertIn("all but the last 1 token read by window:2000, fed answer", wide["how"])
+        self.assertIn("all but the question read by window:2000, fed answer", wide["how"])
         narrow = self.rows(*SMALL, "--prefill", "window:2", "--query-tokens", "4")[1]
         self.assertNotEqual([row["answer"] for row in narrow], [row["answer"] for row in rows])
 

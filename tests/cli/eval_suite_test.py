@@ -158,11 +158,30 @@ class EvalSuiteTest(CliTest):
         self.assertEqual(self.asked("--prefill", "window:400", "-o", other), table)
         rows = [json.loads(line) for line in other.read_text().splitlines()]
         self.assertEqual({row["how"] for row in rows},
-                         {"tiny-llama, weights auto, kv auto, all but the last 1 token read by "
+                         {"tiny-llama, weights auto, kv auto, all but the question read by "
                           "window:400"})
         self.assertIn("read by window:8", self.refused(
             INPUT, "eval", "passkey", "-m", TINY, *SMALL, "--tasks", "passkey", "-o", self.out,
             "--prefill", "window:8"))
+
+    def test_anchors_of_other_tokens(self):
+        def rows(*how):
+            out = self.folder / f"rows-{'-'.join(map(str, how))}".replace(":", "")
+            self.ok("eval", "lines", "-m", TINY, "--lengths", "900", "--depths", "50", "-n", "3",
+                    "--prefill", "star:block=64", *how, "-o", out)
+            return [json.loads(line) for line in out.read_text().splitlines()]
+
+        plain = rows()
+        for kind in ("first", "shuffled", "random", "constant: the"):
+            moved = rows("--anchor-tokens", kind)
+            self.assertTrue(moved[0]["how"].endswith(f"foreign, anchors {kind}"))
+            self.assertEqual([r["prompt_tokens"] - 64 for r in moved],
+                             [r["prompt_tokens"] for r in plain])
+        self.assertIn("needs --prefill star:block=N",
+                      self.refused(INPUT, "eval", "lines", "-m", TINY, "--anchor-tokens", "random"))
+        self.assertIn("a foreign anchor takes the place of the first block",
+                      self.refused(INPUT, "eval", "lines", "-m", TINY, "--anchor-tokens", "random",
+                                   "--prefill", "star:block=64,anchor=4"))
 
     def test_show(self):
         text = self.ok("eval", "lines", "-m", TINY, "--lengths", "500", "--show", "2", "--depths",

@@ -9,7 +9,8 @@ GenerateResult SuiteReader::Ask(const Sample& sample, const std::string& kv,
                                 const OnProgress& on_progress) {
   GenerateOptions options;
   options.max_tokens = sample.max_new_tokens;
-  options.query_tokens = query_tokens_;
+  const int64_t question = std::ssize(sample.prompt) - sample.context_tokens;
+  options.query_tokens = query_tokens_ > 0 ? query_tokens_ : std::max<int64_t>(1, question);
   options.sampler.temperature = 0;
   options.stop = sample.stop;
   options.on_progress = on_progress;

@@ -20,9 +20,9 @@ class SuiteReader {
   // are alike in all else.
   using NewSession = std::function<Session(const std::string& kv)>;
 
-  // query_tokens: as in GenerateOptions.
-  explicit SuiteReader(NewSession new_session,
-                       int64_t query_tokens = GenerateOptions().query_tokens)
+  // query_tokens: as in GenerateOptions; 0: those of each sample's question, with the beginning of
+  // the answer.
+  explicit SuiteReader(NewSession new_session, int64_t query_tokens = 0)
       : new_session_(std::move(new_session)), query_tokens_(query_tokens) {}
 
   // The greedy answer of the policy. Throws as Session::Generate does.

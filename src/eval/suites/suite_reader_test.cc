@@ -67,6 +67,24 @@ TEST(SuiteReaderTest, PoliciesThatReadAlikeShareAContext) {
   EXPECT_EQ(TimesRead(*engine, context), 2 * context) << "it reads in a way of its own";
 }
 
+// Every token of the question and of the answer's beginning is asked, unless the caller says how
+// many are.
+TEST(SuiteReaderTest, TheQuestionIsWhatFollowsTheContext) {
+  const auto engine = EngineThatLooksUp(/*sinks=*/0);
+  const Sample sample = KvSample(50);
+  const auto context_of = [&](auto... query_tokens) {
+    SuiteReader reader(
+        [&](const std::string& kv) {
+          return NewSession(*engine, {.kv = kv, .prefill = "window:200"});
+        },
+        query_tokens...);
+    return reader.Ask(sample, "dense", {}).kv.context_tokens;
+  };
+  EXPECT_EQ(context_of(), sample.context_tokens);
+  EXPECT_EQ(context_of(5), std::ssize(sample.prompt) - 5);
+  EXPECT_EQ(context_of(1000), std::ssize(sample.prompt) - 1000);
+}
+
 // The text behind the place of the needle that differs is read again.
 TEST(SuiteReaderTest, TextsThatBeginAlikeShareTheirBeginning) {
   ByteSuite suite(FindSuite("passkey", "passkey"));

@@ -103,7 +103,7 @@ TEST_P(EverySuite, OverlongSampleIsRefusedWithNumbers) {
       AllOf(HasSubstr("a sample of 50 tokens is too short"), HasSubstr("which take ")));
 }
 
-// Of a list, all depths have one context.
+// All depths of a list have one context.
 TEST_P(EverySuite, TheQuestionIsBehindTheContext) {
   ByteSuite suite(SuiteOf(GetParam()));
   const int64_t length = 3 * GetParam().length;

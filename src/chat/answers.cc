@@ -18,6 +18,8 @@ namespace {
 // noticed. Both are short beside the time that an unread answer is held up.
 constexpr double kWaitMs = 10;
 
+constexpr size_t kMaxTokenBytes = 64;  // of nearly every token
+
 }  // namespace
 
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
@@ -40,12 +42,23 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
     // Templates may refuse a conversation that ends there.
   }
   if (text.starts_with(before)) text.erase(0, before.size());
-  constexpr size_t kMaxBytes = 64;  // of nearly every token
-  if (text.size() <= kQuestionTokens * kMaxBytes) {
+  if (text.size() <= kQuestionTokens * kMaxTokenBytes) {
     prompt.query_tokens = std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)),
                                      std::ptrdiff_t{1}, std::ptrdiff_t{kQuestionTokens});
   }
   return prompt;
+}
+
+int64_t LastLineTokens(const Session& session, std::string_view text) {
+  constexpr int64_t kFew = 1;
+  const size_t end = text.find_last_not_of("\r\n");
+  if (end == std::string_view::npos) return kFew;
+  const size_t before = text.find_last_of('\n', end);
+  if (before == std::string_view::npos) return kFew;
+  const std::string_view line = text.substr(before + 1);
+  if (line.size() > kQuestionTokens * kMaxTokenBytes) return kQuestionTokens;
+  return std::clamp<int64_t>(std::ssize(session.Tokenize(line, /*add_special=*/false)), kFew,
+                             kQuestionTokens);
 }
 
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
@@ -53,7 +66,8 @@ std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
   std::vector<Prompt> prompts;
   const auto add_text = [&](const auto& prompt) {
     if constexpr (std::is_same_v<decltype(prompt), const std::string&>) {
-      prompts.push_back({.tokens = session.Tokenize(prompt)});
+      prompts.push_back(
+          {.tokens = session.Tokenize(prompt), .query_tokens = LastLineTokens(session, prompt)});
     } else {
       prompts.push_back({.tokens = prompt});
     }

@@ -33,6 +33,9 @@ inline constexpr int64_t kQuestionTokens = 512;
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
                 std::string_view template_variables, std::string_view tools = "[]",
                 bool continues = false);
+// The tokens of the last of a text's lines, up to kQuestionTokens: the question of a text that
+// nothing else is known about. The last token, if there is a single line.
+int64_t LastLineTokens(const Session& session, std::string_view text);
 // The prompts of a request. A positive generate.query_tokens of the request takes precedence.
 // session: has the options with which the request is to be answered. Throws as PromptOf does.
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,

@@ -100,8 +100,8 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                     "to make space (godwit cache unpin NAME ends that)"},
            options.keep_as);
   AddPrefillFlags(line, options.session, options.query_tokens,
-                  fmt::format("the tokens of -p if files or piped text stand before it, else 1; "
-                              "with --chat the message, up to {} tokens",
+                  fmt::format("the tokens of -p if files or piped text stand before it, else the "
+                              "last of several lines; with --chat the message, up to {} tokens",
                               chat::kQuestionTokens));
   line.Needs("--logprobs", {"--json"});
   line.Needs("--thoughts", {"--chat"});
@@ -143,10 +143,10 @@ chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& 
   std::string all;
   for (const auto& [name, text] : texts.files) all += text;
   chat::Prompt prompt{.tokens = session.Tokenize(all + texts.prompt)};
-  if (AsksAboutFiles(texts)) {
-    prompt.query_tokens =
-        std::max<int64_t>(1, std::ssize(session.Tokenize(texts.prompt, /*add_special=*/false)));
-  }
+  prompt.query_tokens =
+      AsksAboutFiles(texts)
+          ? std::max<int64_t>(1, std::ssize(session.Tokenize(texts.prompt, /*add_special=*/false)))
+          : chat::LastLineTokens(session, all + texts.prompt);
   return prompt;
 }
 

@@ -129,7 +129,11 @@ class RunTest(QuestionTest):
                                          "--query-tokens", "3"), 3)
         self.assertEqual(question_tokens(*RUN, "-f", self.bird, "-p", QUESTION),
                          self.tokens(QUESTION))
-        self.assertEqual(question_tokens(*RUN, "-p", BIRD + QUESTION), 1)
+        # The last of a text's lines, whatever ends it.
+        self.assertEqual(question_tokens(*RUN, "-p", QUESTION), 1)
+        for text in (BIRD + QUESTION, f"{BIRD}{QUESTION}\n", f"{BIRD}\n{QUESTION}\r\n\n"):
+            ends = self.tokens(text) - self.tokens(text.rstrip("\r\n"))
+            self.assertIn(question_tokens(*RUN, "-p", text) - self.tokens(QUESTION), (0, ends))
 
     def test_folders_and_patterns(self):
         self.write("notes/b.txt", BIRD)

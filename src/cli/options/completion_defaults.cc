@@ -30,7 +30,7 @@ void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, Complet
   AddCacheFlags(line, model.cache);
   AddPrefillFlags(
       line, flags.session, flags.query_tokens,
-      fmt::format("the last message of a chat, up to {} of them; the last token of a text",
+      fmt::format("the last message of a chat, or the last of a text's lines, up to {} tokens",
                   chat::kQuestionTokens));
   line.Group("Fields of requests");
   line.Add({.names = "--kv-choice",

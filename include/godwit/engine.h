@@ -104,6 +104,12 @@ struct LoadOptions {
   // head for another model is refused, and so are ranks, and mtp beside it. Empty: there is none.
   std::string eagle3;
 
+  // Whether the tokens of a step share the scale of their int8 inputs in a checkpoint that says so.
+  // (It has dynamic inputs with the strategy "tensor", SmoothQuant's O2.) Results then depend on
+  // the chunks of prompts and on other texts. Else each token has its own scale, as a token that is
+  // computed alone has anyway.
+  bool step_scales = false;
+
   // The group of engines that share threads and the memory of KV caches. It decides over threads,
   // numa, kv_memory_bytes, kv_file and kv_file_bytes, and those here are not looked at. An engine
   // with mpi cannot be in one. Null: the engine is alone.

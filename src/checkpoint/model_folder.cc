@@ -157,6 +157,11 @@ const DecoderSpec& ModelFolder::spec() const {
     if (FindArchitecture(config().model_type()) == nullptr) RefuseUnknownFamily();
     DecoderSpec spec = DescribeModel(config());
     if (is_gguf()) spec.described_by = "GGUF metadata";
+    if (!step_scales_ && spec.quantization.ScaleEachToken()) {
+      spec.warnings.emplace_back(
+          "config.json gives the tokens of a step one scale of their int8 inputs, so that a text "
+          "would depend on how it is cut into steps: each token gets its own scale instead");
+    }
     return spec;
   });
 }

@@ -45,8 +45,14 @@ class ModelFolder {
   // config.json. Where there is none, throws an Error that says what the folder holds instead: an
   // adapter, models in folders of their own.
   const HfConfig& config() const;
-  // The model that it describes. Throws as DescribeModel does.
+  // The model that it describes. Throws as DescribeModel does. Where config.json gives the tokens
+  // of a step one scale of their int8 inputs, each has its own, with a warning
+  // (QuantizationConfig::ScaleEachToken). A token's result would else depend on the others.
   const DecoderSpec& spec() const;
+  // Asks for one scale for all tokens of a step where config.json says so, before the model is
+  // asked for.
+  void RequestStepScales() { step_scales_ = true; }
+  bool step_scales() const { return step_scales_; }
 
   // Asks for the layer that predicts tokens, before the tensors are asked for. Throws
   // Error(kUnsupported) if the model has none: godwit::RequestPrediction, or no weights of it.
@@ -92,6 +98,7 @@ class ModelFolder {
 
   std::string path_;
   std::filesystem::path gguf_file_;  // empty: the model is a folder
+  bool step_scales_ = false;
   mutable std::optional<GgufModel> gguf_;
   mutable std::optional<HfConfig> config_;
   mutable std::optional<DecoderSpec> spec_;

@@ -224,6 +224,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
       LoadHooks quiet = hooks;  // the warnings have been given
       quiet.warn = nullptr;
       ModelFolder again(model.path());
+      if (model.step_scales()) again.RequestStepScales();
       if (model.spec().predicts) again.RequestPrediction();
       return Load(place, again, pool, quiet, storage);
     } catch (const Error& error) {

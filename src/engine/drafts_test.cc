@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
@@ -287,17 +290,52 @@ TEST(Drafts, PausedRequestReleasesItsPartialCache) {
   }
 }
 
-// In such a model, a token depends on the tokens that are computed with it.
+// Where the tokens of a step share a scale, each depends on those that are computed with it.
 TEST(Drafts, ModelsWithSharedInputScalesGetNoDrafts) {
   for (const char* name : {"tensor_dynamic", "tensor_static"}) {
-    const Engine engine(std::string(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/") + name,
-                        {.threads = 1});
-    Session session = engine.NewSession({});
-    const auto generate = [&] { session.Generate(Prompt(1, 3), With(Greedy(3), "ngram")); };
-    if (std::string_view(name) == "tensor_static") {
-      generate();
-    } else {
-      EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, generate), HasSubstr("leave --draft out"));
+    for (const bool step_scales : {false, true}) {
+      const Engine engine(std::string(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/") + name,
+                          {.threads = 1, .step_scales = step_scales});
+      Session session = engine.NewSession({});
+      const auto generate = [&](const char* draft) {
+        return session.Generate(Prompt(1, 3), With(Greedy(20), draft)).tokens;
+      };
+      if (step_scales && std::string_view(name) == "tensor_dynamic") {
+        EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { generate("ngram"); }),
+                    HasSubstr("leave draft tokens out, or give each token its own scale"));
+      } else {
+        EXPECT_EQ(generate("ngram"), generate("")) << name;
+      }
+    }
+  }
+}
+
+// The same prompt in steps of other sizes: the same bits, unless its tokens are to share a scale.
+TEST(InputScales, DoNotDependOnStepsUnlessAskedTo) {
+  constexpr int64_t kTokens = 60;
+  Tokens text;
+  for (int32_t i = 0; i < kTokens; ++i) text.push_back((7 * i * i + 3 * i) % 51);
+  for (const bool step_scales : {false, true}) {
+    const Engine engine(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/tensor_dynamic",
+                        {.threads = 1, .step_scales = step_scales});
+    const auto logits = [&](int64_t chunk_tokens) {
+      Session session = engine.NewSession({.chunk_tokens = chunk_tokens});
+      std::vector<float> rows;
+      session.Logits(text,
+                     [&](int64_t, std::span<const float> row) {
+                       rows.insert(rows.end(), row.begin(), row.end());
+                     },
+                     0, {});
+      return rows;
+    };
+    const std::vector<float> at_once = logits(kTokens);
+    ASSERT_EQ(std::ssize(at_once), kTokens * engine.vocab_size());
+    for (const int64_t chunk_tokens : {1, 7, 32}) {
+      const std::vector<float> chunked = logits(chunk_tokens);
+      ASSERT_EQ(chunked.size(), at_once.size());
+      const bool same =
+          std::memcmp(chunked.data(), at_once.data(), at_once.size() * sizeof(float)) == 0;
+      EXPECT_EQ(same, !step_scales) << chunk_tokens;
     }
   }
 }

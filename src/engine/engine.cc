@@ -1,5 +1,6 @@
 #include "godwit/engine.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -42,6 +43,15 @@ std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
 }
 
+// Whether int8 layers have inputs whose rows share a scale, so that a token depends on the tokens
+// that are read with it.
+bool SharesInputScales(const DecoderSpec& spec) {
+  const auto layers = spec.quantization.Distinct();
+  return std::ranges::any_of(layers, [](const LayerQuantization& layer) {
+    return layer.input.kind == InputScale::kPerTensor;
+  });
+}
+
 // head_folder: of an EAGLE-3 head; empty: there is none.
 SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder) {
   SnapshotFacts facts{{"godwit", GODWIT_VERSION},
@@ -54,6 +64,10 @@ SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder
   }
   if (engine.served.spec.predicts) facts.emplace_back("keys of mtp", "saved");
   if (!head_folder.empty()) facts.emplace_back("keys of eagle3", ModelFingerprint(head_folder));
+  if (!engine.served.spec.quantization.Distinct().empty()) {
+    facts.emplace_back("input scales",
+                       SharesInputScales(engine.served.spec) ? "of a step" : "of a token");
+  }
   if (engine.folder.empty()) return facts;  // in a test
   facts.emplace_back("model", ModelFingerprint(engine.folder));
   facts.emplace_back("model of", LastChange(engine.folder));
@@ -81,6 +95,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                  {"the tokens of a step and the ranks that share weights",
                   fmt::format("{} and {}", options.step_tokens, options.tensor_parallel)});
   }
+  if (options.step_scales) opened.RequestStepScales();
   if (options.mtp) {
     RequireOneRank("mtp");
     opened.RequestPrediction();
@@ -200,12 +215,11 @@ namespace {
 
 // Refuses models whose tokens depend on draft tokens that are read with them.
 void RefuseDraftsThatShow(const DecoderSpec& spec) {
-  for (const LayerQuantization& layer : spec.quantization.Distinct()) {
-    if (layer.input.kind != InputScale::kPerTensor) continue;
-    Throw(ErrorKind::kUnsupported,
-          "draft tokens would change the text of this model, because its int8 layers share one "
-          "input scale among all tokens of a step: leave --draft out");
-  }
+  if (!SharesInputScales(spec)) return;
+  Throw(ErrorKind::kUnsupported,
+        "draft tokens would change the text of this model, because its int8 layers share one "
+        "input scale among all tokens of a step: leave draft tokens out, or give each token its "
+        "own scale");
 }
 
 }  // namespace

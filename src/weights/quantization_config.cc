@@ -406,4 +406,18 @@ std::vector<LayerQuantization> QuantizationConfig::Distinct() const {
   return distinct;
 }
 
+bool QuantizationConfig::ScaleEachToken() {
+  const auto shares = [](const Rules::Target& target) {
+    return !target.quantization.packed &&
+           target.quantization.input.kind == InputScale::kPerTensor;
+  };
+  if (rules_ == nullptr || std::ranges::none_of(rules_->targets, shares)) return false;
+  auto rules = std::make_shared<Rules>(*rules_);  // copies of this configuration share the others
+  for (Rules::Target& target : rules->targets) {
+    if (shares(target)) target.quantization.input.kind = InputScale::kPerToken;
+  }
+  rules_ = std::move(rules);
+  return true;
+}
+
 }  // namespace godwit

@@ -63,6 +63,10 @@ class QuantizationConfig {
   // All different ones; empty: nothing is quantized.
   std::vector<LayerQuantization> Distinct() const;
 
+  // Gives every input its own scale in layers whose rows would share one (InputScale::kPerTensor).
+  // A row alone has the same scale either way. Returns whether there were such layers.
+  bool ScaleEachToken();
+
   // The storage of cached keys and values that config.json recommends ("8-bit floats"); empty: it
   // says nothing. It changes no weight, and the type of keys and values is chosen for each session.
   const std::string& cache_scheme() const { return cache_scheme_; }

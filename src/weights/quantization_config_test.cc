@@ -109,6 +109,23 @@ TEST(QuantizationConfigTest, ReadsEveryScheme) {
             "asymmetric");
 }
 
+TEST(QuantizationConfigTest, TokensOfAStepMayGetScalesOfTheirOwn) {
+  const auto read = [](const char* input) {
+    return Read(Block(OneGroup(Group(R"("Linear")", R"("strategy":"channel")", input))));
+  };
+  QuantizationConfig shared = read(R"("dynamic":true,"symmetric":false)");
+  const QuantizationConfig as_read = shared;
+  EXPECT_TRUE(shared.ScaleEachToken());
+  EXPECT_EQ(shared.Find("x")->input,
+            (InputQuantization{.kind = InputScale::kPerToken, .symmetric = false}));
+  EXPECT_EQ(as_read.Find("x")->input.kind, InputScale::kPerTensor) << "a copy stays as it was";
+  EXPECT_FALSE(shared.ScaleEachToken()) << "nothing is left to change";
+  QuantizationConfig fixed = read("");
+  EXPECT_FALSE(fixed.ScaleEachToken());
+  EXPECT_EQ(fixed.Find("x")->input.kind, InputScale::kStatic);
+  EXPECT_FALSE(QuantizationConfig().ScaleEachToken());
+}
+
 TEST(QuantizationConfigTest, ExpressionsBindAtTheStart) {
   const auto config =
       Read(Block(OneGroup(Group(R"("re:.*layers\\.\\d+\\..*_proj")")),

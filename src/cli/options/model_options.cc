@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/numa.h"
+#include "base/quote.h"
 #include "base/system/self.h"
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
@@ -87,6 +88,19 @@ void AddIsaFlag(console::CommandLine& line, ModelOptions& options) {
 void AddComputeFlags(console::CommandLine& line, ModelOptions& options) {
   AddThreadFlags(line, options);
   AddWeightsFlag(line, options);
+  line.Add({.names = "--input-scale",
+            .value = "OF",
+            .help = "where a checkpoint gives all tokens of a step one scale of their int8 inputs: "
+                    "step, as it says, so that results depend on -ub and on other texts; token, a "
+                    "scale for each",
+            .fallback = "token",
+            .choices = {"token", "step"}},
+           [&options](const std::string& value) {
+             if (value != "token" && value != "step") {
+               Throw(ErrorKind::kInput, "expected token or step, found {}", Quote(value));
+             }
+             options.step_scales = value == "step";
+           });
   AddNumaFlag(line, options);
   AddPackFlags(line, options);
 }
@@ -245,6 +259,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
        .mtp = options.mtp,
        .eagle3 = options.eagle3,
+       .step_scales = options.step_scales,
        .group = options.group,
        .needs_text = options.needs_text,
        .on_progress =

@@ -104,6 +104,12 @@ struct LoadOptions {
   // head for another model is refused, and so are ranks, and mtp beside it. Empty: there is none.
   std::string eagle3;
 
+  // A smaller model with the same tokens, for GenerateOptions::draft "model": a folder or a GGUF
+  // file. Its weights lie beside the model's, in the storage that `weights` names. Its caches take
+  // from the memory of KV caches, and make way for all other texts. A model with other tokens is
+  // refused, and so are ranks. Empty: there is none.
+  std::string draft_model;
+
   // Whether the tokens of a step share the scale of their int8 inputs in a checkpoint that says so.
   // (It has dynamic inputs with the strategy "tensor", SmoothQuant's O2.) Results then depend on
   // the chunks of prompts and on other texts. Else each token has its own scale, as a token that is
@@ -241,6 +247,7 @@ struct GenerateOptions {
   double timeout_ms = 0;  // after which it ends with what it has; 0: none
   // The sources of draft tokens, which the model reads together with the last token:
   //   "ngram"    what followed such a place earlier in the text
+  //   "model"    the draft model (LoadOptions::draft_model)
   //   "mtp"      the layer for multi-token prediction of the checkpoint (LoadOptions::mtp)
   //   "eagle3"   the EAGLE-3 head that was loaded with the model (LoadOptions::eagle3); its folder
   //              may stand behind a colon
@@ -252,7 +259,14 @@ struct GenerateOptions {
   // Commas separate several sources; empty: none. A step reads as many draft tokens as measured
   // step times say will pay. It changes speed and nothing else: the output tokens are those without
   // drafts.
+  //
+  // For comparison: "ngram-table[:n=4][:k=20][:lag=0]", TokenSwift's own table. It has the k most
+  // frequent n-grams that begin with the text's last token, without the last `lag` tokens.
   std::string draft;
+  // The shape of the trees of draft tokens, for comparison. "rows=16,depth=4,children=2": limits.
+  // "1,3,3,3": three draft tokens, three behind each of these, and so on, whether they pay or not.
+  // Empty: as large as pays.
+  std::string draft_tree;
   // The name under which the cached text stays, in memory and in LoadOptions::cache_dir. It stays
   // until another text takes the name, or until Engine::StopKeeping. Up to 64 letters, digits,
   // dots, dashes and underscores. Empty: the cached text stays until its memory is needed.

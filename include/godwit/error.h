@@ -34,6 +34,7 @@ enum class ErrorCode {
   kNoEagle3,            // an EAGLE-3 head that was not loaded
   kWeightsTooLarge,     // weights that memory does not hold; narrower: those that it would hold
   kOtherRank,           // another rank has ended, and told why itself
+  kNoDraftModel,        // a draft model that was not loaded
 };
 
 // The numbers of the message, which count `unit`.

@@ -77,6 +77,7 @@ enum {
   GODWIT_CODE_NO_EAGLE3 = 10,           // an EAGLE-3 head that was not loaded
   GODWIT_CODE_WEIGHTS_TOO_LARGE = 11,   // weights that memory does not hold
   GODWIT_CODE_OTHER_RANK = 12,          // another rank has ended, and told why itself
+  GODWIT_CODE_NO_DRAFT_MODEL = 13,      // a draft model that was not loaded
 };
 
 // An error: a message that names the thing, what was expected and what was found, and its numbers.
@@ -168,6 +169,11 @@ typedef struct godwit_load_options {
   // Why saved texts cannot be used, or no more are saved. Any thread may call it, as long as the
   // engine or one of its sessions lives.
   void (*on_cache_notice)(void* user_data, const char* message);
+  // A smaller model with the same tokens, for draft "model": a folder or a GGUF file; NULL: none.
+  const char* draft_model;
+  // Whether the tokens of a step share the scale of their int8 inputs where the checkpoint says so.
+  // Results then depend on the chunks of prompts and on other texts.
+  bool step_scales;
 } godwit_load_options;
 GODWIT_EXPORT void godwit_load_options_init(godwit_load_options* options, size_t struct_size);
 
@@ -448,7 +454,7 @@ typedef struct godwit_generate_options {
   int64_t spelled_out_count;
   int32_t top_logprobs;  // the likeliest tokens that come with each token; -1: no log-probabilities
   double timeout_ms;     // after which it ends with what it has; 0: none
-  const char* draft;     // "ngram", "mtp", "heads", "partial", by commas; NULL: none
+  const char* draft;     // "ngram", "model", "mtp", "heads", "partial", by commas; NULL: none
   const char* keep_as;   // the name under which the cached text stays; NULL: none
   // The conversation that the output answers: sets query_tokens, thought and spelled_out. NULL:
   // none.

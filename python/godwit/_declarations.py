@@ -24,6 +24,7 @@ GODWIT_CODE_NO_PREDICTION = 9
 GODWIT_CODE_NO_EAGLE3 = 10
 GODWIT_CODE_WEIGHTS_TOO_LARGE = 11
 GODWIT_CODE_OTHER_RANK = 12
+GODWIT_CODE_NO_DRAFT_MODEL = 13
 GODWIT_STEP_PENALTIES = 0
 GODWIT_STEP_TOP_K = 1
 GODWIT_STEP_TOP_P = 2
@@ -233,6 +234,8 @@ godwit_load_options._fields_ = [
     ("on_stage", CFUNCTYPE(None, c_void_p, c_char_p)),
     ("on_warning", CFUNCTYPE(None, c_void_p, c_char_p)),
     ("on_cache_notice", CFUNCTYPE(None, c_void_p, c_char_p)),
+    ("draft_model", c_char_p),
+    ("step_scales", c_bool),
 ]
 godwit_group_memory._fields_ = [
     ("struct_size", c_size_t),

@@ -52,4 +52,5 @@ KINDS = {1: InputError, 2: IoError, 3: FormatError, 4: UnsupportedError, 5: OutO
          6: CancelledError, 7: InternalError}
 CODES = ("other", "window_too_long", "text_too_long", "prompt_too_long", "stream_too_long",
          "needs_int8_kv", "quantized_otherwise", "never_reached", "no_draft_heads",
-         "no_prediction", "no_eagle3", "weights_too_large", "other_rank")
+         "no_prediction", "no_eagle3", "weights_too_large", "other_rank",
+         "no_draft_model")

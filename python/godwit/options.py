@@ -59,7 +59,7 @@ class GenerateOptions:
     json_schema: the schema of the output, as text or as an object.
     logprobs: the number of likeliest tokens that come with each token; None: no log-probabilities.
     timeout: seconds, after which the answer ends with what it has.
-    draft: sources of draft tokens, "ngram", "mtp", "heads", "partial", separated by commas.
+    draft: sources of draft tokens, "ngram", "model", "mtp", "heads", "partial", by commas.
     keep_as: the name under which the cached text stays.
     query_tokens: the length of the question at the prompt's end; None: 1, or as the chat has it.
     spelled_out: special tokens that the text shows.

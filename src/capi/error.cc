@@ -41,6 +41,7 @@ static_assert(static_cast<int>(ErrorCode::kNoPrediction) == GODWIT_CODE_NO_PREDI
 static_assert(static_cast<int>(ErrorCode::kNoEagle3) == GODWIT_CODE_NO_EAGLE3);
 static_assert(static_cast<int>(ErrorCode::kWeightsTooLarge) == GODWIT_CODE_WEIGHTS_TOO_LARGE);
 static_assert(static_cast<int>(ErrorCode::kOtherRank) == GODWIT_CODE_OTHER_RANK);
+static_assert(static_cast<int>(ErrorCode::kNoDraftModel) == GODWIT_CODE_NO_DRAFT_MODEL);
 
 godwit_error* New(int32_t kind, const char* message, const ErrorData& data) noexcept {
   try {

@@ -143,6 +143,8 @@ LoadOptions OptionsOf(const godwit_load_options* given) {
   options.tensor_parallel = c.tensor_parallel;
   options.mpi_silence_ms = c.mpi_silence_ms;
   options.mtp = c.mtp;
+  options.draft_model = StringOf(c.draft_model);
+  options.step_scales = c.step_scales;
   if (c.group != nullptr) options.group = c.group->group;
   options.needs_text = c.needs_text;
   const auto say = [user = c.user_data](auto* callback) {

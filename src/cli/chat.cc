@@ -27,7 +27,6 @@
 #include "console/terminal/line_editor.h"
 #include "console/terminal/line_source.h"
 #include "console/terminal/output.h"
-#include "engine/make_drafts.h"
 
 namespace godwit::cli {
 namespace {
@@ -119,8 +118,7 @@ int Chat(std::span<const std::string> arguments) {
   if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
   auto files = console::ReadInputFiles(options.files, options.lossy);
   const ModelFolder model(options.model.folder);
-  options.model.mtp = NamesMtp(options.sampling.draft);
-  options.model.eagle3 = Eagle3FolderIn(options.sampling.draft);
+  TakeDraftFlags(options.sampling, options.model);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const EffectiveSampler sampler =

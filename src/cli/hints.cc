@@ -57,6 +57,7 @@ constexpr Remedy kRemedies[] = {
     {ErrorCode::kNoDraftHeads, Always, "train draft heads with godwit train-heads"},
     {ErrorCode::kNoPrediction, Always, "start with --draft mtp"},
     {ErrorCode::kNoEagle3, Always, "start with --draft eagle3:FOLDER"},
+    {ErrorCode::kNoDraftModel, Always, "start with -md MODEL"},
     {ErrorCode::kNeverReached, Always, "use --keep with its name"},
 };
 

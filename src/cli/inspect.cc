@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "attention/make_policy.h"
@@ -16,12 +17,14 @@
 #include "cli/commands.h"
 #include "cli/inspect_kv.h"
 #include "cli/lab_program.h"
+#include "cli/options/find_model.h"
 #include "cli/options/model_options.h"
 #include "console/exit_code.h"
 #include "console/terminal/format.h"
 #include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "console/terminal/table.h"
+#include "engine/draft_model.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
@@ -43,14 +46,39 @@ DType StoredAs(const HfConfig& config) {
   return type == "float32" ? DType::kF32 : type == "float16" ? DType::kF16 : DType::kBF16;
 }
 
+// The draft model of -md.
+struct DraftFacts {
+  std::string name;
+  DecoderSpec spec;
+  WeightFacts weights;
+
+  int64_t weight_bytes() const { return weights.loaded_bytes.value_or(weights.file_bytes); }
+  // A draft model stops to draft where its context ends.
+  int64_t KvBytesOf(int64_t tokens, DType kv_type) const {
+    const AttentionGeometry geometry = Geometry(spec);
+    const KvLayout layout =
+        LayoutOf(geometry, CanBeStored(geometry, kv_type) ? kv_type : DType::kBF16);
+    return KvBytes(layout, /*policy=*/nullptr, std::min(tokens, DefaultContext(spec)));
+  }
+};
+
 struct ModelFacts {
   explicit ModelFacts(const ModelOptions& options);
 
-  // The longest context whose cache fits beside the weights.
+  // The longest context whose cache fits beside the weights, with that of a draft model.
   int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
-    return LargestContext(
-        LayoutOf(Geometry(weights.spec), kv_type), /*policy=*/nullptr,
-        machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
+    const KvLayout layout = LayoutOf(Geometry(weights.spec), kv_type);
+    int64_t free_bytes =
+        machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes);
+    if (!draft) return LargestContext(layout, /*policy=*/nullptr, free_bytes);
+    free_bytes -= draft->weight_bytes();
+    int64_t fit = 0, beyond = LargestContext(layout, /*policy=*/nullptr, free_bytes) + 1;
+    while (beyond - fit > 1) {
+      const int64_t tokens = fit + (beyond - fit) / 2;
+      const int64_t bytes = KvBytes(layout, nullptr, tokens) + draft->KvBytesOf(tokens, kv_type);
+      (bytes <= free_bytes ? fit : beyond) = tokens;
+    }
+    return fit;
   }
 
   // Whether a layer that predicts tokens can be loaded.
@@ -68,7 +96,18 @@ struct ModelFacts {
   const WeightSource& source;
   int ranks;  // that share the weights: memory is that of one, which has most
   WeightFacts weights;
+  std::optional<DraftFacts> draft;  // none: there is no -md
 };
+
+// Throws as loading a draft model does.
+DraftFacts FactsOfDraft(const ModelFacts& model, const ModelOptions& options) {
+  const ModelFolder folder(FindModel(options.draft_model));
+  model.folder.RequireTokenizer();
+  RequireSameTokens(*model.tokenizer, model.folder.path(), *folder.tokenizer(), folder.path());
+  return {.name = ModelName(folder.path()),
+          .spec = folder.spec(),
+          .weights = FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.weights))};
+}
 
 ModelFacts::ModelFacts(const ModelOptions& options)
     : folder(options.folder),
@@ -80,6 +119,7 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       source(has_weights ? folder.weights() : *planned),
       ranks(options.tensor_parallel),
       weights(FactsOf(spec, source, ParseWeightType(options.weights), ranks)) {
+  if (!options.draft_model.empty()) draft = FactsOfDraft(*this, options);
   if (tokenizer == nullptr) return;
   try {
     const auto found = folder.chat_template();
@@ -283,6 +323,15 @@ console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
   return table;
 }
 
+std::string DescribeDraft(const DraftFacts& draft) {
+  const DType kv_type =
+      draft.weights.loaded_types ? ChooseKvType("auto", *draft.weights.loaded_types) : DType::kBF16;
+  const KvLayout layout = LayoutOf(Geometry(draft.spec), kv_type);
+  return fmt::format("{}: {} when loaded, and {} a token in a {} KV cache, up to {}", draft.name,
+                     FormatBytes(draft.weight_bytes()), FormatBytes(layout.bytes_per_token()),
+                     StorageName(kv_type), console::Plural(DefaultContext(draft.spec), "token"));
+}
+
 std::string InspectText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
   console::Table model = console::Facts();
   model.Add("model", DescribeSpec(facts.spec, facts.Predicts()));
@@ -301,6 +350,7 @@ std::string InspectText(const ModelFacts& facts, const Machine& machine, bool al
                                  FormatBytes(machine.memory.total_bytes)));
   if (facts.weights.loaded_bytes) here.Add("weights", DescribeLoaded(facts, machine));
   for (const std::string& rounding : facts.weights.roundings) here.Add("rounded", rounding);
+  if (facts.draft) here.Add("draft model", DescribeDraft(*facts.draft));
   return model.Take() + "\n" + here.Take() + "\n" + KvTable(facts, machine).Take() + "\ntensors\n" +
          TensorTable(facts.source, all_tensors);
 }
@@ -352,6 +402,11 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
   if (facts.weights.loaded_bytes) {
     json["weights"]["loaded_bytes"] = *facts.weights.loaded_bytes;
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
+  }
+  if (facts.draft) {
+    json["draft_model"] = {{"name", facts.draft->name},
+                           {"loaded_bytes", facts.draft->weight_bytes()},
+                           {"max_context", DefaultContext(facts.draft->spec)}};
   }
   for (const auto& [name, type] : kKvTypes) {
     const AttentionGeometry geometry = Geometry(facts.weights.spec);

@@ -30,7 +30,6 @@
 #include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "dist/mpi.h"
-#include "engine/make_drafts.h"
 #include "kv/snapshot_folder.h"
 
 namespace godwit::cli {
@@ -329,8 +328,7 @@ int Run(std::span<const std::string> arguments) {
     RequireChatTemplate(options.model, "--chat needs",
                         "leave --chat out, or use godwit chat, which talks without a template");
   }
-  options.model.mtp = NamesMtp(options.sampling.draft);
-  options.model.eagle3 = Eagle3FolderIn(options.sampling.draft);
+  TakeDraftFlags(options.sampling, options.model);
   const Engine engine = LoadEngine(options.model, options.session);
   if (!leads) {
     engine.FollowRankZero();

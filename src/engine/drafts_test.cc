@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/test_support.h"
+#include "engine/draft_shape.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
 #include "engine/storage_types.h"
@@ -340,6 +341,42 @@ TEST(InputScales, DoNotDependOnStepsUnlessAskedTo) {
   }
 }
 
+TEST(Drafts, ShapesOfTrees) {
+  const Engine engine(kTiny, {.threads = 1});
+  Session session = engine.NewSession({});
+  const auto generate = [&](const char* draft, const std::string& shape) {
+    GenerateOptions options = With(Greedy(200), draft);
+    options.draft_tree = shape;
+    return session.Generate(Prompt(1, 60), options);
+  };
+  const Tokens plain = generate("", "").tokens;
+  for (const char* source : {"ngram", "ngram-table", "ngram-table:n=3:k=4:lag=20"}) {
+    for (const char* shape : {"", "1,3,3,3", "3x1", "rows=4,children=2", "depth=1"}) {
+      const GenerateResult result = generate(source, shape);
+      EXPECT_EQ(result.tokens, plain) << source << " " << shape;
+      const auto& drafts = *result.drafts;
+      if (shape == std::string("rows=4,children=2")) {
+        EXPECT_LE(drafts.draft_tokens, 3 * drafts.steps) << source;
+      }
+      if (shape == std::string("1,3,3,3")) {
+        EXPECT_GT(drafts.draft_tokens, drafts.steps) << source << ": it is read whatever it costs";
+      }
+    }
+  }
+  EXPECT_EQ(ParseDraftShape("1,3,2").fixed, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(ParseDraftShape("3x2").fixed, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(ParseDraftShape("depth=3").depth, 3);
+  EXPECT_TRUE(ParseDraftShape("").fixed.empty());
+  const auto refused = [](const char* shape) {
+    return ErrorOf(ErrorKind::kInput, [&] { ParseDraftShape(shape); });
+  };
+  EXPECT_THAT(refused("3,3,3"), HasSubstr("begins with 3, expected 1"));
+  EXPECT_THAT(refused("width=3"), HasSubstr("found \"width=3\""));
+  for (const char* shape : {"3x", "0x3", "1,65", "rows=0", "a"}) {
+    EXPECT_THAT(refused(shape), HasSubstr("expected 1 to 64")) << shape;
+  }
+}
+
 TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
   const Engine engine(kTiny, {.threads = 1});
   Session session = engine.NewSession({});
@@ -349,13 +386,18 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
   };
   EXPECT_THAT(
       refused("eagle"),
-      HasSubstr("unknown draft source \"eagle\"; there are: ngram, mtp, eagle3, heads, partial"));
+      HasSubstr(
+          "unknown draft source \"eagle\"; there are: ngram, model, mtp, eagle3, heads, partial"));
   EXPECT_THAT(refused("ngram:3"), HasSubstr("unknown draft source \"ngram:3\""));
   EXPECT_THAT(refused("partial,ngram,partial:budget=1K"), HasSubstr("\"partial\" is named twice"));
   for (const char* draft : {"partial:4096", "partial:budget=255", "partial:budget=4Kx"}) {
     EXPECT_THAT(refused(draft),
                 HasSubstr("takes budget=N, the number of tokens that it reads, 256 or more"));
   }
+  for (const char* draft : {"ngram-table:n=1", "ngram-table:k=65", "ngram-table:lag=x"}) {
+    EXPECT_THAT(refused(draft), HasSubstr("the draft source \"ngram-table\": "));
+  }
+  EXPECT_THAT(refused("ngram-table:w=1"), HasSubstr("expected n=N, k=N or lag=N, found \"w=1\""));
   EXPECT_THAT(refused("ngram,"), HasSubstr("unknown draft source \"\""));
   EXPECT_THAT(refused("ngram,ngram"), HasSubstr("named twice"));
   for (const char* kv : {"sinks:4+124", "blocks"}) {

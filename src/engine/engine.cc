@@ -11,6 +11,7 @@
 #include "checkpoint/model_folder.h"
 #include "dist/mpi.h"
 #include "dist/placement.h"
+#include "engine/draft_shape.h"
 #include "engine/engine_impl.h"
 #include "engine/generation_impl.h"
 #include "engine/make_drafts.h"
@@ -128,6 +129,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   for (const std::string& warning : special.warnings) warn(warning);
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
   load_times.tokenizer_ms = tokenizer_watch.ms();
+  const std::optional<ModelFolder> draft = OpenDraftModel(options);
   // The session refuses such an id where it occurs. Most texts have none, unless all have one.
   if (tokenizer != nullptr && tokenizer->VocabSize() > served.spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
@@ -148,15 +150,17 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       {.stage = options.on_stage, .progress = options.on_progress, .warn = options.on_warning},
       ParseWeightType(options.weights), PackedOptionsOf(options), served.placement.tensor);
   if (head) decoder->Take(head->Load(pool, ParseWeightType(options.weights)));
+  auto drafting = draft ? DraftModel::Load(*draft, options, *group) : nullptr;
   load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
   served.spreads_kv_heads = served.placement.parts() > served.spec.kv_heads;
   served.spec = decoder->spec();
   served.types = decoder->weight_types();
-  const int64_t mapped_bytes = decoder->mapped_bytes();
+  const int64_t mapped_bytes = decoder->mapped_bytes() + (drafting ? drafting->mapped_bytes() : 0);
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
   Start(options, mapped_bytes);
+  if (drafting) Take(std::move(drafting));
   if (served.placement.all != nullptr) {
     Workspace workspace;
     const Communicator& all = *served.placement.all;
@@ -181,6 +185,23 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       pool(group->pool),
       now_ms_(now_ms) {
   Start(options, /*mapped_bytes=*/0);
+}
+
+void Engine::Impl::Take(std::unique_ptr<const DraftModel> draft) {
+  draft_model = std::move(draft);
+  scheduler->AlsoFrees([model = draft_model.get()] { return model->DropText(); });
+}
+
+std::optional<ModelFolder> Engine::Impl::OpenDraftModel(const LoadOptions& options) const {
+  if (options.draft_model.empty()) return std::nullopt;
+  RequireOneRank("model");
+  std::optional<ModelFolder> draft(options.draft_model);
+  for (const std::string& warning : draft->spec().warnings) {
+    if (options.on_warning) options.on_warning(options.draft_model + ": " + warning);
+  }
+  RequireSameTokens(RequireTokenizer(), folder, *draft->tokenizer(), options.draft_model);
+  (void)draft->tensors();  // missing ones are found before slow reading
+  return draft;
 }
 
 void Engine::Impl::Start(const LoadOptions& options, int64_t mapped_bytes) {
@@ -260,8 +281,10 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
                   .heads = [this] { return Heads(); },
                   .partial = partial,
                   .mtp = [this] { return Predictions(); },
-                  .eagle3 = [this](std::string_view head_folder) { return Eagle3(head_folder); }});
-  return std::make_unique<Speculative>(std::move(sources), now_ms_);
+                  .eagle3 = [this](std::string_view head_folder) { return Eagle3(head_folder); },
+                  .model = [&] { return DraftsByModel(plan); }});
+  return std::make_unique<Speculative>(std::move(sources), now_ms_,
+                                       ParseDraftShape(options.draft_tree));
 }
 
 void Engine::Impl::RequireAllWeights(std::string_view draft) const {
@@ -295,6 +318,15 @@ std::unique_ptr<DraftSource> Engine::Impl::Eagle3(std::string_view head_folder) 
           "with the model: say \"eagle3\" alone");
   }
   return std::make_unique<MtpDrafts>(now_ms_, "eagle3");
+}
+
+std::unique_ptr<DraftSource> Engine::Impl::DraftsByModel(const TextPlan& plan) const {
+  if (draft_model == nullptr) {
+    ThrowWith({.code = ErrorCode::kNoDraftModel}, ErrorKind::kInput,
+              "the draft source \"model\" needs a draft model, and none was loaded beside the "
+              "model");
+  }
+  return draft_model->NewDrafts(plan, now_ms_);
 }
 
 void Engine::Impl::RequireOneRank(std::string_view draft) const {

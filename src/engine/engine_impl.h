@@ -13,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "dist/communicator.h"
+#include "engine/draft_model.h"
 #include "engine/engine_group.h"
 #include "engine/interrupt.h"
 #include "engine/saved_texts.h"
@@ -47,6 +48,8 @@ class Engine::Impl {
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
        const LoadOptions& options, NowMs now_ms = SteadyMs);
+  // Gives the engine a draft model, before its first request.
+  void Take(std::unique_ptr<const DraftModel> draft);
 
   // Makes a request for `prompt` (TextPlan::WithSink) that is checked and still to be submitted.
   // Throws Error(kInput) for options that make no sense.
@@ -76,6 +79,7 @@ class Engine::Impl {
   SamplerDefaults sampler_defaults;
   int64_t weight_bytes = 0;
   LoadTimes load_times;
+  std::unique_ptr<const DraftModel> draft_model;  // LoadOptions::draft_model; null: none
   std::shared_ptr<const Tokenizer> tokenizer;
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;
@@ -94,6 +98,10 @@ class Engine::Impl {
   // Draft tokens by the EAGLE-3 head. head_folder: where it came from; empty: wherever that is.
   // Throws Error where none is loaded, or another.
   std::unique_ptr<DraftSource> Eagle3(std::string_view head_folder) const;
+  // Draft tokens by the draft model. Throws Error where none is loaded.
+  std::unique_ptr<DraftSource> DraftsByModel(const TextPlan& plan) const;
+  // The folder of the draft model, whose tokens are the model's; nothing: none is asked for.
+  std::optional<ModelFolder> OpenDraftModel(const LoadOptions& options) const;
   // Throws Error(kUnsupported) for this source of draft tokens if ranks share the texts.
   void RequireOneRank(std::string_view draft) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.

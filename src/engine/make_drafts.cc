@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <string>
 
+#include "attention/core/token_count.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "checkpoint/model_folder.h"
+#include "generate/ngram_table_drafts.h"
 #include "generate/recycled_drafts.h"
 #include "generate/suffix_drafts.h"
 
@@ -43,9 +45,44 @@ std::vector<std::string_view> SourcesIn(std::string_view names) {
   return sources;
 }
 
+// Parses "n=4:k=20:lag=1024", each optional.
+NgramTableDrafts::Options NgramTableOptions(std::string_view text) {
+  constexpr int64_t kMostLag = int64_t{1} << 20;
+  NgramTableDrafts::Options options;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::string_view key = item.substr(0, item.find('='));
+    const auto number = ParseTokenCount(item.substr(std::min(item.size(), key.size() + 1)));
+    const auto take = [&](int64_t& option, int64_t least, int64_t most) {
+      if (!number || *number < least || *number > most) {
+        Throw(ErrorKind::kInput,
+              "the draft source \"ngram-table\": {}: expected {} to {}, found {}", key, least, most,
+              Quote(item));
+      }
+      option = *number;
+    };
+    if (key == "n") {
+      take(options.n, 2, NgramTableDrafts::kMaxTokens);
+    } else if (key == "k") {
+      take(options.k, 1, NgramTableDrafts::kMaxOffered);
+    } else if (key == "lag") {
+      take(options.lag, 0, kMostLag);
+    } else {
+      Throw(ErrorKind::kInput,
+            "the draft source \"ngram-table\": expected n=N, k=N or lag=N, found {}", Quote(item));
+    }
+  }
+  return options;
+}
+
 }  // namespace
 
 bool NamesMtp(std::string_view names) { return std::ranges::count(SourcesIn(names), "mtp") > 0; }
+
+bool NamesDraftModel(std::string_view names) {
+  return std::ranges::count(SourcesIn(names), "model") > 0;
+}
 
 std::string Eagle3FolderIn(std::string_view names) {
   constexpr std::string_view kName = "eagle3:";
@@ -73,13 +110,17 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
       sources.push_back(std::make_unique<HeadDrafts>(parts.heads()));
     } else if (source == "mtp") {
       sources.push_back(parts.mtp());
+    } else if (name == "ngram-table") {
+      sources.push_back(std::make_unique<NgramTableDrafts>(NgramTableOptions(arguments)));
+    } else if (source == "model") {
+      sources.push_back(parts.model());
     } else if (name == "eagle3") {
       sources.push_back(parts.eagle3(arguments));
     } else if (name == "partial") {
       sources.push_back(parts.partial(arguments));
     } else {
       Throw(ErrorKind::kInput,
-            "unknown draft source {}; there are: ngram, mtp, eagle3, heads, partial",
+            "unknown draft source {}; there are: ngram, model, mtp, eagle3, heads, partial",
             Quote(source));
     }
   }

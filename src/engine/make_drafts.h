@@ -28,16 +28,18 @@ struct DraftParts {
   std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> partial;
   std::function<std::unique_ptr<DraftSource>()> mtp;
   std::function<std::unique_ptr<DraftSource>(std::string_view folder)> eagle3;
+  std::function<std::unique_ptr<DraftSource>()> model;
 };
 
-// Whether "mtp" is one of the names that MakeDrafts takes.
+// Whether "mtp", or "model", is one of the names that MakeDrafts takes.
 bool NamesMtp(std::string_view names);
+bool NamesDraftModel(std::string_view names);
 // The folder of "eagle3:FOLDER" among them; empty: there is none.
 std::string Eagle3FolderIn(std::string_view names);
 
-// names: "ngram", "heads", "mtp", "partial" and what MakePartialDrafts takes behind a colon,
-// "eagle3" and a folder behind a colon; several with commas between. Throws what the parts throw,
-// and Error(kInput) for other names and for one that comes twice.
+// names: "ngram", "heads", "mtp", "model"; "ngram-table" and "partial" with their arguments behind
+// colons (MakePartialDrafts), "eagle3" with a folder behind a colon; several with commas between.
+// Throws what the parts throw, and Error(kInput) for other names and for one that comes twice.
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts);
 

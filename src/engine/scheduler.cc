@@ -354,14 +354,15 @@ bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens)
 bool Scheduler::FreeUnneededMemory(const Request& request, int64_t tokens) {
   const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
   const auto frees = [bytes](Scheduler& one) {
-    return one.parked_.Drop(bytes) || (one.saved_ != nullptr && one.saved_->Wait());
+    return one.free_unneeded_() || one.parked_.Drop(bytes) ||
+           (one.saved_ != nullptr && one.saved_->Wait());
   };
   return frees(*this) || std::ranges::any_of(step_turns_.schedulers(),
                                              [&](Scheduler* other) { return frees(*other); });
 }
 
 void Scheduler::ForgetTexts() {
-  while (parked_.Drop(INT64_MAX)) continue;
+  while (free_unneeded_() || parked_.Drop(INT64_MAX)) continue;
 }
 
 void Scheduler::Save(Request& request, bool done) {

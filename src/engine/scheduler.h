@@ -18,11 +18,13 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
@@ -52,6 +54,10 @@ class Scheduler {
             StepTurns& turns, Communicator* ranks = nullptr);
   // Cancels the requests that are still in progress.
   ~Scheduler();
+
+  // Sets what frees memory, besides texts, that no request needs, and returns whether there was
+  // any. To be called before the first request.
+  void AlsoFrees(std::function<bool()> unneeded) { free_unneeded_ = std::move(unneeded); }
 
   // Pins the computing thread to that CPU, as the pool pins its own (base/numa.h).
   void PinTo(int cpu);
@@ -148,6 +154,7 @@ class Scheduler {
   NowMs now_ms_;
   std::optional<RankLeader> leader_;
   StepTurns& step_turns_;
+  std::function<bool()> free_unneeded_ = [] { return false; };
 
   std::mutex mutex_;  // guards the members up to stop_
   std::condition_variable changed_;

@@ -63,6 +63,7 @@ class TextPlan {
   const std::string& label() const { return model_.name; }
 
   const PolicyOptions& options() const { return options_; }
+  const std::string& owner() const { return owner_; }
   // The ranks that share its texts; null: none.
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
   // All ranks, which go through every text together; null: none.

@@ -52,6 +52,7 @@ class DraftTree {
     std::vector<HitRate> rates;  // [kinds]
   };
   std::span<Source> sources() { return sources_; }
+  const DraftShape& shape() const { return shape_; }
 
   // Grows the tree behind the text, whose last token is row 0, by the sources that do not rest.
   void Grow(std::span<const int32_t> text, const StepCosts& costs, const DraftLimits& limits);

@@ -150,6 +150,7 @@ void Speculative::CountWorth(const Outcome& outcome) {
   const double saved = plain_ms > 0 ? std::max(0.0, (draft_tokens + 1) * plain_ms - step_ms) : 0;
   for (size_t i = 0; i < accepted_.size(); ++i) {
     if (tree_.sources()[i].worth.rests()) ++stats_.accepted[i].skipped_steps;
+    if (!tree_.shape().fixed.empty()) continue;  // they are read whether they pay or not
     const double share = draft_tokens > 0 ? static_cast<double>(accepted_[i]) / draft_tokens : 0;
     tree_.sources()[i].worth.EndStep(step_ms, share * saved);
   }

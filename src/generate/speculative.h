@@ -37,7 +37,7 @@ class Speculative : public Strategy {
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
   void EndStep(const LanguageModel& model, const Exec& exec) override;
-  int64_t MaxRows() const override { return DraftShape::kMaxRows; }
+  int64_t MaxRows() const override { return tree_.shape().rows; }
   bool ReleaseMemory() override;
   const DraftStats& stats() const { return stats_; }
 

@@ -7,7 +7,9 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "cli/options/sampling_options.h"
 #include "console/options/parse_value.h"
+#include "engine/draft_shape.h"
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
 #include "engine/storage_types.h"
@@ -64,29 +66,6 @@ void ParseDraftMs(std::string_view list, ReplayTimes& times) {
   });
 }
 
-// Parses "rows=16,depth=4,children=2", or "3x3x3".
-DraftShape ParseShape(std::string_view text) {
-  DraftShape shape;
-  if (text.find('=') == std::string_view::npos) {
-    shape.rows = shape.depth = StepCosts::kMaxRows;
-    for (const std::string_view children : console::SplitAt('x', text)) {
-      shape.fixed.push_back(console::ParseInt(children, 1, StepCosts::kMaxRows));
-    }
-    return shape;
-  }
-  ForEachPair(text, '=', "rows=N, depth=N or children=N", [&](auto key, auto value) {
-    int64_t* const limit = key == "rows"       ? &shape.rows
-                           : key == "depth"    ? &shape.depth
-                           : key == "children" ? &shape.children
-                                               : nullptr;
-    if (limit == nullptr) {
-      Throw(ErrorKind::kInput, "expected rows, depth or children, found {}", Quote(key));
-    }
-    *limit = console::ParseInt(value, 1, StepCosts::kMaxRows);
-  });
-  return shape;
-}
-
 ReplayTimes& TimesOf(ReplayOptions& options) {
   return options.times ? *options.times : options.times.emplace();
 }
@@ -129,12 +108,11 @@ void AddReplayFlags(console::CommandLine& line, ReplayOptions& options) {
            [&](const std::string& value) { ParseDraftMs(value, TimesOf(options)); });
   line.Add({.names = "--draft-tree",
             .value = "SHAPE",
-            .help = "limit trees of draft tokens by rows=N,depth=N,children=N, each optional, or "
-                    "fix them, such as 3x3x3: three tokens, three after each of these, and so on",
+            .help = cli::kDraftTreeHelp,
             .fallback = "as large as saves time"},
            [&](const std::string& value) {
              TimesOf(options);
-             options.shape = ParseShape(value);
+             options.shape = ParseDraftShape(value);
            });
   line.Add({.names = "--kv",
             .value = "SPEC",
@@ -180,7 +158,8 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
         return MakePartialDrafts(arguments, geometry, text, ReplayedMs);
       },
       .mtp = [] { return RefuseToEstimate("mtp"); },
-      .eagle3 = [](std::string_view /*folder*/) { return RefuseToEstimate("eagle3"); }};
+      .eagle3 = [](std::string_view /*folder*/) { return RefuseToEstimate("eagle3"); },
+      .model = [] { return RefuseToEstimate("model"); }};
   const auto prompt = MakeTextCache(geometry, text);
   ReadPrompt(tokens.first(prompt_tokens), *decoder, exec, *prompt);
   std::vector<NamedReplay> replays;

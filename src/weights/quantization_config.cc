@@ -408,8 +408,7 @@ std::vector<LayerQuantization> QuantizationConfig::Distinct() const {
 
 bool QuantizationConfig::ScaleEachToken() {
   const auto shares = [](const Rules::Target& target) {
-    return !target.quantization.packed &&
-           target.quantization.input.kind == InputScale::kPerTensor;
+    return !target.quantization.packed && target.quantization.input.kind == InputScale::kPerTensor;
   };
   if (rules_ == nullptr || std::ranges::none_of(rules_->targets, shares)) return false;
   auto rules = std::make_shared<Rules>(*rules_);  // copies of this configuration share the others

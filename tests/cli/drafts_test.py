@@ -6,10 +6,11 @@ import random
 import struct
 import unittest
 
-from harness import GOLDEN, TINY, CliTest
+from harness import GOLDEN, TESTS, TINY, CliTest
 
 RUN = ["run", "-m", TINY, "-p", "Once upon a time", "-n", "300", "--ignore-eos", "-s", "3",
        "--json"]
+MODELS = TESTS.parent / "models"
 INPUT, UNSUPPORTED = 2, 5
 
 
@@ -131,9 +132,65 @@ class DraftsTest(CliTest):
         self.assertIn("vocab_size: expected 512, as the model has it, found 500",
                       self.refused(INPUT, *RUN, "--draft", f"eagle3:{head}"))
 
+    def test_a_draft_model(self):
+        stories, books = MODELS / "stories-3m", MODELS / "books-3m"
+        run = ["run", "-m", stories, "-p", "Once upon a time", "-n", "120", "-s", "3",
+               "--ignore-eos", "--json"]
+        for flags in (["--temp", "0"], ["--temp", "1", "--repeat-penalty", "1.2"],
+                      ["--temp", "0", "--kv", "sinks:4+60", "--weights", "int8"]):
+            plain = json.loads(self.ok(*run, *flags))
+            for more, sources in ((["-md", books], ["model"]),
+                                  (["--model-draft", stories], ["model"]),
+                                  (["--draft", "ngram", "-md", books], ["ngram", "model"]),
+                                  (["--draft", "model", "-md", books], ["model"])):
+                drafted = json.loads(self.ok(*run, *flags, *more))
+                self.assertEqual(drafted["tokens"], plain["tokens"], (flags, more))
+                self.assertEqual("ngram" in drafted["drafts"]["sources"], "ngram" in sources)
+                self.assertIn("model", drafted["drafts"]["sources"])
+        self.assertEqual(self.ok("chat", "-m", stories, "-n", "20", "--temp", "0", "-md", books,
+                                 stdin="Once\n"),
+                         self.ok("chat", "-m", stories, "-n", "20", "--temp", "0", stdin="Once\n"))
+        message = self.refused(INPUT, *RUN, "-md", books)
+        self.assertIn("has another tokenizer than", message)
+        self.assertIn("expected", message)
+        self.assertIn("start with -md MODEL", self.refused(INPUT, *RUN, "--draft", "model"))
+        # A request names the source alone.
+        requests, output = self.folder / "requests.jsonl", self.folder / "answers.jsonl"
+        requests.write_text("".join(
+            json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/completions",
+                        "body": {"prompt": "Once", "max_tokens": 30, "temperature": 0, **draft}})
+            + "\n" for i, draft in enumerate(({}, {"draft": "model"}, {"draft": ""}))))
+        self.godwit("batch", "-m", stories, "-f", requests, "-o", output, "-md", books)
+        answers = [json.loads(line) for line in output.read_text().splitlines()]
+        texts = {a["response"]["body"]["choices"][0]["text"] for a in answers}
+        self.assertEqual(len(texts), 1)
+
+    def test_shapes_and_tables(self):
+        flags = ["--temp", "1", "--repeat-penalty", "1.2"]
+        plain = self.run_json(*flags)
+        for sources in ("ngram", "ngram-table:k=10", "ngram-table,ngram"):
+            for shape in ([], ["--draft-tree", "1,3,3,3"], ["--draft-tree", "rows=3"]):
+                drafted = self.run_json(*flags, "--draft", sources, *shape)
+                self.assertEqual(drafted["tokens"], plain["tokens"])
+        self.assertIn("add --draft or -md", self.refused(INPUT, *RUN, "--draft-tree", "3x3"))
+        self.assertIn("expected 1", self.refused(INPUT, *RUN, "--draft", "ngram", "--draft-tree",
+                                                 "3,3,3"))
+
+    def test_memory_of_a_draft_model(self):
+        stories, books = MODELS / "stories-3m", MODELS / "books-3m"
+        alone = json.loads(self.ok("inspect", "-m", stories, "--json"))
+        both = json.loads(self.ok("inspect", "-m", stories, "-md", books, "--json"))
+        self.assertNotIn("draft_model", alone)
+        self.assertEqual(both["draft_model"]["loaded_bytes"],
+                         json.loads(self.ok("inspect", "-m", books, "--json"))
+                         ["weights"]["loaded_bytes"])
+        self.assertIn("draft model", self.ok("inspect", "-m", stories, "-md", books))
+        self.assertIn("has another tokenizer than",
+                      self.refused(INPUT, "inspect", "-m", TINY, "-md", books))
+
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, mtp, "
-                              "eagle3, heads, partial"),
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, model, "
+                              "mtp, eagle3, heads, partial"),
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
@@ -201,7 +258,7 @@ class EvalTextTest(CliTest):
                            (["--draft-ms", "heads:2"], "add --step-ms"),
                            (["--draft-tree", "3x3"], "add --step-ms"),
                            (["--draft-ms", "ngram:2"], "expected heads or partial"),
-                           (["--draft-tree", "width=3"], "found \"width\""),
+                           (["--draft-tree", "width=3"], "found \"width=3\""),
                            (["--draft-tree", "3x"], "--draft-tree"),
                            (["--prompt-tokens", "1000"], "nothing follows a prompt of 1000")):
             self.assertIn(why, self.refused(INPUT, *text, *flags))

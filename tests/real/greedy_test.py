@@ -6,7 +6,7 @@ have other sizes, types and large numbers, so that a sum in another order would 
 
 import unittest
 
-from real_models import GEMMA, QWEN, RealTest, main
+from real_models import GEMMA, LARGER_QWEN, QWEN, RealTest, main
 
 NEW_TOKENS = 40
 
@@ -63,6 +63,19 @@ class QwenTest(GreedyTest, RealTest):
     cold, warm = (), ()
 
 
+class DraftModelTest(RealTest):
+    def test_the_same_text(self):
+        prompt = self.book(600)
+        flags = ["-f", prompt, "-n", NEW_TOKENS, "--ignore-eos"]
+        plain = self.result(LARGER_QWEN, *flags)
+        for draft, more in ((QWEN, []), (LARGER_QWEN, ["--draft", "ngram"])):
+            drafted = self.result(LARGER_QWEN, *flags, "-md", draft, *more)
+            self.assertEqual(drafted["tokens"], plain["tokens"])
+            self.assertIn("model", drafted["drafts"]["sources"])
+        self.assertIn("has another tokenizer than", self.refused(
+            2, "run", "-m", GEMMA, "-p", "Once", "-n", "1", "-md", QWEN))
+
+
 class GemmaTest(GreedyTest, RealTest):
     model = GEMMA  # which starts slowly: fewer runs
     characters = 3000  # more tokens than the 512 that most layers see
@@ -71,4 +84,4 @@ class GemmaTest(GreedyTest, RealTest):
 
 
 if __name__ == "__main__":
-    main(QWEN, GEMMA)
+    main(QWEN, LARGER_QWEN, GEMMA)

@@ -8,7 +8,6 @@
 #include "cli/options/cache_options.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/template_options.h"
-#include "engine/make_drafts.h"
 
 namespace godwit::cli {
 namespace {
@@ -70,8 +69,7 @@ Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
                   const CompletionFlags& flags) {
   CheckCompletionFlags(folder, flags);
   ModelOptions loaded = model;
-  loaded.mtp = NamesMtp(flags.sampling.draft);
-  loaded.eagle3 = Eagle3FolderIn(flags.sampling.draft);
+  TakeDraftFlags(flags.sampling, loaded);
   return LoadEngine(folder, loaded, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 

@@ -79,6 +79,10 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
                .value = "N",
                .help = "plan the memory of one of N ranks that share the weights"},
               options.model.tensor_parallel, 1, kMaxTensorParallel);
+  line.Add({.names = "-md,--model-draft",
+            .value = "MODEL",
+            .help = "plan the memory with this draft model beside, as for godwit run"},
+           options.model.draft_model);
   line.Group("Output");
   line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"},
            options.tensors);

@@ -38,6 +38,7 @@ struct ModelOptions {
   float prompt_slowdown = 0;                           // LoadOptions::prompt_slowdown
   int rank_silence_s = 10;                             // LoadOptions::mpi_silence_ms
   int tensor_parallel = 1;                             // LoadOptions::tensor_parallel
+  std::string draft_model;                             // LoadOptions::draft_model
   bool step_scales = false;                            // LoadOptions::step_scales
   bool mtp = false;                                    // LoadOptions::mtp
   std::string eagle3;                                  // LoadOptions::eagle3

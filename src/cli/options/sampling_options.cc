@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/options/find_model.h"
 #include "console/terminal/output.h"
+#include "engine/draft_shape.h"
+#include "engine/make_drafts.h"
 #include "sampling/options.h"
 #include "text/json_grammar.h"
 
@@ -130,12 +133,26 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
             .value = "SOURCES",
             .help = "speculative decoding: check draft tokens in one step, for the same text in "
                     "less time. Sources, separated by commas: ngram, earlier passages of the text; "
+                    "model, the model of -md; "
                     "mtp, the layer for multi-token prediction of the model; eagle3:FOLDER, an "
                     "EAGLE-3 head that was trained for the model; heads, trained by "
                     "godwit train-heads; partial, the model itself over N tokens "
                     "of a long text (partial:budget=N, 4096)",
-            .fallback = "none"},
+            .fallback = "none, or model with -md"},
            flags.draft);
+  line.Add({.names = "-md,--model-draft",
+            .value = "MODEL",
+            .help = "a smaller model with the same tokenizer, named as for -m, which writes draft "
+                    "tokens (--draft model)"},
+           flags.draft_model);
+  line.Add({.names = "--draft-tree",
+            .value = "SHAPE",
+            .help = kDraftTreeHelp,
+            .fallback = "as large as saves time"},
+           [&flags](const std::string& value) {
+             (void)ParseDraftShape(value);
+             flags.draft_tree = value;
+           });
   line.Group("Sampling, in this order");
   AddPenaltyFlags(line, flags);
   AddFilterFlags(line, flags);
@@ -164,8 +181,21 @@ GenerateOptions MakeGenerateOptions(const SamplingFlags& flags) {
   options.ignore_eos = flags.ignore_eos;
   options.json_schema = flags.json_schema;
   options.draft = flags.draft;
+  if (!flags.draft_model.empty() && !NamesDraftModel(flags.draft)) {
+    options.draft += flags.draft.empty() ? "model" : ",model";
+  }
+  if (options.draft.empty() && !flags.draft_tree.empty()) {
+    Throw(ErrorKind::kInput, "--draft-tree shapes trees of draft tokens: add --draft or -md");
+  }
+  options.draft_tree = flags.draft_tree;
   Validate(options.sampler, std::numeric_limits<int32_t>::max());
   return options;
+}
+
+void TakeDraftFlags(const SamplingFlags& flags, ModelOptions& model) {
+  model.mtp = NamesMtp(flags.draft);
+  model.eagle3 = Eagle3FolderIn(flags.draft);
+  if (!flags.draft_model.empty()) model.draft_model = FindModel(flags.draft_model);
 }
 
 EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOptions& sampler,

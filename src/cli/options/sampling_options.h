@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/model_options.h"
 #include "console/options/command_line.h"
 #include "godwit/engine.h"
 
@@ -21,13 +22,23 @@ struct SamplingFlags {
   bool ignore_eos = false;
   std::string json_schema;  // these two as in GenerateOptions
   std::string draft;
+  std::string draft_tree;   // GenerateOptions::draft_tree
+  std::string draft_model;  // LoadOptions::draft_model, by any name that -m takes
 };
+
+inline constexpr const char* kDraftTreeHelp =
+    "limit trees of draft tokens by rows=N,depth=N,children=N, each optional, or fix them, such as "
+    "1,3,3,3 or 3x3x3: three tokens, three after each of these, and so on; for comparison";
 
 void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags);
 
 // The options of the flags. Throws Error(kInput) for values that make no sense for any model. A
 // random seed is drawn here and stands in the result, so that the run can be repeated.
 GenerateOptions MakeGenerateOptions(const SamplingFlags& flags);
+
+// Makes the model's options load all that the draft sources of the flags need. Throws as FindModel
+// does.
+void TakeDraftFlags(const SamplingFlags& flags, ModelOptions& model);
 
 struct EffectiveSampler {
   SamplerOptions options;

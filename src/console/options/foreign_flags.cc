@@ -60,9 +60,10 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-tb,--threads-batch", "--threads", "-t also applies to prompt processing"},
     {"-C,--cpu-mask,-Cr,--cpu-range,--cpu-strict,--prio,--poll", "--numa",
      "the system places threads; --numa distribute pins them"},
-    {"-md,--model-draft,-hfd,--hf-repo-draft,-cd,--ctx-size-draft,-ngld,--gpu-layers-draft,"
-     "--draft-max,--draft-min,--draft-n,--draft-p-min",
-     "--draft", "--draft makes draft tokens without a second model, as many as save time"},
+    {"-hfd,--hf-repo-draft", "--model-draft", "-md also takes ORG/NAME"},
+    {"-cd,--ctx-size-draft,-ngld,--gpu-layers-draft,--draft-max,--draft-min,--draft-n,"
+     "--draft-p-min",
+     "--model-draft", "-md drafts as many tokens as save time"},
     {"--grammar,--grammar-file", "--json-schema",
      "-j takes a JSON schema; other grammars are not supported"},
     {"-jf", "--json-schema-file", "it is called --json-schema-file"},

@@ -1,0 +1,75 @@
+#include "engine/draft_shape.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "attention/core/token_count.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "generate/step_costs.h"
+
+namespace godwit {
+namespace {
+
+int64_t Within(std::string_view text) {
+  const auto number = ParseTokenCount(text);
+  if (!number || *number < 1 || *number > StepCosts::kMaxRows) {
+    Throw(ErrorKind::kInput, "the shape of a draft tree: expected 1 to {}, found {}",
+          StepCosts::kMaxRows, Quote(text));
+  }
+  return *number;
+}
+
+std::vector<std::string_view> PartsOf(std::string_view text, char mark) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.size(), text.find(mark, begin));
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+DraftShape FixedShape(std::string_view text, char mark) {
+  DraftShape shape;
+  shape.rows = shape.depth = StepCosts::kMaxRows;
+  for (const std::string_view children : PartsOf(text, mark)) {
+    shape.fixed.push_back(Within(children));
+  }
+  return shape;
+}
+
+}  // namespace
+
+DraftShape ParseDraftShape(std::string_view text) {
+  if (text.empty()) return {};
+  if (text.find('=') == std::string_view::npos) {
+    if (text.find(',') == std::string_view::npos) return FixedShape(text, 'x');
+    DraftShape shape = FixedShape(text, ',');
+    if (shape.fixed.front() != 1) {
+      Throw(ErrorKind::kInput,
+            "the shape of a draft tree {} begins with {}, expected 1: the first token of a path is "
+            "the text's last one, which is known",
+            Quote(text), shape.fixed.front());
+    }
+    shape.fixed.erase(shape.fixed.begin());
+    return shape;
+  }
+  DraftShape shape;
+  for (const std::string_view item : PartsOf(text, ',')) {
+    const size_t at = std::min(item.find('='), item.size());
+    const std::string_view key = item.substr(0, at);
+    int64_t* const limit = key == "rows"       ? &shape.rows
+                           : key == "depth"    ? &shape.depth
+                           : key == "children" ? &shape.children
+                                               : nullptr;
+    if (limit == nullptr || at == item.size()) {
+      Throw(ErrorKind::kInput, "expected rows=N, depth=N or children=N, found {}", Quote(item));
+    }
+    *limit = Within(item.substr(at + 1));
+  }
+  return shape;
+}
+
+}  // namespace godwit

@@ -79,7 +79,8 @@ class UsageTest(CliTest):
                       ["-ctk", "f16"], ["-b", "64"], ["-cnv"], ["--log-disable"],
                       ["--alias", "x"], ["--prompt-cache", "x"], ["--keep", "4"],
                       ["--grammar", "x"], ["--lora", "x"], ["--rope-scale", "2"], ["-v"],
-                      ["-md", "x"], ["--no-display-prompt"], ["--jinja"], ["--mirostat", "2"]):
+                      ["--draft-max", "8"], ["--no-display-prompt"], ["--jinja"],
+                      ["--mirostat", "2"]):
             self.assertIn(f"there is no \"{flags[0]}\": ", self.refused(INPUT, *RUN, *flags))
         for verb, flag in (("serve", "--api-key"), ("serve", "-sys"), ("serve", "-a"),
                            ("batch", "-v"), ("chat", "-p"), ("tokenize", "-sys")):

@@ -172,6 +172,9 @@ struct SessionOptions {
   //
   // "star[:block=N,anchor=N,overlap=N,tail=N]": each token sees its block of N tokens, the first
   // tokens of the text, and the last tokens of the block before. Tokens of the tail see everything.
+  // "block=quarter": blocks of a quarter of the context, of 32K tokens at most. "at=previous" or
+  // "at=random": the first tokens are seen as if they stood there. "foreign": the first block is no
+  // part of the text, and serves the others in place of the first tokens.
   // Ranks read equally many blocks each, or, with ",by-speed", in proportion to their speed when
   // the engine was made.
   //

@@ -96,6 +96,27 @@ TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
+// A context that was read for later questions is saved, also for policies that read it alike.
+TEST_F(SavedTextsTest, AContextIsSavedForLaterQuestions) {
+  const Tokens context = Prompt(1, 300), prompt = Join(context, Prompt(7, 30));
+  for (const char* prefill : {"", "star:block=quarter"}) {
+    int64_t expected = 0;
+    for (const char* kv : {"dense", "blocks"}) {
+      const SessionOptions options{.kv = kv, .prefill = prefill};
+      const Engine engine = NewEngine();
+      Session session = engine.NewSession(options);
+      int64_t from_disk = -1;
+      session.ReadContext(
+          context, [&](const PromptProgress& progress) { from_disk = progress.cached_tokens; });
+      EXPECT_EQ(from_disk, expected) << prefill << kv;
+      expected = 256;
+      const GenerateResult result = session.Generate(prompt, GreedyWithLogprobs(9, 30));
+      EXPECT_EQ(result.cached_tokens, 300);
+      EXPECT_EQ(AnswerOf(result), Alone(prompt, GreedyWithLogprobs(9, 30), options));
+    }
+  }
+}
+
 // Policies and types that can be saved give the bits of a request that read everything.
 struct Case {
   const char* name;

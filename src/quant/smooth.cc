@@ -200,6 +200,7 @@ Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
   }
   const size_t best = per_group ? 0 : Best(curve);
   result.scalings = std::move(settled[best]);
+  if (scheme.suppresses_outliers) return result;  // has no alpha
   if (!per_group) result.alphas.assign(plan.smooth.groups.size(), alphas[best]);
   if (search) result.curve = std::move(curve);
   return result;

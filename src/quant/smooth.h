@@ -53,7 +53,7 @@ std::vector<float> AlphaGrid();
 
 struct Smoothing {
   Scalings scalings;
-  std::vector<float> alphas;  // one for each group
+  std::vector<float> alphas;  // one for each group; empty for Outlier Suppression
   // The mean OutputError over all groups for each alpha of the grid; empty without a search.
   std::vector<double> curve;
 };

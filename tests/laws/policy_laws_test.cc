@@ -226,7 +226,8 @@ TEST_P(Laws, FileChangesNoBits) {
       reference_fork->Truncate(290);
       EXPECT_EQ(ReadText(*fork, text, 310, 1), ReadText(*reference_fork, text, 310, 1)) << spec;
       EXPECT_EQ(ReadText(*cache, text, 320, 1), ReadText(*reference, text, 320, 1)) << spec;
-      if (cache->Stats().dropped.empty()) {
+      // Memory for the index of small blocks may hold the text as well.
+      if (cache->Stats().dropped.empty() && !small) {
         EXPECT_GT(cache->Stats().file_read_bytes, 0);
       }
     }

@@ -39,8 +39,9 @@ godwit_isa(${x86} avx512_bf16 avx512_bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 set(arm "aarch64|arm64|ARM64")
 set(neon)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 would load operands of a register tile early, and then keep sums in memory.
-  list(APPEND neon -fno-schedule-insns)
+  # GCC 12 would load operands of a register tile early, and give sums that go round a loop two
+  # registers each. It would then keep some of them in memory.
+  list(APPEND neon -fno-schedule-insns -fno-tree-coalesce-vars)
 endif()
 godwit_isa(${arm} neon asimd ${neon} -march=armv8-a)
 godwit_isa(${arm} neon_dot asimddp ${neon} -march=armv8.2-a+dotprod)

@@ -37,6 +37,7 @@ constexpr int64_t kMinGroup = 16, kMaxBlock = 256;
 //   First        the sum that a chunk begins with: its first word of a column times that of a row
 //   Add          another word of a column times one of a row, to a sum
 //   ToInts       the integers of a chunk, from its sums and its start
+// Those with kMatrices have a way of their own through a part (groups_matrices-inl.h).
 
 // The rows of a part as an operand takes them: their words, and a word for each chunk.
 struct PreparedRows {
@@ -223,16 +224,25 @@ GODWIT_INLINE void WidenNumbers(const Source* from, uint8_t* to) {
   }
 }
 
+// The codes of a group as matrices have them.
+template <class Operand, class Packed>
+void WidenToPairs(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to);
+
 // A group, from its first byte and the slice's first column on.
 template <class Operand, class Packed, Scaling kScaling>
 GODWIT_INLINE void WidenGroup(const GroupSizes& sizes, const uint8_t* group, int64_t column,
                               uint8_t* to) {
-  const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
-  for (int64_t run = 0; run < sizes.code_bytes; run += Packed::kLines * kLineBytes) {
-    for (int64_t i = 0; i < kSliceLine; i += 4 * kLanes) {
-      WidenRun<Operand, Packed>(group + run + column * 4 + i, table, sizes.centre, to + i);
+  if constexpr (requires { Operand::kMatrices; }) {
+    WidenToPairs<Operand, Packed>(sizes, group + column * 4, to);
+    to += sizes.group * kSliceColumns;
+  } else {
+    const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
+    for (int64_t run = 0; run < sizes.code_bytes; run += Packed::kLines * kLineBytes) {
+      for (int64_t i = 0; i < kSliceLine; i += 4 * kLanes) {
+        WidenRun<Operand, Packed>(group + run + column * 4 + i, table, sizes.centre, to + i);
+      }
+      to += Packed::kPhases * Operand::kQuadWords * kSliceLine;
     }
-    to += Packed::kPhases * Operand::kQuadWords * kSliceLine;
   }
   const uint8_t* numbers = group + sizes.code_bytes;
   if constexpr (IsNested(kScaling)) {
@@ -344,7 +354,8 @@ struct WidenedTile {
   const float* scales;
   int64_t scales_stride;
   const uint8_t* slice;
-  float* x;  // [R, kPanelColumns], at the slice: sums that go on
+  float* x;        // [R, kPanelColumns], at the slice: sums that go on
+  int64_t height;  // R
   Ahead ahead;
 };
 
@@ -480,17 +491,38 @@ __attribute__((noinline)) void RunWidenedTile(const WidenedTile& tile) {
   }
 }
 
+// As RunWidenedTile, by matrices of pairs of rows.
+template <class Operand, Scaling kScaling, int kPairs>
+void RunMatrixGroups(const WidenedTile& tile);
+
+// The rows that tiles are cut at multiples of, and the most rows of a tile.
+template <class Operand>
+constexpr int64_t kCutRows = 1;
+template <class Operand>
+requires(Operand::kMatrices) constexpr int64_t kCutRows<Operand> = 2;
+template <class Operand>
+constexpr int64_t kMostRows = kManyTileRows;
+template <class Operand>
+requires(Operand::kMatrices) constexpr int64_t kMostRows<Operand> = 6;
+
 // Tiles of 1, 2 and more rows.
+template <class Operand>
 struct ManyRowTiles {
-  void (*run[kManyTileRows])(const WidenedTile&);
+  void (*run[kMostRows<Operand>])(const WidenedTile&);
 };
 template <class Operand, Scaling kScaling>
-constexpr ManyRowTiles MakeManyRowTiles() {
-  ManyRowTiles tiles = {.run = {RunWidenedTile<Operand, kScaling, 1>,
-                                RunWidenedTile<Operand, kScaling, 2>,
-                                RunWidenedTile<Operand, kScaling, 3>}};
-  if constexpr (kManyTileRows > 3) tiles.run[3] = RunWidenedTile<Operand, kScaling, 4>;
-  return tiles;
+constexpr ManyRowTiles<Operand> MakeManyRowTiles() {
+  if constexpr (requires { Operand::kMatrices; }) {
+    return {.run = {RunMatrixGroups<Operand, kScaling, 1>, RunMatrixGroups<Operand, kScaling, 1>,
+                    RunMatrixGroups<Operand, kScaling, 2>, RunMatrixGroups<Operand, kScaling, 2>,
+                    RunMatrixGroups<Operand, kScaling, 3>, RunMatrixGroups<Operand, kScaling, 3>}};
+  } else {
+    ManyRowTiles<Operand> tiles = {.run = {RunWidenedTile<Operand, kScaling, 1>,
+                                           RunWidenedTile<Operand, kScaling, 2>,
+                                           RunWidenedTile<Operand, kScaling, 3>}};
+    if constexpr (kManyTileRows > 3) tiles.run[3] = RunWidenedTile<Operand, kScaling, 4>;
+    return tiles;
+  }
 }
 
 // At most kBlockRows rows through a panel: x [rows, kPanelColumns].
@@ -500,7 +532,8 @@ void RunManyRows(const GroupSizes& sizes, const GroupRows& of, int64_t rows, con
   constexpr auto kTiles = MakeManyRowTiles<Operand, kScaling>();
   alignas(64) uint8_t part[kPartBytes];
   typename Operand::Prepared prepared;
-  const int64_t tiles = (rows + kManyTileRows - 1) / kManyTileRows;
+  const int64_t tiles = (rows + kMostRows<Operand> - 1) / kMostRows<Operand>;
+  const int64_t cuts = (rows + kCutRows<Operand> - 1) / kCutRows<Operand>;
   const int64_t most = kPartInputs / sizes.block;
   for (int64_t begin = 0; begin < blocks; begin += most) {
     const int64_t count = blocks - begin < most ? blocks - begin : most;
@@ -514,7 +547,9 @@ void RunManyRows(const GroupSizes& sizes, const GroupRows& of, int64_t rows, con
     const uint8_t* ahead = from + count * sizes.block_bytes;
     for (int64_t s = 0; s < kSlices; ++s) {
       for (int64_t tile = 0; tile < tiles; ++tile) {
-        const int64_t row = rows * tile / tiles, next = rows * (tile + 1) / tiles;
+        const int64_t row = cuts * tile / tiles * kCutRows<Operand>;
+        const int64_t end = cuts * (tile + 1) / tiles * kCutRows<Operand>;
+        const int64_t next = end < rows ? end : rows;
         kTiles.run[next - row - 1](
             {.sizes = slice,
              .rows = {.words = words.words + row * words.stride,
@@ -526,6 +561,7 @@ void RunManyRows(const GroupSizes& sizes, const GroupRows& of, int64_t rows, con
              .scales_stride = source.scales_stride,
              .slice = part + s * slice.slice_bytes,
              .x = x + row * kPanelColumns + s * kSliceColumns,
+             .height = next - row,
              .ahead = {.at = ahead, .lines = (share + 63) / 64, .step = share}});
         ahead += share * sizes.groups * count;
       }

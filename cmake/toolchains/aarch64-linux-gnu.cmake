@@ -5,6 +5,8 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+# pkg-config, which some of CMake's modules ask, would name this machine's own libraries and headers.
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
 
 # The emulated processor, which has every instruction set. Another one: cmake --preset arm64
 # -DGODWIT_ARM_CPU=cortex-a72. Pointers are signed in a way that is emulated soon.

@@ -25,5 +25,7 @@ set(GODWIT_DEBIAN_CHANGELOG "" CACHE FILEPATH "The compressed changelog of the p
 if(GODWIT_DEBIAN_CHANGELOG)
   install(FILES ${GODWIT_DEBIAN_CHANGELOG} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/godwit
           COMPONENT godwit_cli)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/lintian-overrides
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME godwit COMPONENT godwit_cli)
 endif()
 include(CPack)

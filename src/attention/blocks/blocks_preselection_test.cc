@@ -76,8 +76,13 @@ TEST(BlocksPolicyPreselect, TheAnswerSeesWhatTheQuestionChoseAndAllThatCameSince
 TEST(BlocksPolicyPreselect, TheAnswerAloneSeesWhatGotTheVotes) {
   const AttentionGeometry geometry = TestGeometry(kHeads, 2, 12, 8, {0, 0});
   const TestText text(geometry, 611, 15);
-  for (const auto& [size, pool, separate] :
-       {std::tuple{int64_t{64}, int64_t{16}, true}, {16, 4, false}, {1, 0, true}, {1, 3, false}}) {
+  struct Way {
+    int64_t size, pool;
+    bool separate;
+  };
+  for (const Way& way : {Way{64, 16, true}, Way{16, 4, false}, Way{1, 0, true}, Way{1, 3, false}}) {
+    const int64_t size = way.size, pool = way.pool;
+    const bool separate = way.separate;
     const int64_t initial = (10 + size - 1) / size, window = 100;
     const int64_t local = (kAnswer - window) / size, count = 64 / size + 2;
     const std::string spec = fmt::format(

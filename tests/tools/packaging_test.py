@@ -50,7 +50,7 @@ class Inputs(unittest.TestCase):
     def test_everything_is_pinned(self):
         lines = [line.split() for line in (PACKAGING / "inputs").read_text().splitlines()
                  if not line.startswith("#")]
-        self.assertEqual({line[0] for line in lines}, {"wheel", "rust", "deb"})
+        self.assertEqual({line[0] for line in lines}, {"wheel", "python", "rust", "deb"})
         for kind, name, version, sha256, place in lines:
             if kind != "rust":
                 self.assertRegex(sha256, r"^[0-9a-f]{64}$", name)

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <vector>
+
 namespace godwit::split_text_test {
 namespace {
 
@@ -10,6 +13,12 @@ TEST(SplitTextTest, TakesLineAfterLine) {
   for (const char* line : {"one", "", "two\r", "three"}) EXPECT_EQ(TakeLine(text), line);
   EXPECT_TRUE(text.empty());
   EXPECT_EQ(TakeLine(text), "");
+}
+
+TEST(SplitTextTest, SplitsAtEveryMark) {
+  EXPECT_EQ(SplitAt(',', "a,,b"), (std::vector<std::string_view>{"a", "", "b"}));
+  EXPECT_EQ(SplitAt(',', ""), std::vector<std::string_view>{""});
+  EXPECT_EQ(SplitAt(';', "a,b;"), (std::vector<std::string_view>{"a,b", ""}));
 }
 
 TEST(SplitTextTest, Strips) {

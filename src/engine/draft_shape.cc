@@ -1,12 +1,12 @@
 #include "engine/draft_shape.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "attention/core/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 #include "generate/step_costs.h"
 
 namespace godwit {
@@ -21,20 +21,10 @@ int64_t Within(std::string_view text) {
   return *number;
 }
 
-std::vector<std::string_view> PartsOf(std::string_view text, char mark) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.size(), text.find(mark, begin));
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 DraftShape FixedShape(std::string_view text, char mark) {
   DraftShape shape;
   shape.rows = shape.depth = StepCosts::kMaxRows;
-  for (const std::string_view children : PartsOf(text, mark)) {
+  for (const std::string_view children : SplitAt(mark, text)) {
     shape.fixed.push_back(Within(children));
   }
   return shape;
@@ -57,7 +47,7 @@ DraftShape ParseDraftShape(std::string_view text) {
     return shape;
   }
   DraftShape shape;
-  for (const std::string_view item : PartsOf(text, ',')) {
+  for (const std::string_view item : SplitAt(',', text)) {
     const size_t at = std::min(item.find('='), item.size());
     const std::string_view key = item.substr(0, at);
     int64_t* const limit = key == "rows"       ? &shape.rows

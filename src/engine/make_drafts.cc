@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 #include "checkpoint/model_folder.h"
 #include "generate/ngram_table_drafts.h"
 #include "generate/recycled_drafts.h"
@@ -35,15 +36,7 @@ std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const Langu
 
 namespace {
 
-std::vector<std::string_view> SourcesIn(std::string_view names) {
-  std::vector<std::string_view> sources;
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.size(), names.find(',', begin));
-    sources.push_back(names.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return sources;
-}
+std::vector<std::string_view> SourcesIn(std::string_view names) { return SplitAt(',', names); }
 
 // Parses "n=4:k=20:lag=1024", each optional.
 NgramTableDrafts::Options NgramTableOptions(std::string_view text) {

@@ -157,10 +157,7 @@ void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
 
 // Adds the numbers of a list of Gbit/s.
 void AddBandwidths(std::string_view list, std::vector<double>& target) {
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.size(), list.find(',', begin));
-    const std::string_view text = list.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view text : console::SplitAtCommas(list)) {
     double gbit = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), gbit);
     if (error != std::errc() || rest != text.data() + text.size() || !(gbit > 0) ||

@@ -29,11 +29,11 @@ double ParseMs(std::string_view text) {
   return ms;
 }
 
-// Calls see(key, value) for each pair of "key:value,key:value"; `mark` stands for the colon.
+// Calls see(key, value) for each pair of "key:value,key:value".
 template <typename See>
-void ForEachPair(std::string_view list, char mark, std::string_view example, const See& see) {
+void ForEachPair(std::string_view list, std::string_view example, const See& see) {
   for (const std::string_view item : console::SplitAtCommas(list)) {
-    const size_t at = item.find(mark);
+    const size_t at = item.find(':');
     if (at == std::string_view::npos) {
       Throw(ErrorKind::kInput, "{} is not {}", Quote(item), example);
     }
@@ -44,7 +44,7 @@ void ForEachPair(std::string_view list, char mark, std::string_view example, con
 // Parses "1:22.2,8:24".
 StepCosts ParseStepMs(std::string_view list) {
   std::map<int64_t, double> ms_of_rows;
-  ForEachPair(list, ':', "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
+  ForEachPair(list, "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
     ms_of_rows[console::ParseInt(rows, 1, StepCosts::kMaxRows)] = ParseMs(ms);
   });
   if (!ms_of_rows.contains(1)) {
@@ -55,7 +55,7 @@ StepCosts ParseStepMs(std::string_view list) {
 
 // Parses "heads:2.1,partial:24".
 void ParseDraftMs(std::string_view list, ReplayTimes& times) {
-  ForEachPair(list, ':', "heads:MS or partial:MS", [&](auto source, auto ms) {
+  ForEachPair(list, "heads:MS or partial:MS", [&](auto source, auto ms) {
     if (source != "heads" && source != "partial") {
       Throw(ErrorKind::kInput,
             "expected heads or partial, which are the draft sources with a time of their own, "

@@ -9,6 +9,7 @@
 #include "base/name_list.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 
 namespace godwit {
 namespace {
@@ -74,10 +75,8 @@ std::string_view Name(SamplerStep step) {
 
 std::vector<SamplerStep> ParseSteps(std::string_view names) {
   std::vector<SamplerStep> steps;
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.find(';', begin), names.size());
-    steps.push_back(ParseStep(std::string(names.substr(begin, end - begin))));
-    begin = end + 1;
+  for (const std::string_view name : SplitAt(';', names)) {
+    steps.push_back(ParseStep(std::string(name)));
   }
   return steps;
 }

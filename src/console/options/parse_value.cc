@@ -64,16 +64,6 @@ void AppendRange(std::string_view part, int64_t min, int64_t max, std::vector<in
 
 }  // namespace
 
-std::vector<std::string_view> SplitAt(char mark, std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t end = text.find(mark);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::vector<std::string_view> SplitAtCommas(std::string_view text) { return SplitAt(',', text); }
 
 int64_t ParseInt(std::string_view text, int64_t min, int64_t max) {

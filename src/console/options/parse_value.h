@@ -18,8 +18,7 @@ float ParseFloat(std::string_view text);
 int64_t ParseBytes(std::string_view text);
 bool ParseBool(std::string_view text);  // an environment variable: 1, true, yes, on, 0, ...
 
-// Splits "a,,b" into "a", "", "b": views of `text`, at least one. Never throws.
-std::vector<std::string_view> SplitAt(char mark, std::string_view text);
+// SplitAt (base/split_text.h) for lists. Never throws.
 std::vector<std::string_view> SplitAtCommas(std::string_view text);
 
 // Parses "1,2,3"; blanks and the brackets of a JSON list are allowed.

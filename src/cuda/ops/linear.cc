@@ -11,8 +11,8 @@
 namespace godwit::cuda {
 namespace {
 
-int64_t UpTo(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 int64_t Pieces(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+int64_t UpTo(int64_t n, int64_t unit) { return Pieces(n, unit) * unit; }
 
 const uint32_t* Words(const void* numbers) { return static_cast<const uint32_t*>(numbers); }
 

@@ -539,6 +539,7 @@ TEST_P(Laws, CostsAreKnownBefore) {
       const TestText text(geometry, 210, 17);
       const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
       const auto policy = MakePolicy(geometry, Options(spec));
+      const auto seeing_all = MakePolicy(geometry, Options("dense"));
       const auto cache = Make(geometry, spec);
       // The cost is that of a token that chooses.
       const bool dense = spec.find("dense_question") != std::string::npos;
@@ -552,6 +553,8 @@ TEST_P(Laws, CostsAreKnownBefore) {
         const KvCost cost = CostAt(*policy, geometry, layout, length);
         ASSERT_EQ(cost.cache_bytes, cache->cache().bytes()) << spec << ", " << length;
         ASSERT_EQ(cost.index.held_bytes, cache->index_bytes()) << spec << ", " << length;
+        ASSERT_LE(cost.seen_bytes, CostAt(*seeing_all, geometry, layout, length).seen_bytes)
+            << spec << ", " << length;
         const int64_t seen_bytes = layout.places.empty()
                                        ? stats.met_keys * layout.head_bytes() / kernels::kTileTokens
                                        : cost.seen_bytes;  // keys of layers have different sizes

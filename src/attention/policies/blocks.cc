@@ -80,7 +80,9 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     if (!geometry_->Chooses(layer) || position < geometry_->first_sparse()) {
       return position + 1 - geometry_->attention.SeenIn(layer).At(position).begin;
     }
-    const int64_t local = geometry_->FirstLocal(ChooserOf(position));
+    // Before a question is set, too, the token is one of an answer, and chooses.
+    const int64_t from = std::min(first_choice(), position);
+    const int64_t local = geometry_->FirstLocal(shared_.ChooserOf(position, from));
     const int64_t passed_over = local - geometry_->initial - spec().second_block_count;
     return position + 1 - passed_over * spec().block_size;
   }

@@ -47,6 +47,7 @@ struct TrainHeadsOptions {
   int64_t piece = 512;
   int64_t heads = 3;
   std::optional<int64_t> vocab;
+  bool independent = false;
   train::HeadTraining training;
   std::optional<double> rate;
   std::string output;
@@ -96,6 +97,11 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
        .value = "N",
        .help = "the number of heads; the first one proposes the second token after the text"},
       options.heads, 1, HeadParameters::kMaxHeads);
+  line.Add({.names = "--independent",
+            .value = "",
+            .help = "train heads that do not know each other, as Medusa's; by default each one "
+                    "builds on the one before it"},
+           options.independent);
   line.Add(
       {.names = "--vocab",
        .value = "N",
@@ -298,10 +304,11 @@ HeadRun::Result HeadRun::Train(const ModelFolder& model, const Pieces& pieces, i
   const auto kept_back = Read(*decoder, pieces.kept_back, vocab);
   const DType storage = decoder->weight_types().head == DType::kF32 ? DType::kF32 : DType::kBF16;
   train::HeadGradient gradient(exec_, *decoder, vocab, storage);
-  Result result{
-      .progress = train::NewHeads(options_.heads, hidden, vocab, decoder->final_norm_weight()),
-      .scores = {}};
-  const uint64_t run = train::RunDigest(options_.training, learned, *decoder);
+  Result result{.progress = train::NewHeads(options_.heads, hidden, vocab,
+                                            decoder->final_norm_weight(), options_.independent),
+                .scores = {}};
+  const uint64_t run =
+      train::RunDigest(options_.training, learned, *decoder, result.progress.parameters);
   if (IsListed(unfinished_)) {
     result.progress = train::ReadHeadProgress(unfinished_, std::move(result.progress), run,
                                               options_.training.steps);
@@ -336,6 +343,7 @@ nlohmann::ordered_json TrainHeadsJson(const TrainHeadsOptions& options, const st
   nlohmann::ordered_json json{{"model", options.model.folder},
                               {"output", output},
                               {"vocab", vocab},
+                              {"independent", options.independent},
                               {"steps", options.training.steps},
                               {"loss", progress.losses.back()}};
   for (const auto& score : scores) {

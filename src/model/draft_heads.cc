@@ -7,6 +7,7 @@
 #include <cassert>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -24,7 +25,8 @@ namespace {
 constexpr float kEpsilon = 1e-5f;
 
 // Keys of the file's metadata.
-constexpr std::string_view kVocabKey = "vocab", kDigestKey = "states_digest";
+constexpr std::string_view kVocabKey = "vocab", kDigestKey = "states_digest",
+                           kIndependentKey = "independent";
 
 std::string NameOf(int64_t head, std::string_view part) {
   return fmt::format("heads.{}.{}.weight", head, part);
@@ -46,8 +48,12 @@ ops::NormWeights HeadNorm(std::span<const float> weight) {
           .bias = {}};
 }
 
-HeadParameters::HeadParameters(int64_t heads, int64_t hidden, int64_t vocab)
-    : heads_(heads), hidden_(hidden), vocab_(vocab), values_(heads * hidden * (hidden + 2)) {}
+HeadParameters::HeadParameters(int64_t heads, int64_t hidden, int64_t vocab, bool independent)
+    : heads_(heads),
+      hidden_(hidden),
+      vocab_(vocab),
+      independent_(independent),
+      values_(heads * hidden * (hidden + 2)) {}
 
 std::span<float> HeadParameters::Part(int64_t head, int64_t begin, int64_t size) {
   return std::span(values_).subspan(head * hidden_ * (hidden_ + 2) + begin, size);
@@ -68,8 +74,11 @@ std::string DraftHeadsFile(HeadParameters values, uint64_t digest) {
     add(NameOf(i, "linear"), DType::kBF16, {hidden, hidden}, values.Matrix(i));
     add(NameOf(i, "output_norm"), DType::kF32, {hidden}, values.OutputNorm(i));
   }
-  return SafetensorsBytes(tensors, {{std::string(kVocabKey), std::to_string(values.vocab())},
-                                    {std::string(kDigestKey), DigestText(digest)}});
+  std::map<std::string, std::string> metadata = {
+      {std::string(kVocabKey), std::to_string(values.vocab())},
+      {std::string(kDigestKey), DigestText(digest)}};
+  if (values.independent()) metadata[std::string(kIndependentKey)] = "true";
+  return SafetensorsBytes(tensors, metadata);
 }
 
 HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden, int64_t vocab,
@@ -94,7 +103,12 @@ HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden,
           "{} holds draft heads of another model: train heads for this one with godwit train-heads",
           path);
   }
-  HeadParameters parameters(heads, hidden, guessed);
+  const std::string independent = MetadataOf(*source, kIndependentKey);
+  if (!independent.empty() && independent != "true") {
+    Throw(ErrorKind::kFormat, "{}: {}: expected true or no such entry, found {}", path,
+          kIndependentKey, Quote(independent));
+  }
+  HeadParameters parameters(heads, hidden, guessed, !independent.empty());
   const auto read = [&](const std::string& name, std::vector<int64_t> shape, std::span<float> to) {
     const TensorInfo* tensor = source->Find(name);
     const bool floats = tensor != nullptr && tensor->dtype &&
@@ -120,7 +134,7 @@ HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden,
 }
 
 DraftHeads::DraftHeads(ThreadPool& pool, HeadParameters parameters, DType storage)
-    : vocab_(parameters.vocab()) {
+    : vocab_(parameters.vocab()), independent_(parameters.independent()) {
   const int64_t hidden = parameters.hidden();
   for (int64_t i = 0; i < parameters.heads(); ++i) {
     const float* matrix = parameters.Matrix(i).data();
@@ -147,9 +161,9 @@ void DraftHeads::ComputeLogits(const Exec& exec, const LanguageModel& model,
   const auto normed = exec.workspace.Matrix<float>(n, states.cols);
   const auto step = exec.workspace.Matrix<float>(n, states.cols);
   const auto outputs = exec.workspace.Matrix<float>(count() * n, states.cols);
-  ops::CopyRows(exec, states, x);
   for (int64_t i = 0; i < count(); ++i) {
     const Head& head = heads_[i];
+    if (i == 0 || independent_) ops::CopyRows(exec, states, x);
     ops::Norm(exec, x, head.input_norm, normed);
     ops::Linear(exec, normed, head.matrix, step);
     ops::Add(exec, step, x);

@@ -4,7 +4,8 @@
 //
 // From h_0, a state before the model's final norm, head i makes h_i = h_(i-1) + W_i *
 // RMSNorm(h_(i-1)). RMSNorm(h_i) through the model's output head gives logits of the token that is
-// i behind the next one.
+// i behind the next one. Independent heads, as Medusa's (arXiv 2401.10774), do not know each other:
+// h_i = h_0 + W_i * RMSNorm(h_0).
 #pragma once
 
 #include <filesystem>
@@ -26,11 +27,12 @@ class HeadParameters {
   // Makes parameters that are all zero. vocab: the number of first tokens of the model's that the
   // heads predict, all or a multiple of 64. Tokenizers that merge by frequency have the frequent
   // ones there.
-  HeadParameters(int64_t heads, int64_t hidden, int64_t vocab);
+  HeadParameters(int64_t heads, int64_t hidden, int64_t vocab, bool independent = false);
 
   int64_t heads() const { return heads_; }
   int64_t hidden() const { return hidden_; }
   int64_t vocab() const { return vocab_; }
+  bool independent() const { return independent_; }
 
   std::span<float> InputNorm(int64_t head) { return Part(head, 0, hidden_); }
   std::span<float> Matrix(int64_t head) { return Part(head, hidden_, hidden_ * hidden_); }
@@ -44,6 +46,7 @@ class HeadParameters {
   std::span<float> Part(int64_t head, int64_t begin, int64_t size);
 
   int64_t heads_, hidden_, vocab_;
+  bool independent_;
   std::vector<float> values_;  // for each head its input norm, its matrix [hidden, hidden], ...
 };
 
@@ -82,6 +85,7 @@ class DraftHeads {
 
   std::vector<Head> heads_;
   int64_t vocab_;
+  bool independent_;
 };
 
 // The norm of a head, for both of its norms.

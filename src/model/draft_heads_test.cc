@@ -21,8 +21,9 @@ using testing::HasSubstr;
 constexpr int64_t kHidden = 16, kVocab = 11;
 
 // All values are exact in bf16.
-HeadParameters Random(int64_t heads, int64_t hidden = kHidden, int64_t vocab = kVocab) {
-  HeadParameters parameters(heads, hidden, vocab);
+HeadParameters Random(int64_t heads, int64_t hidden = kHidden, int64_t vocab = kVocab,
+                      bool independent = false) {
+  HeadParameters parameters(heads, hidden, vocab, independent);
   for (size_t i = 0; i < parameters.values().size(); ++i) {
     const double uniform = Uniform(3, 0, static_cast<int64_t>(i), 0);
     parameters.values()[i] = static_cast<float>(std::floor(uniform * 64) / 64 - 0.25);
@@ -45,7 +46,16 @@ TEST_F(DraftHeadsTest, AFileHoldsThem) {
   const HeadParameters read = Read(DraftHeadsFile(written, 5));
   EXPECT_EQ(read.heads(), 3);
   EXPECT_EQ(read.vocab(), kVocab);
+  EXPECT_FALSE(read.independent());
   EXPECT_TRUE(std::ranges::equal(read.values(), written.values()));
+  EXPECT_TRUE(Read(DraftHeadsFile(Random(3, kHidden, kVocab, true), 5)).independent());
+}
+
+TEST_F(DraftHeadsTest, RefusesAnUnknownKind) {
+  std::string bytes = DraftHeadsFile(Random(1, kHidden, kVocab, true), 5);
+  bytes.replace(bytes.find("\"true\""), 6, "\"half\"");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { Read(bytes); }),
+              HasSubstr("independent: expected true or no such entry, found \"half\""));
 }
 
 TEST_F(DraftHeadsTest, RefusesThoseOfAnotherModel) {
@@ -97,14 +107,16 @@ TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
   }
 }
 
+class DraftHeadsFormulaTest : public testing::TestWithParam<bool> {};
+
 // The formula of the heads in double.
-TEST_F(DraftHeadsTest, DraftsFollowTheFormula) {
+TEST_P(DraftHeadsFormulaTest, DraftsFollowTheFormula) {
   ThreadPool pool(2);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
   const DecoderSpec spec = SmallLlama();
   const auto decoder = LoadDecoder(spec, FakeWeights(spec, DType::kF32), pool, {});
-  HeadParameters parameters = Random(2);
+  HeadParameters parameters = Random(2, kHidden, kVocab, /*independent=*/GetParam());
   const DraftHeads heads(pool, parameters, DType::kF32);
 
   std::vector<float> state(kHidden);
@@ -127,6 +139,7 @@ TEST_F(DraftHeadsTest, DraftsFollowTheFormula) {
   const auto normed = workspace.Matrix<float>(1, kHidden);
   const auto expected = workspace.Matrix<float>(1, kVocab);
   for (int64_t head = 0; head < 2; ++head) {
+    if (parameters.independent()) x.assign(state.begin(), state.end());
     const auto in = norm(x, parameters.InputNorm(head));
     const auto matrix = parameters.Matrix(head);
     for (size_t i = 0; i < x.size(); ++i) {
@@ -142,6 +155,8 @@ TEST_F(DraftHeadsTest, DraftsFollowTheFormula) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Both, DraftHeadsFormulaTest, testing::Bool());
 
 }  // namespace
 }  // namespace godwit::draft_heads_test

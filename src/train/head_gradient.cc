@@ -100,6 +100,7 @@ HeadGradient::HeadGradient(const Exec& exec, const LanguageModel& model, int64_t
 void HeadGradient::Prepare(const Exec& exec, HeadParameters& parameters) {
   const int64_t hidden = parameters.hidden();
   heads_.clear();
+  independent_ = parameters.independent();
   for (int64_t i = 0; i < parameters.heads(); ++i) {
     Workspace::Scope scope(exec.workspace);
     const MatrixView<const float> matrix = {parameters.Matrix(i).data(), hidden, hidden, hidden};
@@ -131,7 +132,7 @@ void HeadGradient::Forward(const Exec& exec, const HiddenStates& states,
       ops::Norm(exec, trace.in, head.input_norm, trace.normed);
       ops::Linear(exec, trace.normed, head.matrix, trace.out);
       ops::Add(exec, trace.in, trace.out);
-      x = trace.out;
+      if (!independent_) x = trace.out;
     }
     see(some, std::span<const Trace>(traces));
   }
@@ -167,10 +168,13 @@ void HeadGradient::Add(const Exec& exec, const HiddenStates& states, std::span<c
     const auto normed = NewMatrix(exec, n, hidden);
     const auto logits = NewMatrix(exec, n, vocab_);
     const auto losses = exec.workspace.Matrix<double>(1, n).RowSpan(0);
-    for (int64_t row = 0; row < n; ++row) std::ranges::fill(d_out.RowSpan(row), 0.0f);
     for (int64_t i = std::ssize(heads_); i-- > 0;) {
       const Head& head = heads_[i];
       const Trace& trace = traces[i];
+      // The gradient of a chained head's output has come through the head behind it.
+      if (independent_ || i + 1 == std::ssize(heads_)) {
+        for (int64_t row = 0; row < n; ++row) std::ranges::fill(d_out.RowSpan(row), 0.0f);
+      }
       ops::Norm(exec, trace.out, head.output_norm, normed);
       model_.NormedLogits(exec, normed, logits);
       exec.ParallelRows(n, vocab_, [&](int64_t row) {

@@ -59,6 +59,7 @@ class HeadGradient {
   DType storage_;
   Weight projection_;  // [hidden, vocab]: the output head, transposed
   std::vector<Head> heads_;
+  bool independent_ = false;
 };
 
 }  // namespace godwit::train

@@ -10,8 +10,8 @@
 namespace godwit::train::head_gradient_test {
 namespace {
 
-HeadParameters Random(int64_t heads, const Decoder& decoder, float size) {
-  HeadParameters parameters(heads, decoder.hidden_size(), decoder.vocab_size());
+HeadParameters Random(int64_t heads, const Decoder& decoder, float size, bool independent = false) {
+  HeadParameters parameters(heads, decoder.hidden_size(), decoder.vocab_size(), independent);
   for (size_t i = 0; i < parameters.values().size(); ++i) {
     const double uniform = Uniform(3, 0, static_cast<int64_t>(i), 0);
     parameters.values()[i] = size * static_cast<float>(uniform - 0.4);
@@ -29,13 +29,15 @@ double Loss(const Bench& bench, HeadGradient& gradient, const HiddenStates& stat
   return loss;
 }
 
+class HeadGradientTest : public testing::TestWithParam<bool> {};
+
 // Every value of the gradient against the loss after a small step to both sides.
-TEST(HeadGradient, MatchesFiniteDifferencesOfTheLoss) {
+TEST_P(HeadGradientTest, MatchesFiniteDifferencesOfTheLoss) {
   const Bench bench;
   constexpr int64_t kHeads = 2;
   const HiddenStates states = bench.Read(Circles(3, 9), kHeads);
   HeadGradient gradient(bench.exec, *bench.decoder, bench.decoder->vocab_size(), DType::kF32);
-  HeadParameters parameters = Random(kHeads, *bench.decoder, 0.8f);
+  HeadParameters parameters = Random(kHeads, *bench.decoder, 0.8f, /*independent=*/GetParam());
   std::vector<int64_t> rows(states.rows());
   std::iota(rows.begin(), rows.end(), 0);
 
@@ -63,6 +65,8 @@ TEST(HeadGradient, MatchesFiniteDifferencesOfTheLoss) {
   }
   EXPECT_GT(large, 20) << "or this shows nothing";
 }
+
+INSTANTIATE_TEST_SUITE_P(Both, HeadGradientTest, testing::Bool());
 
 TEST(HeadGradient, IsTheSameOnAnyNumberOfThreads) {
   std::vector<std::vector<float>> found;

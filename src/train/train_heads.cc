@@ -38,8 +38,8 @@ std::vector<int64_t> Shuffled(int64_t rows, uint64_t seed, int64_t epoch) {
 double DefaultRate(int64_t hidden) { return 0.3 / std::sqrt(static_cast<double>(hidden)); }
 
 HeadProgress NewHeads(int64_t heads, int64_t hidden, int64_t vocab,
-                      std::span<const float> final_norm) {
-  HeadParameters parameters(heads, hidden, vocab);
+                      std::span<const float> final_norm, bool independent) {
+  HeadParameters parameters(heads, hidden, vocab, independent);
   for (int64_t i = 0; i < heads; ++i) {
     std::ranges::fill(parameters.InputNorm(i), 1.0f);
     std::ranges::fill(parameters.OutputNorm(i), 1.0f);
@@ -101,13 +101,15 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
   return progress;
 }
 
-uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model) {
+uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model,
+                   const HeadParameters& heads) {
   const auto [layers, mixed, head, layer_blocks, head_blocks] = model.weight_types();
-  const std::string all =
+  std::string all =
       fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", training.steps, training.warmup,
                   training.batch, training.rate, training.seed, states.rows(), states.heads(),
                   states.vocab(), states.Digest(), model.StatesDigest(), Name(layers), mixed,
                   Name(head), layer_blocks, head_blocks);
+  if (heads.independent()) all += " independent";
   return Fnv1a(std::as_bytes(std::span(all)));
 }
 

@@ -36,7 +36,7 @@ struct HeadProgress {
 // New heads, which predict what the model predicts. Their matrix is zero, their output norm the
 // model's, if final_norm is not empty.
 HeadProgress NewHeads(int64_t heads, int64_t hidden, int64_t vocab,
-                      std::span<const float> final_norm = {});
+                      std::span<const float> final_norm = {}, bool independent = false);
 // A learning rate for models of this hidden size; wider ones learn in smaller steps.
 double DefaultRate(int64_t hidden);
 
@@ -46,8 +46,9 @@ double DefaultRate(int64_t hidden);
 std::string HeadProgressFile(const HeadProgress& progress, uint64_t run);
 HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress beginning,
                               uint64_t run, int64_t max_steps);
-// The digest of everything on which a training depends.
-uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model);
+// The digest of everything on which a training of such heads depends.
+uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model,
+                   const HeadParameters& heads);
 
 // The learning rate of a step, counted from 0.
 double RateOf(const HeadTraining& training, int64_t step);

@@ -60,6 +60,18 @@ class TrainHeadsTest(CliTest):
         config = json.loads((other / "config.json").read_text())
         self.assertIn("quantization_config", config)
 
+    def test_independent_heads(self):
+        train = [*self.train, "--steps", "20", "--batch", "128", "--independent"]
+        self.assertTrue(json.loads(self.ok(*train, "--json"))["independent"])
+        chained = self.folder / "chained"
+        self.ok(*train[:-1], "-o", chained)
+        self.assertNotEqual((self.model / HEADS).read_bytes(), chained.read_bytes())
+        run = ["run", "-m", self.model, "-p", "Once upon a time", "-n", "100", "--ignore-eos",
+               "--temp", "0", "--json"]
+        drafted = json.loads(self.ok(*run, "--draft", "heads"))
+        self.assertEqual(drafted["tokens"], json.loads(self.ok(*run))["tokens"])
+        self.assertIn("heads", drafted["drafts"]["sources"])
+
     def test_heads_for_an_int8_model(self):
         self.ok(*self.train, "--steps", "40", "--batch", "256", "--weights", "int8")
         run = ["run", "-m", self.model, "-p", "Once upon a time", "-n", "100", "--ignore-eos",

@@ -54,6 +54,7 @@ constexpr Verb kEvaluations[] = {
     {"babilong", "draw conclusions from facts hidden in a long text"},
     {"ruler", "find facts, variables and frequent words in a long text: RULER"},
     {"recall", "measure the share of the top tokens that a cache policy shows"},
+    {"attention", "measure where the heads of a model look"},
     {"quant", "measure the loss by quantization, on a text and on tasks"},
     {"text", "measure the repetition of a text, and the gain by draft tokens"},
 };

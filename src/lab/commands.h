@@ -22,6 +22,7 @@ int EvalStream(std::span<const std::string> arguments);
 int EvalQuant(std::span<const std::string> arguments);
 int EvalText(std::span<const std::string> arguments);
 int EvalRecall(std::span<const std::string> arguments);
+int EvalAttention(std::span<const std::string> arguments);
 int EvalPasskey(std::span<const std::string> arguments);
 int EvalNeedle(std::span<const std::string> arguments);
 int EvalKvRetrieval(std::span<const std::string> arguments);

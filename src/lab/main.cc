@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"eval babilong", godwit::lab::EvalBabilong},
     {"eval ruler", godwit::lab::EvalRuler},
     {"eval recall", godwit::lab::EvalRecall},
+    {"eval attention", godwit::lab::EvalAttention},
     {"eval quant", godwit::lab::EvalQuant},
     {"eval text", godwit::lab::EvalText},
     {"bench", godwit::lab::Bench},

@@ -7,9 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "attention/core/dense_weights.h"
 #include "attention/core/policy_around.h"
-#include "base/error.h"
-#include "ops/alibi.h"
 #include "ops/attention_state.h"
 #include "ops/read_keys.h"
 
@@ -18,9 +17,8 @@ namespace {
 
 // The weights of a text's keys for one head, and their order. Earlier keys come first among equals.
 struct HeadWeights {
-  std::vector<double> weights;
+  DenseWeights dense;
   std::vector<int32_t> order;  // heaviest first
-  double log_sum = 0;          // of the powers of scores that became the weights
 };
 
 // For each position up to the row's own: whether the row sees it with a KV head.
@@ -142,39 +140,13 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
   }
 
   HeadWeights WeightsOf(const RowRun& run, int64_t layer, const float* q, int64_t head) const {
-    const ops::AttentionShape& shape = geometry_.ShapeOf(layer);
-    const ops::KvView kv = run.cache->View(layer);
-    const int64_t keys = run.position + 1;
-    HeadWeights result;
-    std::vector<float> tile_keys(shape.head_dim * kTileTokens);
-    for (int64_t tile = 0; tile * kTileTokens < keys; ++tile) {
-      ops::ReadKeys(kv, shape.head_dim, head * shape.kv_heads / shape.heads, tile, tile_keys.data(),
-                    kTileTokens);
-      double scores[kTileTokens] = {};
-      for (size_t i = 0; i < tile_keys.size(); ++i) {
-        scores[i % kTileTokens] += double{q[i / kTileTokens]} * double{tile_keys[i]};
-      }
-      float biases[kTileTokens];
-      ops::FillAlibi(geometry_.alibi, head, {.query = run.position, .shift = 0}, tile * kTileTokens,
-                     biases);
-      for (int64_t j = 0; j < std::min(kTileTokens, keys - tile * kTileTokens); ++j) {
-        double score = scores[j] * double{shape.scale};
-        if (shape.score_cap != 0) score = shape.score_cap * std::tanh(score / shape.score_cap);
-        result.weights.push_back(score + double{biases[j]});
-      }
-    }
-    const double largest = *std::ranges::max_element(result.weights);
-    double sum = 0;
-    for (double& weight : result.weights) sum += weight = std::exp(weight - largest);
-    for (double& weight : result.weights) weight /= sum;
-    result.log_sum = largest + std::log(sum);
-    result.order.resize(result.weights.size());
+    HeadWeights result{ComputeDenseWeights(geometry_, run, layer, q, head), {}};
+    const std::vector<double>& weights = result.dense.weights;
+    result.order.resize(weights.size());
     std::iota(result.order.begin(), result.order.end(), 0);
-    const auto most = std::min<int64_t>(keys, Recall::kHeaviest.back());
+    const auto most = std::min(std::ssize(weights), Recall::kHeaviest.back());
     std::ranges::partial_sort(result.order, result.order.begin() + most, [&](int32_t a, int32_t b) {
-      const double of_a = result.weights[a];
-      const double of_b = result.weights[b];
-      return of_a != of_b ? of_a > of_b : a < b;
+      return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
     });
     result.order.resize(most);
     return result;
@@ -191,7 +163,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
     if (before != nullptr) {
       std::vector<float> state(ops::PackedState(dim));
       ops::PackStates(dim, 1, before + head * ops::StateStride(dim), state.data());
-      const double unit = std::exp(double{state[0]} * std::numbers::ln2 - weights.log_sum);
+      const double unit = std::exp(double{state[0]} * std::numbers::ln2 - weights.dense.log_sum);
       sum = unit * double{state[1]};
       for (size_t d = 0; d < shown.size(); ++d) shown[d] = unit * double{state[2 + d]};
     }
@@ -203,7 +175,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
             run.cache->View(layer), shape.head_dim, kv_head, p / kTileTokens, values.data(),
             kTileTokens);
       }
-      const double weight = weights.weights[p];
+      const double weight = weights.dense.weights[p];
       const bool sees = seen[p];
       sum += sees ? weight : 0;
       for (int64_t d = 0; d < dim; ++d) {
@@ -228,7 +200,7 @@ class RecallPolicy : public PolicyAround, private DerivedIndex {
     ++group.heads;
     recall.seen_keys += std::ranges::count(seen, true);
     double weight = 0;
-    for (size_t p = 0; p < seen.size(); ++p) weight += seen[p] ? head.weights[p] : 0;
+    for (size_t p = 0; p < seen.size(); ++p) weight += seen[p] ? head.dense.weights[p] : 0;
     recall.weight += weight;
     group.weight += weight;
     recall.error += error;
@@ -275,10 +247,7 @@ std::vector<Recall::Named> Recall::Worst(int64_t kv_heads, size_t most) const {
 std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
                                                   std::unique_ptr<AttentionPolicy> dense,
                                                   std::vector<MeasuredPolicy> measured) {
-  if (!geometry.layer_shapes.empty() || !geometry.readers.empty()) {
-    Throw(ErrorKind::kUnsupported,
-          "recall is measured for models whose layers have equal heads and keys of their own");
-  }
+  RequireDenseWeights(geometry, "recall is");
   return std::make_unique<RecallPolicy>(geometry, std::move(dense), std::move(measured));
 }
 

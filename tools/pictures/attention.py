@@ -1,4 +1,4 @@
-"""Where the heads of models look: tools/pretrain/attention.py."""
+"""Where the heads of models look: godwit eval attention, and tools/pretrain/attention.py."""
 
 from dataclasses import dataclass
 
@@ -63,4 +63,4 @@ def draw(layers):
     return figure, drawn
 
 
-MAPS = Kind("attention.py of tools/pretrain", lambda keys: {"maps", "first"} <= keys, read, draw)
+MAPS = Kind("eval attention", lambda keys: {"maps", "first"} <= keys, read, draw)

@@ -257,7 +257,8 @@ struct GenerateOptions {
   //   "heads"    draft_heads.safetensors in the model's folder, or NAME.draft_heads.safetensors
   //              beside NAME.gguf
   //   "partial"  the model itself, which sees 4,096 tokens ("partial:budget=N": N) of a text of
-  //              twice that or more, cached with kv "dense"
+  //              twice that or more, cached with kv "dense"; "partial:block=1" chooses them one by
+  //              one and not in blocks of 64
   //
   // Commas separate several sources; empty: none. A step reads as many draft tokens as measured
   // step times say will pay. It changes speed and nothing else: the output tokens are those without

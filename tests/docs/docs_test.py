@@ -110,12 +110,24 @@ def wrong_verbs(godwit):
         yield f"docs/commands.md shows {shown}, and the verbs are {verbs}"
 
 
+def missing_tests(page):
+    """Each test that the page links is one by its file's name, or stands in the file."""
+    links = re.findall(r"\[`([^`]+)`\]\(([^)]+)\)", page.read_text())
+    for name, path in links:
+        file = page.parent / path
+        if name != file.stem and name not in file.read_text():
+            yield f"{page.relative_to(ROOT)}: {path} has no test {name}"
+    if len(links) < 20:
+        yield f"{page.relative_to(ROOT)} links {len(links)} tests"
+
+
 def main():
     godwit, example = sys.argv[1:]
     problems = [problem for page in pages()
                 for problem in (*dead_links(page), *wrong_transcripts(page, godwit))]
     problems += wrong_example(example)
     problems += wrong_verbs(godwit)
+    problems += missing_tests(ROOT / "docs/comparison.md")
     if not transcripts(ROOT / "README.md"):
         problems.append("README.md: no transcript was found")
     for problem in problems:

@@ -1,5 +1,5 @@
-// Attention maps: the mean weight that each query of texts of one length gives to each key, in
-// every layer and head (StreamingLLM, arXiv 2309.17453, figures 2 and 13). For measurements only.
+// Attention maps: the mean weight of each key for each query, over texts of one length. Every layer
+// and head has one (StreamingLLM, arXiv 2309.17453, figure 2). They are for measurements only.
 #pragma once
 
 #include <cstdint>

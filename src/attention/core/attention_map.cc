@@ -17,12 +17,12 @@ class AttentionMapPolicy : public PolicyAround {
   int64_t row_by_row_from(int64_t /*layer*/) const override { return 0; }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    queries.exec.Parallel(geometry_.shape.heads, [&](int64_t head) {
+    for (int64_t head = 0; head < geometry_.shape.heads; ++head) {
       const auto weights =
           ComputeDenseWeights(geometry_, run, layer, queries.q.Row(head), head).weights;
       const auto row = map_->Row(layer, head, run.position);
       for (size_t key = 0; key < weights.size(); ++key) row[key] += weights[key];
-    });
+    }
     return inner().Select(run, layer, queries);
   }
 

@@ -422,6 +422,14 @@ class Generation {
 // One text and its KV cache. Calls from several threads take turns. Move-only. A model that was
 // trained with a sink token (sink_token_id in config.json) gets it in front of every text that does
 // not begin with it. The sink token counts as a token of the prompt.
+// The text that Session::ReadPassages read, and its numbers.
+struct PassagesRead {
+  std::vector<int32_t> tokens;  // the text: head and passages
+  int64_t cached_tokens = 0;    // of head and passages, taken from texts that were read before
+  int64_t reused_tokens = 0;    // turned to their places without seeing what stands before
+  int64_t anew_tokens = 0;      // read twice
+};
+
 class Session {
  public:
   class Impl;
@@ -474,6 +482,25 @@ class Session {
   // alike stays cached, and its memory is shared. Changes time, never a result. False: they read in
   // different ways, and nothing happened. Waits for a call of `other` in progress.
   bool GoOnFrom(const Session& other);
+
+  // Appends the tokens [begin, end) of another session's text without reading them, at once: their
+  // keys are turned to their new places. They have seen what stands before them there, and not what
+  // stands before them here, so that what follows is not the model's own result. It is the same
+  // each time. Later calls go on from this text while their prompts begin with it. It is neither
+  // saved nor left to other requests, and a call that lacks memory fails where others wait.
+  // Throws Error(kInput) for a session of another engine or other SessionOptions, and for places
+  // that its text does not have. Throws Error(kUnsupported) for models with recurrent layers or
+  // learned positions, and for sessions of several ranks.
+  void ReuseTokens(const Session& other, int64_t begin, int64_t end);
+  // Reads a head and passages, each passage behind the head alone, and joins them (ReuseTokens). The
+  // first `read_anew` tokens of each passage but the first are then read once more where they stand.
+  // A passage goes on from a saved text (LoadOptions::cache_dir), whatever stood before it there.
+  // Calls whose prompt begins with the tokens that it returns go on from this text. on_progress
+  // counts head and passages. Throws as ReadContext and ReuseTokens do, and Error(kInput) for an
+  // empty head.
+  PassagesRead ReadPassages(std::span<const int32_t> head,
+                            std::span<const std::vector<int32_t>> passages, int64_t read_anew = 32,
+                            const std::function<void(const PromptProgress&)>& on_progress = {});
 
   // Waits until the cached text is in LoadOptions::cache_dir. Returns how many of its first tokens
   // are saved, in whole pages of 64. Throws Error(kUnsupported) if there is no such folder.

@@ -28,6 +28,16 @@ GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> pro
   return session.Generate(prompt, options);
 }
 
+PassagesRead ReadPassagesAtTerminal(Session& session, std::span<const int32_t> head,
+                                    std::span<const std::vector<int32_t>> passages,
+                                    int64_t read_anew, int presses_to_exit) {
+  console::ProgressLine progress("reading the passages", console::ProgressUnit::kTokens);
+  const console::QuietInput quiet;
+  const console::CancelOnInterrupt cancel(session, presses_to_exit);
+  return session.ReadPassages(head, passages, read_anew,
+                              [&](const PromptProgress& p) { Show(p, progress); });
+}
+
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
     const SessionOptions& session, int count, int presses_to_exit,

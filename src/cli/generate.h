@@ -15,6 +15,11 @@ namespace godwit::cli {
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit);
 
+// Session::ReadPassages with the same progress and Ctrl-C.
+PassagesRead ReadPassagesAtTerminal(Session& session, std::span<const int32_t> head,
+                                    std::span<const std::vector<int32_t>> passages,
+                                    int64_t read_anew, int presses_to_exit);
+
 // GenerateAtTerminal for several answers to one prompt: chat::GenerateAnswers.
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,

@@ -12,6 +12,7 @@
 #include "chat/answer_reader.h"
 #include "chat/answers.h"
 #include "chat/files_in_message.h"
+#include "chat/passages.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
 #include "cli/answer_splitter.h"
@@ -47,9 +48,11 @@ struct RunOptions {
   SessionOptions session;
   int64_t query_tokens = 0;  // as in MakePrompt
   ThoughtsFlag thoughts;
-  int samples = 0;      // 0: one, without a title
-  int logprobs = -1;    // GenerateOptions::top_logprobs
-  std::string keep_as;  // GenerateOptions::keep_as
+  bool passages = false;
+  int64_t read_anew = 32;  // Session::ReadPassages
+  int samples = 0;         // 0: one, without a title
+  int logprobs = -1;       // GenerateOptions::top_logprobs
+  std::string keep_as;     // GenerateOptions::keep_as
   bool json = false;
 };
 
@@ -74,6 +77,17 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
            options.system);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddThoughtsFlag(line, options.thoughts);
+  line.Add({.names = "--passages",
+            .value = "",
+            .help = "with --chat: read each file alone, once for all prompts, and join what was "
+                    "read; with --cache in any order, with any others. Faster, but not the "
+                    "model's own result"},
+           options.passages);
+  line.AddInt({.names = "--read-anew",
+               .value = "N",
+               .help = "with --passages: read the first N tokens of each file again where they "
+                       "stand"},
+              options.read_anew, 0);
   line.Group("Output");
   line.Add({.names = "--json",
             .value = "",
@@ -103,6 +117,11 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                               "last of several lines; with --chat the message, up to {} tokens",
                               chat::kQuestionTokens));
   line.Needs("--logprobs", {"--json"});
+  line.Needs("--passages", {"--chat"});
+  line.Needs("--read-anew", {"--passages"});
+  for (const char* flag : {"--samples", "--prefill", "--keep-as"}) {
+    line.Exclusive({"--passages", flag});
+  }
   line.Needs("--thoughts", {"--chat"});
   line.Exclusive({"--thoughts", "--json"});
   line.Exclusive({"--thoughts", "--samples"});
@@ -170,6 +189,33 @@ chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunO
   const int64_t most = std::min(chat::kQuestionTokens, std::ssize(prompt.tokens));
   prompt.query_tokens = chat::TokensFrom(texts.prompt, text, tokenize).value_or(most);
   return prompt;
+}
+
+// Reads the files of the prompt as passages, and makes the prompt one that begins with them.
+PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
+                                 const console::GivenTexts& texts, Session& session,
+                                 chat::Prompt& prompt) {
+  std::vector<Message> messages;
+  if (options.system) messages.push_back({.role = "system", .content = *options.system});
+  messages.push_back({.role = "user", .content = MessageOf(texts)});
+  std::vector<std::string> passages;
+  for (const auto& [name, text] : texts.files) passages.push_back(chat::FileInMessage(name, text));
+  const chat::PassagePrompt cut = chat::CutAtPassages(
+      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables), passages,
+      [&](std::string_view part) { return session.Tokenize(part, /*add_special=*/false); });
+  PassagesRead read = ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
+                                             /*presses_to_exit=*/2);
+  prompt.tokens = read.tokens;
+  prompt.tokens.insert(prompt.tokens.end(), cut.rest.begin(), cut.rest.end());
+  prompt.query_tokens = std::ssize(cut.rest);
+  if (!console::NoticesAreSilent()) {
+    console::WriteNotice(console::WrapStatus(fmt::format(
+                             "godwit: {} of {} tokens stand where they were not read: the answer "
+                             "is not exactly the model's own",
+                             read.reused_tokens, prompt.tokens.size())) +
+                         "\n");
+  }
+  return read;
 }
 
 // Counts of tokens are written before the texts are read, so even before a refusal.
@@ -340,14 +386,29 @@ int Run(std::span<const std::string> arguments) {
   Session session = engine.NewSession(options.session);
   SayThereIsATemplate(engine, options, texts);
   SayTokens(engine, session, texts);
-  const auto prompt = MakePrompt(engine, session, options, texts);
+  auto prompt = MakePrompt(engine, session, options, texts);
+  std::optional<PassagesRead> passages;
+  if (options.passages) {
+    if (!AsksAboutFiles(texts)) {
+      Throw(ErrorKind::kInput, "--passages are files, and -p a question about them: give both");
+    }
+    passages = ReadFilesAsPassages(engine, options, texts, session, prompt);
+  }
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   generate.thought = prompt.form.thought;
   generate.spelled_out = chat::MarksOf(prompt.form, /*with_tools=*/false);
   const auto results =
       options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
                           : std::vector{GenerateOne(options, prompt, std::move(generate), session)};
-  if (options.json) console::WriteJson(RunJson(engine, options, prompt.form, sampler, results));
+  if (options.json) {
+    auto json = RunJson(engine, options, prompt.form, sampler, results);
+    if (passages) {
+      json["passages"] = {{"cached_tokens", passages->cached_tokens},
+                          {"reused_tokens", passages->reused_tokens},
+                          {"anew_tokens", passages->anew_tokens}};
+    }
+    console::WriteJson(json);
+  }
   SayHowItRan(results, sampler, engine.load_times());
   const bool cancelled = std::ranges::find(results, FinishReason::kCancelled,
                                            &GenerateResult::finish_reason) != results.end();

@@ -150,6 +150,10 @@ class Session::Impl {
   void ReadContext(std::span<const int32_t> context,
                    const std::function<void(const PromptProgress&)>& on_progress);
   bool GoOnFrom(const Impl& other);
+  void ReuseTokens(const Impl& other, int64_t begin, int64_t end);
+  PassagesRead ReadPassages(std::span<const int32_t> head,
+                            std::span<const std::vector<int32_t>> passages, int64_t read_anew,
+                            const std::function<void(const PromptProgress&)>& on_progress);
   int64_t Save();
   int64_t Load(const std::string& name);
   void Cancel() noexcept { interrupt_->Cancel(); }
@@ -160,6 +164,11 @@ class Session::Impl {
   int64_t learned_positions() const { return engine_->served.geometry().learned_positions; }
 
  private:
+  // Parts of a call that holds the session's lock, and an interruption of which is still heard.
+  void Read(std::span<const int32_t> context,
+            const std::function<void(const PromptProgress&)>& on_progress);
+  void Reuse(const Impl& other, int64_t begin, int64_t end);
+  std::unique_ptr<Impl> ForkLocked() const;
   // The ids of a prompt. `encode` may leave out ids beyond the limit that it is given.
   std::vector<int32_t> WithinLimits(
       FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const;
@@ -185,6 +194,8 @@ class Session::Impl {
   std::unique_ptr<TextCache> cache_;
   std::shared_ptr<const TextPlan> read_by_;  // the plan of cache_ (TextPlan::ForPrompt)
   int64_t question_begin_ = 0;               // Request::question_begin of that text
+  // The first token that ReuseTokens appended. From there on the text is this session's alone.
+  int64_t reused_from_ = INT64_MAX;
 };
 
 }  // namespace godwit

@@ -101,7 +101,11 @@ class Request {
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   // Whether its text may be saved, and go on from a saved one.
-  bool may_be_saved() const { return kind_ != RequestKind::kStates; }
+  bool may_be_saved() const { return kind_ != RequestKind::kStates && !keeps_to_itself_; }
+  // Says that no reading gives this text's cache again (Session::ReuseTokens). It is not saved, takes
+  // nothing from saved texts, and fails where it would be paused.
+  void KeepToItself() { keeps_to_itself_ = true; }
+  bool keeps_to_itself() const { return keeps_to_itself_; }
   const Sequence& sequence() const { return sequence_; }
   // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }
@@ -172,6 +176,7 @@ class Request {
   std::vector<int32_t> eos_;
   std::shared_ptr<Interrupt> interrupt_;
   RequestKind kind_;
+  bool keeps_to_itself_ = false;
   Stopwatch watch_;
   int64_t limit_;  // limit of output tokens
   int64_t prompt_tokens_;

@@ -387,6 +387,14 @@ void Scheduler::Forget(const DamagedSnapshot& damage) {
 }
 
 void Scheduler::Pause(const std::shared_ptr<Request>& request) {
+  if (request->keeps_to_itself()) {
+    std::erase_if(parts_, [&](const Part& part) { return part.request == request; });
+    return Fail(request,
+                std::make_exception_ptr(Error(
+                    ErrorKind::kMemory,
+                    "other requests took the memory that this text needs, and its reused tokens "
+                    "cannot be read again: ask again, or give more --kv-memory")));
+  }
   std::erase(running_, request);
   std::erase_if(parts_, [&](const Part& part) { return part.request == request; });
   request->Pause();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/core/reuse_text.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "engine/engine_impl.h"
@@ -62,6 +63,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
                 request.plan().ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
+  if (shared <= reused_from_) reused_from_ = INT64_MAX;
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
@@ -69,6 +71,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
 
 void Session::Impl::Follow(std::shared_ptr<Request> request,
                            FunctionRef<void(const Event&)> on_event) {
+  if (reused_from_ != INT64_MAX) request->KeepToItself();
   engine_->scheduler->Submit(request);
   std::exception_ptr error;
   for (bool ended = false; !ended;) {
@@ -107,6 +110,11 @@ void Session::Impl::ReadContext(std::span<const int32_t> context,
   engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // meant for an earlier call
+  Read(context, on_progress);
+}
+
+void Session::Impl::Read(std::span<const int32_t> context,
+                         const std::function<void(const PromptProgress&)>& on_progress) {
   const auto request =
       engine_->NewRequest(plan_, plan_->WithSink(context), {.max_tokens = 0, .query_tokens = 0},
                           interrupt_, RequestKind::kContext);
@@ -133,12 +141,104 @@ bool Session::Impl::GoOnFrom(const Impl& other) {
   cache_ = other.cache_->Fork(read_by_->NewText()->policy().Fork());
   text_.assign(other.text_.begin(), other.text_.begin() + alike);
   question_begin_ = plan_->QuestionBegin(alike, /*query_tokens=*/0);
+  reused_from_ = other.reused_from_;
   return true;
+}
+
+void Session::Impl::ReuseTokens(const Impl& other, int64_t begin, int64_t end) {
+  engine_->RequireRankZero();
+  if (&other == this) {
+    Throw(ErrorKind::kInput, "a session takes tokens from another one: fork it first");
+  }
+  const std::scoped_lock lock(mutex_, other.mutex_);
+  if (engine_ != other.engine_ || !plan_->ReadsAs(*other.plan_)) {
+    Throw(ErrorKind::kInput,
+          "tokens are taken from a session of the same engine and the same options");
+  }
+  if (begin < 0 || begin > end || end > other.cache_->length()) {
+    Throw(ErrorKind::kInput, "tokens [{}, {}) of a text of {} cached tokens cannot be taken", begin,
+          end, other.cache_->length());
+  }
+  interrupt_->Reset();  // meant for an earlier call
+  Reuse(other, begin, end);
+}
+
+void Session::Impl::Reuse(const Impl& other, int64_t begin, int64_t end) {
+  // A last token that was drawn has not been read yet.
+  text_.resize(cache_->length());
+  engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
+    godwit::ReuseTokens(exec, *other.cache_, begin, end - begin, *cache_);
+  });
+  reused_from_ = std::min(reused_from_, std::ssize(text_));
+  const auto first = other.text_.begin() + begin;
+  text_.insert(text_.end(), first, first + (end - begin));
+  question_begin_ = plan_->QuestionBegin(std::ssize(text_), /*query_tokens=*/0);
+}
+
+PassagesRead Session::Impl::ReadPassages(
+    std::span<const int32_t> head, std::span<const std::vector<int32_t>> passages,
+    int64_t read_anew, const std::function<void(const PromptProgress&)>& on_progress) {
+  engine_->RequireRankZero();
+  if (head.empty() || read_anew < 0) {
+    Throw(ErrorKind::kInput,
+          "passages need a text before them, and a number of tokens to read anew of 0 or more");
+  }
+  const std::lock_guard lock(mutex_);
+  interrupt_->Reset();  // meant for an earlier call
+  PassagesRead read;
+  std::vector<int32_t> all = plan_->WithSink(head);  // what is to be read
+  const int64_t first = std::ssize(all);
+  for (const auto& passage : passages) all.insert(all.end(), passage.begin(), passage.end());
+  plan_->CheckPrompt(all);
+  all.resize(first);
+
+  PromptProgress progress{};  // of all
+  progress.total_tokens = std::ssize(head);
+  for (const auto& passage : passages) progress.total_tokens += std::ssize(passage);
+  // Reads `text` with a session, and counts its tokens behind the first `known`.
+  const auto read_with = [&](Impl& session, const std::vector<int32_t>& text, int64_t known) {
+    const int64_t done = progress.done_tokens, cached = progress.cached_tokens;
+    session.Read(text, [&](const PromptProgress& p) {
+      progress.done_tokens = done + std::max<int64_t>(0, p.done_tokens - known);
+      progress.cached_tokens = cached + std::max<int64_t>(0, p.cached_tokens - known);
+      if (on_progress) on_progress(progress);
+    });
+    progress.done_tokens = done + std::ssize(text) - known;
+  };
+  read_with(*this, all, first - std::ssize(head));
+  for (size_t i = 0; i < passages.size(); ++i) {
+    const auto& passage = passages[i];
+    if (passage.empty()) continue;
+    const int64_t begin = std::ssize(all), tokens = std::ssize(passage);
+    if (begin == first) {  // as it would be read anyway
+      all.insert(all.end(), passage.begin(), passage.end());
+      read_with(*this, all, first);
+      continue;
+    }
+    const auto alone = ForkLocked();
+    alone->interrupt_ = interrupt_;
+    std::vector<int32_t> behind_head(all.begin(), all.begin() + first);
+    behind_head.insert(behind_head.end(), passage.begin(), passage.end());
+    read_with(*alone, behind_head, first);
+    const int64_t anew = std::min(read_anew, tokens);
+    all.insert(all.end(), passage.begin(), passage.begin() + anew);
+    if (anew > 0) Read(all, {});
+    Reuse(*alone, first + anew, first + tokens);
+    all.insert(all.end(), passage.begin() + anew, passage.end());
+    read.anew_tokens += anew;
+    read.reused_tokens += tokens - anew;
+  }
+  read.cached_tokens = progress.cached_tokens;
+  read.tokens = std::move(all);
+  return read;
 }
 
 int64_t Session::Impl::Save() {
   const std::lock_guard lock(mutex_);
   SavedTexts& saved = engine_->RequireSavedTexts();
+  if (reused_from_ != INT64_MAX) {
+    Throw(ErrorKind::kUnsupported, "a text with tokens taken from another one is not saved");
+  }
   saved.Save(read_by_, text_, *cache_, question_begin_, "");
   saved.Wait();
   const auto pieces = saved.folder().Longest(read_by_->facts(question_begin_), text_);
@@ -254,11 +354,16 @@ void Session::Impl::HiddenStates(std::span<const int32_t> tokens,
 
 std::unique_ptr<Session::Impl> Session::Impl::Fork() const {
   const std::lock_guard lock(mutex_);
+  return ForkLocked();
+}
+
+std::unique_ptr<Session::Impl> Session::Impl::ForkLocked() const {
   auto fork = std::make_unique<Impl>(engine_, plan_);
   fork->text_ = text_;
   fork->cache_ = cache_->Fork();
   fork->read_by_ = read_by_;
   fork->question_begin_ = question_begin_;
+  fork->reused_from_ = reused_from_;
   return fork;
 }
 
@@ -337,6 +442,18 @@ void Session::ReadContext(std::span<const int32_t> context,
 bool Session::GoOnFrom(const Session& other) {
   RequireSession(other.impl_.get());
   return impl_->GoOnFrom(*other.impl_);
+}
+
+void Session::ReuseTokens(const Session& other, int64_t begin, int64_t end) {
+  RequireSession(other.impl_.get());
+  impl_->ReuseTokens(*other.impl_, begin, end);
+}
+
+PassagesRead Session::ReadPassages(std::span<const int32_t> head,
+                                   std::span<const std::vector<int32_t>> passages,
+                                   int64_t read_anew,
+                                   const std::function<void(const PromptProgress&)>& on_progress) {
+  return impl_->ReadPassages(head, passages, read_anew, on_progress);
 }
 
 int64_t Session::Save() { return impl_->Save(); }

@@ -10,6 +10,7 @@ from harness import EXPECTED, HANG_S, TINY, CliTest, Terminal
 STORY = EXPECTED["complete"][0]
 RUN = ["run", "-m", TINY, "--temp", "0", "-n", "4"]
 ASK = [*RUN, "--chat"]
+INPUT = 2
 BIRD = "A godwit is a bird.\n"
 SEA = "The sea is wide."
 QUESTION = "How far can a godwit fly?"
@@ -51,6 +52,36 @@ class RunTest(QuestionTest):
                          [*ASK, "-p", message])
         # As a shell writes -f *.
         self.same_prompt([*ASK, "-f", self.bird, self.sea, "-p", QUESTION], [*ASK, "-p", message])
+
+    def test_files_as_passages(self):
+        long = self.write("long.txt", BIRD * 30)
+        ask = [*ASK, "--passages", "-p", QUESTION, "--cache-dir", self.folder / "cache"]
+        first = self.result(*ask, "-f", long, self.sea)
+        facts = first["passages"]
+        self.assertLess(facts["cached_tokens"], 64)  # the names of both files begin alike
+        self.assertEqual(facts["reused_tokens"] + facts["anew_tokens"],
+                         self.tokens(self.file(self.sea, SEA + "\n")))
+        self.assertEqual(facts["anew_tokens"], min(32, self.tokens(self.file(self.sea, SEA + "\n"))))
+        # In another order the long file was read before.
+        turned = self.result(*ask, "-f", self.sea, long)
+        self.assertGreaterEqual(turned["passages"]["cached_tokens"], 64)
+        self.assertGreater(turned["passages"]["reused_tokens"], 64)
+        again = self.result(*ask, "-f", self.sea, long)
+        self.assertEqual(again["tokens"], turned["tokens"])
+        self.assertIn("is not exactly the model's own",
+                      self.godwit(*ask, "-f", self.sea, long).stderr)
+        # One passage is a prompt like any other, and so are those that are read anew whole.
+        question = ["-p", QUESTION]
+        for files, flags in ((["-f", long], []), (["-f", self.sea, long], ["--read-anew", "9999"])):
+            passages = self.result(*ASK, *files, *question, "--passages", *flags)
+            self.assertEqual(passages["passages"]["reused_tokens"], 0)
+            self.assertEqual(passages["tokens"], self.result(*ASK, *files, *question)["tokens"])
+
+    def test_passages_are_refused_where_they_are_none(self):
+        self.assertIn("give both", self.refused(INPUT, *ASK, "--passages", "-p", QUESTION))
+        self.assertIn("--passages", self.refused(INPUT, *RUN, "--passages", "-f", self.sea))
+        self.assertIn("--passages", self.refused(
+            INPUT, *ASK, "--passages", "-f", self.sea, "-p", QUESTION, "--samples", "2"))
 
     def test_the_pipe_is_one_of_them(self):
         piped = self.file("standard input", BIRD)

@@ -31,6 +31,23 @@ void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t rows, int64_t firs
   }
 }
 
+void RotaryStep::FillTurn(const RotaryEncoding& encoding, int64_t from, int64_t to) {
+  const auto turns = Resize(encoding, 1);
+  scales_queries_ = false;
+  std::vector<float> ends(4 * pairs_);
+  const MatrixView<float> all{ends.data(), 4, pairs_, pairs_};
+  encoding.Fill(from, all.Rows(0, 1), all.Rows(1, 2));
+  encoding.Fill(to, all.Rows(2, 3), all.Rows(3, 4));
+  for (int64_t i = 0; i < pairs_; ++i) {
+    const double cos = double{all.Row(0)[i]}, sin = double{all.Row(1)[i]};
+    const double to_cos = double{all.Row(2)[i]}, to_sin = double{all.Row(3)[i]};
+    // The stored key has the encoding's magnitude already.
+    const double square = cos * cos + sin * sin;
+    turns.Row(0)[i] = static_cast<float>((to_cos * cos + to_sin * sin) / square);
+    turns.Row(1)[i] = static_cast<float>((to_sin * cos - to_cos * sin) / square);
+  }
+}
+
 ops::RotaryTable RotaryStep::TableForAll(int64_t rows) const {
   assert(rows_ == 1);
   return Table(rows, 0);

@@ -16,6 +16,8 @@ class RotaryStep {
   void Fill(const RotaryEncoding& encoding, int64_t rows, int64_t first);
   // Row i: the mean of the positions in tile first_tile + i of a text.
   void FillMeans(const RotaryEncoding& encoding, int64_t first_tile, int64_t tiles);
+  // One row: the rotation that a key at the position `from` lacks at the position `to`.
+  void FillTurn(const RotaryEncoding& encoding, int64_t from, int64_t to);
 
   ops::RotaryTable table() const { return Table(rows_, /*stride=*/1); }
   // The table of one position, as if `rows` tokens stood there.

@@ -132,6 +132,7 @@ class TextCache {
   friend class AttentionStep;
   friend class PredictionStep;
   friend class TextRestorer;  // restore_text.cc
+  friend class TextReuser;    // reuse_text.cc
   TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
   // The most tokens, up to `length`, from which the policy and other ranks let the text go on.
   int64_t AllowedRestart(int64_t length, int64_t answer) const;

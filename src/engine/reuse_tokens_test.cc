@@ -1,0 +1,157 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "engine/engine_test_support.h"
+#include "godwit/engine.h"
+
+namespace godwit::reuse_tokens_test {
+namespace {
+
+using testing::HasSubstr;
+
+const Tokens kHead = Prompt(1, 40), kFirst = Prompt(2, 90), kSecond = Prompt(3, 70),
+             kQuestion = Prompt(4, 12);
+
+Tokens Joined(std::initializer_list<Tokens> parts) {
+  Tokens all;
+  for (const Tokens& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+class ReusedTokens : public testing::Test {
+ protected:
+  // A session that has read the head and both passages, each of them behind the head alone.
+  Session Join(const Engine& engine, bool first_in_front = true) const {
+    Session text = engine.NewSession(options_);
+    text.ReadContext(kHead);
+    const std::vector<Tokens> passages =
+        first_in_front ? std::vector{kFirst, kSecond} : std::vector{kSecond, kFirst};
+    for (const Tokens& passage : passages) {
+      Session alone = engine.NewSession(options_);
+      alone.ReadContext(Joined({kHead, passage}));
+      text.ReuseTokens(alone, std::ssize(kHead), std::ssize(kHead) + std::ssize(passage));
+    }
+    return text;
+  }
+
+  TempFolder folder_;
+  SessionOptions options_;
+  Engine engine_{kTiny, {.threads = 2}};
+};
+
+TEST_F(ReusedTokens, TheFirstPassageIsAsIfRead) {
+  Session read = engine_.NewSession(options_), reused = engine_.NewSession(options_);
+  const Tokens prompt = Joined({kHead, kFirst, kQuestion});
+  Session alone = engine_.NewSession(options_);
+  alone.ReadContext(Joined({kHead, kFirst}));
+  reused.ReadContext(kHead);
+  reused.ReuseTokens(alone, std::ssize(kHead), std::ssize(kHead) + std::ssize(kFirst));
+  const GenerateResult result = reused.Generate(prompt, GreedyWithLogprobs(20));
+  EXPECT_EQ(AnswerOf(result), AnswerOf(read.Generate(prompt, GreedyWithLogprobs(20))));
+  EXPECT_EQ(result.cached_tokens, std::ssize(kHead) + std::ssize(kFirst));
+}
+
+TEST_F(ReusedTokens, LaterPassagesGiveTheSameAnswerEachTime) {
+  const Tokens prompt = Joined({kHead, kFirst, kSecond, kQuestion});
+  Session text = Join(engine_);
+  EXPECT_EQ(Tokens(text.tokens().begin(), text.tokens().end()), Joined({kHead, kFirst, kSecond}));
+  Session fork = text.Fork();
+  const Answer answer = AnswerOf(text.Generate(prompt, GreedyWithLogprobs(20)));
+  EXPECT_EQ(AnswerOf(fork.Generate(prompt, GreedyWithLogprobs(20))), answer);
+  const Engine other(kTiny, {.threads = 1});
+  EXPECT_EQ(AnswerOf(Join(other).Generate(prompt, GreedyWithLogprobs(20))), answer);
+  // The second passage has not seen the first one.
+  Session read = engine_.NewSession(options_);
+  EXPECT_NE(AnswerOf(read.Generate(prompt, GreedyWithLogprobs(20))).logprobs, answer.logprobs);
+}
+
+TEST_F(ReusedTokens, ThePromptOfAnotherOrderIsReadFromTheHeadOn) {
+  Session text = Join(engine_);
+  const Tokens other = Joined({kHead, kSecond, kFirst, kQuestion});
+  const GenerateResult result = text.Generate(other, GreedyWithLogprobs(5));
+  EXPECT_EQ(result.cached_tokens, std::ssize(kHead));
+  Session read = engine_.NewSession(options_);
+  EXPECT_EQ(AnswerOf(result), AnswerOf(read.Generate(other, GreedyWithLogprobs(5))));
+}
+
+TEST_F(ReusedTokens, NobodyElseGetsThem) {
+  const Engine saving(kTiny, {.threads = 1, .cache_dir = folder_.path().string()});
+  const Tokens prompt = Joined({kHead, kFirst, kSecond, kQuestion});
+  Session text = Join(saving);
+  text.Generate(prompt, Greedy(5));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { text.Save(); }), HasSubstr("is not saved"));
+  Session other = saving.NewSession(options_), plain = engine_.NewSession(options_);
+  const GenerateResult result = other.Generate(prompt, GreedyWithLogprobs(5));
+  EXPECT_LE(result.cached_tokens, std::ssize(kHead) + std::ssize(kFirst));
+  EXPECT_EQ(AnswerOf(result), AnswerOf(plain.Generate(prompt, GreedyWithLogprobs(5))));
+}
+
+// The text that ReadPassages makes, step by step.
+TEST_F(ReusedTokens, PassagesAreReadBehindTheHead) {
+  const Tokens prompt = Joined({kHead, kFirst, kSecond, kQuestion});
+  Session text = Join(engine_), passages = engine_.NewSession(options_);
+  const std::vector<Tokens> both = {kFirst, kSecond};
+  std::vector<int64_t> done;
+  const PassagesRead read =
+      passages.ReadPassages(kHead, both, /*read_anew=*/0, [&](const PromptProgress& p) {
+        EXPECT_EQ(p.total_tokens, std::ssize(kHead) + std::ssize(kFirst) + std::ssize(kSecond));
+        done.push_back(p.done_tokens);
+      });
+  EXPECT_EQ(read.tokens, Joined({kHead, kFirst, kSecond}));
+  EXPECT_EQ(read.reused_tokens, std::ssize(kSecond));
+  EXPECT_EQ(read.anew_tokens, 0);
+  EXPECT_TRUE(std::ranges::is_sorted(done));
+  EXPECT_EQ(done.back(), std::ssize(read.tokens));
+  const GenerateResult result = passages.Generate(prompt, GreedyWithLogprobs(20));
+  EXPECT_EQ(AnswerOf(result), AnswerOf(text.Generate(prompt, GreedyWithLogprobs(20))));
+  EXPECT_EQ(result.cached_tokens, std::ssize(read.tokens));
+}
+
+TEST_F(ReusedTokens, PassagesThatAreReadAnewAreAsIfRead) {
+  const Tokens prompt = Joined({kHead, kFirst, kSecond, kQuestion});
+  Session passages = engine_.NewSession(options_), plain = engine_.NewSession(options_);
+  const PassagesRead read = passages.ReadPassages(kHead, std::vector{kFirst, kSecond}, 1000);
+  EXPECT_EQ(read.anew_tokens, std::ssize(kSecond));
+  EXPECT_EQ(read.reused_tokens, 0);
+  EXPECT_EQ(AnswerOf(passages.Generate(prompt, GreedyWithLogprobs(20))),
+            AnswerOf(plain.Generate(prompt, GreedyWithLogprobs(20))));
+}
+
+TEST_F(ReusedTokens, PassagesAreReadOnceForAllOrders) {
+  const LoadOptions saving{.threads = 1, .cache_dir = folder_.path().string()};
+  const std::vector<Tokens> both = {kFirst, kSecond}, turned = {kSecond, kFirst};
+  {
+    const Engine engine(kTiny, saving);
+    Session text = engine.NewSession(options_);
+    EXPECT_EQ(text.ReadPassages(kHead, both).cached_tokens, 0);
+  }
+  const Engine later(kTiny, saving);
+  Session text = later.NewSession(options_), fresh = engine_.NewSession(options_);
+  const PassagesRead read = text.ReadPassages(kHead, turned);
+  // Texts are saved in whole pages.
+  EXPECT_GE(read.cached_tokens, 64);
+  fresh.ReadPassages(kHead, turned);
+  const Tokens prompt = Joined({kHead, kSecond, kFirst, kQuestion});
+  EXPECT_EQ(AnswerOf(text.Generate(prompt, GreedyWithLogprobs(20))),
+            AnswerOf(fresh.Generate(prompt, GreedyWithLogprobs(20))));
+}
+
+TEST_F(ReusedTokens, Refusals) {
+  Session text = engine_.NewSession(options_), alone = engine_.NewSession(options_);
+  alone.ReadContext(kFirst);
+  const auto refused = [&](const Session& from, int64_t begin, int64_t end) {
+    return ErrorOf(ErrorKind::kInput, [&] { text.ReuseTokens(from, begin, end); });
+  };
+  EXPECT_THAT(refused(alone, 0, 91), HasSubstr("[0, 91) of a text of"));
+  EXPECT_THAT(refused(alone, 5, 4), HasSubstr("cannot be taken"));
+  EXPECT_THAT(refused(text, 0, 0), HasSubstr("fork it first"));
+  const Engine other(kTiny, {.threads = 1});
+  EXPECT_THAT(refused(other.NewSession(options_), 0, 0), HasSubstr("of the same engine"));
+  EXPECT_THAT(refused(engine_.NewSession({.prefill = "window:16"}), 0, 0),
+              HasSubstr("and the same options"));
+}
+
+}  // namespace
+}  // namespace godwit::reuse_tokens_test

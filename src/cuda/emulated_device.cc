@@ -53,7 +53,7 @@ StreamId EmulatedDevice::NewStream() {
 }
 
 void EmulatedDevice::EndStream(StreamId stream) noexcept {
-  Synchronize(stream);
+  RunUntil(stream, streams_.at(stream).given());
   streams_.erase(stream);
 }
 
@@ -111,6 +111,10 @@ void EmulatedDevice::RunUntil(StreamId stream, int64_t count) {
     ++work.done;
     next();
   }
+}
+
+void EmulatedDevice::DropWork() {
+  for (auto& [id, work] : streams_) work.left.clear();
 }
 
 void EmulatedDevice::RunAll() {

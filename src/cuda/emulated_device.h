@@ -48,6 +48,10 @@ class EmulatedDevice : public Device {
   void Wait(StreamId stream, EventId event) override;
   void Synchronize(StreamId stream) override;
 
+ protected:
+  // Forgets all work that was not done, as a device does that is lost.
+  void DropWork();
+
  private:
   struct Work {
     std::deque<std::function<void()>> left;

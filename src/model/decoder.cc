@@ -29,7 +29,7 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Commu
       ranks_(std::move(ranks)) {}
 
 void Decoder::Take(std::unique_ptr<const Eagle3Head> head) {
-  assert(ranks_ == nullptr && !predicts());
+  assert(ranks_ == nullptr && on_gpu_ == nullptr && !predicts());
   spec_.eagle3 = head->spec();
   eagle3_layer_ = KeyLayers(spec_);
   eagle3_ = std::move(head);
@@ -138,7 +138,12 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   MatrixView<float> states;
   if (eagle3_ != nullptr) states = exec.workspace.Matrix<float>(x.rows, eagle3_->states());
-  for (int64_t i = 0; i < spec_.layers; ++i) {
+  int64_t first = 0;
+  if (on_gpu_ != nullptr) {
+    ForwardOnGpu(exec, step, x);
+    first = std::ssize(on_gpu_->layers);
+  }
+  for (int64_t i = first; i < spec_.layers; ++i) {
     if (eagle3_ != nullptr) eagle3_->TakeStates(exec, i, x, states);
     const DecoderLayer& layer = weights_.layers[i];
     const LayerKind& kind = KindOf(spec_, i);
@@ -547,7 +552,9 @@ void Decoder::NormedLogits(const Exec& exec, MatrixView<const float> normed,
     ops::Linear(exec, normed, weights_.project_out, narrow);
     normed = narrow;
   }
-  if (ranks_ == nullptr) {
+  if (on_gpu_ != nullptr && on_gpu_->head) {
+    ops::Linear(exec, *on_gpu_->gpu, normed, *on_gpu_->head, logits);
+  } else if (ranks_ == nullptr) {
     ops::Linear(exec, normed, weights_.head, logits);
   } else {
     const IndexRange tokens = Tokens();

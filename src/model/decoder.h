@@ -2,17 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/function_ref.h"
 #include "dist/communicator.h"
 #include "model/eagle3_head.h"
+#include "model/gpu_plan.h"
 #include "model/language_model.h"
 #include "model/mixers/gated_delta_net.h"
 #include "model/mixers/mamba2.h"
 #include "model/mixers/short_convolution.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
+#include "ops/gpu/gpu_layer.h"
 #include "ops/moe.h"
 #include "ops/norm.h"
 #include "tensor/weight.h"
@@ -137,6 +140,15 @@ class Decoder : public LanguageModel {
   // decoder without ranks and without a layer that predicts.
   void Take(std::unique_ptr<const Eagle3Head> head);
 
+  // Lets as many layers compute on the GPU as fit into its memory, the first ones, and then the
+  // output head (gpu_plan.h). The other layers, and attention, compute here. step_rows: the most
+  // rows of a step for which memory is reserved there. Called before anything else is asked of the
+  // decoder. Throws Error(kUnsupported) for a model that GPUs do not compute, or ranks; and
+  // Error(kMemory) with the numbers if not one layer fits.
+  void PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows);
+  // The layers and bytes on the GPU; null: there is none.
+  const GpuPlan* gpu_plan() const { return on_gpu_ == nullptr ? nullptr : &on_gpu_->plan; }
+
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
   // The bytes of weights that lie in a mapped file. The system takes such memory for other uses,
@@ -215,12 +227,17 @@ class Decoder : public LanguageModel {
   // out = what the layer's mixer makes of norm(x).
   void MixerBlock(const Exec& exec, int64_t layer, AttentionStep& step, MatrixView<const float> x,
                   MatrixView<float> out) const;
+  // Runs the layers of the GPU, which are the first. x: the embeddings, then their result.
+  void ForwardOnGpu(const Exec& exec, AttentionStep& step, MatrixView<float> x) const;
   // The block with attention. out: no rows if nothing attends, and keys and values are only cached.
   // chooses: AttentionStep::Chooses.
   void AnyAttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
                          MatrixView<float> out, bool chooses = false) const;
   void AttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
                       MatrixView<float> out) const;
+  // attended = attention of qkv [rows, outputs of the layer's product], which it changes.
+  void AttendToHeads(const Exec& exec, int64_t layer, Attend attend, MatrixView<float> qkv,
+                     MatrixView<float> attended) const;
   // The attention block with latent vectors in the place of keys and values.
   void LatentAttentionBlock(const Exec& exec, int64_t layer, Attend attend, bool chooses,
                             MatrixView<const float> x, MatrixView<float> out) const;
@@ -263,6 +280,15 @@ class Decoder : public LanguageModel {
   std::shared_ptr<Communicator> ranks_;
   std::unique_ptr<const Eagle3Head> eagle3_;  // with DecoderSpec::eagle3
   int64_t eagle3_layer_ = 0;                  // the place of its keys
+
+  // The copies of weights on a GPU.
+  struct OnGpu {
+    std::shared_ptr<ops::Gpu> gpu;
+    GpuPlan plan;
+    std::vector<ops::GpuLayer> layers;   // the first ones of the model
+    std::optional<ops::GpuWeight> head;  // none: it is here
+  };
+  std::unique_ptr<const OnGpu> on_gpu_;  // null: there is none
 };
 
 }  // namespace godwit

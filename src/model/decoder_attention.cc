@@ -26,44 +26,52 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, Attend attend,
                              MatrixView<const float> x, MatrixView<float> out) const {
   const DecoderLayer& layer = LayerWeights(index);
   const LayerKind& kind = KindOf(spec_, index);
-  const int64_t q_cols = spec_.heads * kind.head_dim;
-  const int64_t kv_cols = HasKeys(kind) ? kind.kv_heads * kind.head_dim : 0;
-  const int64_t gates = q_cols + (kind.keys_are_values ? kv_cols : 2 * kv_cols);
-
   Workspace::Scope scope(exec.workspace);
   const auto normed = BlockInput(exec, kind, layer.attention_norm, x, layer.qkv);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, layer.qkv.outputs);
-  const auto attended = exec.workspace.Matrix<float>(out.rows, q_cols);
+  const auto attended = exec.workspace.Matrix<float>(out.rows, spec_.heads * kind.head_dim);
 
   ops::Linear(exec, normed, layer.qkv, qkv);
+  AttendToHeads(exec, index, attend, qkv, attended);
+  if (out.rows == 0) return;
+  ops::Linear(exec, attended, layer.attention_out, out);
+  if (spec_.attention_scale != 1) ops::Scale(exec, spec_.attention_scale, out);
+}
+
+void Decoder::AttendToHeads(const Exec& exec, int64_t index, Attend attend, MatrixView<float> qkv,
+                            MatrixView<float> attended) const {
+  const DecoderLayer& layer = LayerWeights(index);
+  const LayerKind& kind = KindOf(spec_, index);
+  const int64_t q_cols = spec_.heads * kind.head_dim, rows = attended.rows;
+  const int64_t kv_cols = HasKeys(kind) ? kind.kv_heads * kind.head_dim : 0;
+  const int64_t gates = q_cols + (kind.keys_are_values ? kv_cols : 2 * kv_cols);
+  Workspace::Scope scope(exec.workspace);
+
   if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
   const auto q = qkv.Cols(0, q_cols);
   const auto k = qkv.Cols(q_cols, q_cols + kv_cols);
   auto v = qkv.Cols(gates - kv_cols, gates);
   if (kind.keys_are_values) {
-    v = exec.workspace.Matrix<float>(x.rows, kv_cols);
+    v = exec.workspace.Matrix<float>(qkv.rows, kv_cols);
     ops::CopyRows(exec, k, v);
   }
-  if (out.rows > 0) NormQueriesOrKeys(exec, layer.q_norm, kind.head_dim, q);
+  if (rows > 0) NormQueriesOrKeys(exec, layer.q_norm, kind.head_dim, q);
   if (kv_cols > 0) NormQueriesOrKeys(exec, layer.k_norm, kind.head_dim, k);
   if (kv_cols > 0 && spec_.value_norm) ops::NormHeads(exec, layer.v_norm, kind.head_dim, v);
   std::span<const float> key_means;
   if (BiasIsKeyMean(spec_)) {
     key_means = std::span(layer.qkv.bias).subspan(q_cols, kv_cols);
   }
-  attend({.q = q.Rows(0, out.rows),
+  attend({.q = q.Rows(0, rows),
           .k = kv_cols > 0 ? k : MatrixView<const float>(),
           .v = kv_cols > 0 ? v : MatrixView<const float>(),
           .sink_logits = layer.sink_logits,
           .key_means = key_means,
           .query_gains = layer.query_gains},
          attended);
-  if (out.rows == 0) return;
-  if (spec_.gated_attention) {
+  if (rows > 0 && spec_.gated_attention) {
     ops::MultiplyBySigmoids(exec, qkv.Cols(gates, qkv.cols), attended);
   }
-  ops::Linear(exec, attended, layer.attention_out, out);
-  if (spec_.attention_scale != 1) ops::Scale(exec, spec_.attention_scale, out);
 }
 
 // queries [rows, heads * cached_dim]. A key has the latent vector c, and W makes a head's plain key

@@ -1,0 +1,85 @@
+// The layers of a decoder that compute on a GPU.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "model/decoder.h"
+#include "ops/gpu/gpu.h"
+#include "ops/gpu/gpu_layer.h"
+
+namespace godwit {
+namespace {
+
+// Throws Error(kUnsupported) for a weight that GPUs do not multiply.
+ops::GpuWeightShape RequireOnGpu(const Weight& w) {
+  if (const std::string why = ops::WhyNotOnGpu(w); !why.empty()) {
+    Throw(ErrorKind::kUnsupported, "linear layer {}: {}",
+          w.name.empty() ? "without a name" : w.name, why);
+  }
+  return ops::GpuShapeOf(w);
+}
+
+}  // namespace
+
+void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
+  if (ranks_ != nullptr) {
+    Throw(ErrorKind::kUnsupported,
+          "a GPU computes the layers of a whole model, and {} ranks share the weights of this one",
+          ranks_->size());
+  }
+  RequireGpuLayers(spec_);
+  GpuShapes shapes;
+  for (const DecoderLayer& layer : weights_.layers) {
+    shapes.layers.push_back({.qkv = RequireOnGpu(layer.qkv),
+                             .attention_out = RequireOnGpu(layer.attention_out),
+                             .up = RequireOnGpu(layer.up),
+                             .down = RequireOnGpu(layer.down)});
+  }
+  if (ops::WhyNotOnGpu(weights_.head).empty()) shapes.head = ops::GpuShapeOf(weights_.head);
+  auto placed = std::make_unique<OnGpu>();
+  placed->plan = PlanGpu(shapes, step_rows, gpu->name(), gpu->limit_bytes() - gpu->taken_bytes());
+  gpu->ReserveScratch(placed->plan.scratch_bytes);
+  for (int64_t i = 0; i < placed->plan.layers; ++i) {
+    const DecoderLayer& layer = weights_.layers[i];
+    placed->layers.emplace_back(*gpu,
+                                ops::GatedLayer{.attention_norm = layer.attention_norm,
+                                                .qkv = layer.qkv,
+                                                .attention_out = layer.attention_out,
+                                                .mlp_norm = layer.mlp_norm,
+                                                .up = layer.up,
+                                                .down = layer.down,
+                                                .activation = KindOf(spec_, i).mlp.activation});
+  }
+  if (placed->plan.head) placed->head.emplace(*gpu, weights_.head);
+  placed->gpu = std::move(gpu);
+  on_gpu_ = std::move(placed);
+}
+
+void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, MatrixView<float> x) const {
+  Workspace::Scope scope(exec.workspace);
+  int64_t scratch_bytes = 0;
+  for (const ops::GpuLayer& layer : on_gpu_->layers) {
+    scratch_bytes = std::max(scratch_bytes, layer.shape().ScratchBytes(x.rows));
+  }
+  // Layers have equal heads. Copies read and write these matrices as late as the GPU gets there, so
+  // they outlive the step on it.
+  const auto qkv = exec.workspace.Matrix<float>(x.rows, weights_.layers.front().qkv.outputs);
+  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * spec_.head_dim);
+  ops::GpuStep on_gpu(exec, *on_gpu_->gpu, scratch_bytes);
+  on_gpu.Put(x);
+  for (int64_t i = 0; i < std::ssize(on_gpu_->layers); ++i) {
+    const ops::GpuLayer& layer = on_gpu_->layers[i];
+    const auto attend = [&](AttentionInput input, MatrixView<float> results) {
+      input.reader = attention_readers_[i];
+      step.Attend(attention_places_[i], input, results);
+    };
+    on_gpu.BeforeAttention(layer, qkv);
+    AttendToHeads(exec, i, attend, qkv, attended);
+    on_gpu.BehindAttention(layer, attended);
+  }
+  on_gpu.Get(x);
+}
+
+}  // namespace godwit

@@ -1,0 +1,352 @@
+// Decoders whose layers compute on an emulated GPU. They are compared with the same decoder on the
+// CPU, over chunks and batches. Some are cancelled, or their GPU is lost or full.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/faulty_device_test_support.h"
+#include "model/gpu_plan.h"
+#include "model/model_test_support.h"
+#include "ops/gpu/gpu.h"
+
+namespace godwit::decoder_gpu_test {
+namespace {
+
+using cuda::DeviceScript;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kContext = 128;
+constexpr int64_t kStepRows = 100;
+
+// Three layers of odd sizes, the keys of several tiles.
+DecoderSpec SpecOf(const std::string& type, const std::string& fields = "") {
+  return DescribeModel(HfConfig::Parse(
+      fmt::format(R"({{"model_type":"{}","vocab_size":75,"hidden_size":56,"num_hidden_layers":3,)"
+                  R"("num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":70,)"
+                  R"("max_position_embeddings":{}{}}})",
+                  type, kContext, fields),
+      "config.json"));
+}
+DecoderSpec Llama() { return SpecOf("llama", R"(,"attention_bias":true,"head_dim":14)"); }
+
+std::vector<int32_t> Tokens(int64_t count, int32_t first = 1) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>((first + i * i * 3 + 5 * i) % 75));
+  }
+  return tokens;
+}
+
+std::shared_ptr<ops::Gpu> NewGpu(std::shared_ptr<DeviceScript> script = nullptr,
+                                 int64_t memory_bytes = 0) {
+  if (script == nullptr) script = std::make_shared<DeviceScript>();
+  return std::make_shared<ops::Gpu>(std::make_unique<cuda::FaultyDevice>(script), memory_bytes);
+}
+
+std::unique_ptr<Decoder> LoadOn(std::shared_ptr<ops::Gpu> gpu, const DecoderSpec& spec,
+                                DType storage) {
+  auto decoder = Load(spec, FakeWeights(spec), {}, storage);
+  if (gpu != nullptr) decoder->PlaceOn(std::move(gpu), kStepRows);
+  return decoder;
+}
+
+std::vector<float> LogitsInChunks(const Decoder& decoder, const std::vector<int32_t>& tokens,
+                                  int64_t chunk) {
+  const auto text = DenseText(decoder.spec(), kContext);
+  std::vector<float> all;
+  for (size_t begin = 0; begin < tokens.size(); begin += static_cast<size_t>(chunk)) {
+    const size_t end = std::min(tokens.size(), begin + static_cast<size_t>(chunk));
+    const std::vector<int32_t> part(tokens.begin() + static_cast<int64_t>(begin),
+                                    tokens.begin() + static_cast<int64_t>(end));
+    const std::vector<float> logits = Step(decoder, {{part, text.get()}});
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+// The largest difference, as a part of the largest number.
+double Difference(const std::vector<float>& logits, const std::vector<float>& expected) {
+  EXPECT_EQ(logits.size(), expected.size());
+  double largest = 0, difference = 0;
+  for (size_t i = 0; i < std::min(logits.size(), expected.size()); ++i) {
+    EXPECT_FALSE(std::isnan(logits[i])) << i;
+    largest = std::max(largest, std::fabs(double{expected[i]}));
+    difference = std::max(difference, std::fabs(double{logits[i]} - expected[i]));
+  }
+  EXPECT_GT(largest, 0.01);
+  return difference / largest;
+}
+
+struct Case {
+  std::string name;
+  DecoderSpec (*spec)();
+  DType storage;
+};
+
+const Case kCases[] = {
+    {"llama_bf16", Llama, DType::kBF16},
+    {"llama_int8", Llama, DType::kI8},
+    {"llama_groups", Llama, DType::kGrouped},
+    {"qwen2_tied", [] { return SpecOf("qwen2", R"(,"tie_word_embeddings":true)"); }, DType::kBF16},
+    {"mistral_window", [] { return SpecOf("mistral", R"(,"head_dim":10,"sliding_window":9)"); },
+     DType::kI8},
+};
+
+class DecoderOnGpuTest : public testing::TestWithParam<Case> {
+ protected:
+  const DecoderSpec spec_ = GetParam().spec();
+  const std::vector<int32_t> tokens_ = Tokens(kStepRows);
+};
+
+// A number that is rounded to bf16 or int8 falls on the other side now and then, which is up to
+// 2^-8 of it. The layers behind make more of that.
+TEST_P(DecoderOnGpuTest, HasTheLogitsOfTheCpuButForRounding) {
+  const DType storage = GetParam().storage;
+  const auto decoder = LoadOn(NewGpu(), spec_, storage);
+  ASSERT_NE(decoder->gpu_plan(), nullptr);
+  EXPECT_EQ(decoder->gpu_plan()->layers, 3);
+  EXPECT_TRUE(decoder->gpu_plan()->head);
+  const auto expected = LogitsInChunks(*LoadOn(nullptr, spec_, storage), tokens_, kStepRows);
+  const double difference = Difference(LogitsInChunks(*decoder, tokens_, kStepRows), expected);
+  EXPECT_LT(difference, 0.02);
+  RecordProperty("difference", fmt::format("{:.1e}", difference));
+}
+
+TEST_P(DecoderOnGpuTest, HasTheSameBitsInEveryChunkAndFromRunToRun) {
+  const auto decoder = LoadOn(NewGpu(), spec_, GetParam().storage);
+  const auto expected = LogitsInChunks(*decoder, tokens_, kStepRows);
+  for (const int64_t chunk : {1, 7, 64}) {
+    EXPECT_EQ(LogitsInChunks(*decoder, tokens_, chunk), expected) << "chunks of " << chunk;
+  }
+  const auto again = LoadOn(NewGpu(), spec_, GetParam().storage);
+  EXPECT_EQ(LogitsInChunks(*again, tokens_, kStepRows), expected);
+}
+
+TEST_P(DecoderOnGpuTest, HasTheSameBitsInEveryBatch) {
+  const auto decoder = LoadOn(NewGpu(), spec_, GetParam().storage);
+  const std::vector<int32_t> texts[] = {Tokens(40, 3), Tokens(33, 8), Tokens(1, 9)};
+  std::vector<std::unique_ptr<TextCache>> caches;
+  std::vector<Segment> segments;
+  std::vector<float> alone;
+  for (const std::vector<int32_t>& text : texts) {
+    caches.push_back(DenseText(spec_, kContext));
+    segments.push_back({text, caches.back().get()});
+    const auto logits = LogitsInChunks(*decoder, text, kStepRows);
+    alone.insert(alone.end(), logits.begin(), logits.end());
+  }
+  EXPECT_EQ(Step(*decoder, segments), alone);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecoderOnGpuTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(DecoderOnGpu, PlacesAsManyLayersAsFit) {
+  const DecoderSpec spec = Llama();
+  const FakeWeights source(spec);
+  const GpuShapes shapes = GpuShapesOf(ResolveTensors(spec, source), DType::kBF16);
+  const auto expected = LogitsInChunks(*LoadOn(nullptr, spec, DType::kBF16), Tokens(70), kStepRows);
+  const GpuPlan all = PlanGpu(shapes, kStepRows, "a GPU", int64_t{1} << 30);
+  EXPECT_EQ(all.layers, 3);
+  EXPECT_TRUE(all.head);
+  int64_t layers = 3;
+  bool head = true;
+  std::set<std::pair<int64_t, bool>> seen;
+  for (int64_t bytes = all.bytes(); layers > 0; bytes -= shapes.layers.front().bytes() / 4) {
+    GpuPlan plan;
+    try {
+      plan = PlanGpu(shapes, kStepRows, "a GPU", bytes);
+    } catch (const Error&) {
+      break;
+    }
+    EXPECT_LE(plan.bytes(), bytes);
+    EXPECT_LE(plan.layers, layers);
+    EXPECT_LE(plan.head, head);
+    layers = plan.layers;
+    head = plan.head;
+    if (!seen.insert({layers, head}).second) continue;
+    const auto gpu = NewGpu(nullptr, bytes);
+    const auto decoder = LoadOn(gpu, spec, DType::kBF16);
+    EXPECT_EQ(decoder->gpu_plan()->layers, layers);
+    EXPECT_EQ(decoder->gpu_plan()->head, head);
+    EXPECT_EQ(decoder->gpu_plan()->bytes(), plan.bytes());
+    EXPECT_EQ(gpu->taken_bytes(), plan.bytes());
+    EXPECT_LT(Difference(LogitsInChunks(*decoder, Tokens(70), 64), expected), 0.02);
+    EXPECT_EQ(gpu->taken_bytes(), plan.bytes()) << "steps take no more";
+  }
+  EXPECT_EQ(seen,
+            (std::set<std::pair<int64_t, bool>>{{1, false}, {2, false}, {3, false}, {3, true}}));
+}
+
+TEST(DecoderOnGpu, RefusesTooLittleMemoryWithTheNumbersOfBoth) {
+  const Error error = ErrorOf([&] { LoadOn(NewGpu(nullptr, 20000), Llama(), DType::kBF16); });
+  EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("no layer fits into 19.5 KiB of the emulated GPU"),
+                                  HasSubstr("a layer takes"), HasSubstr("this machine has")));
+}
+
+TEST(DecoderOnGpu, RefusesWhatGpusDoNotCompute) {
+  const auto refusal = [](const DecoderSpec& spec) {
+    return ErrorOf(ErrorKind::kUnsupported, [&] { RequireGpuLayers(spec); });
+  };
+  RequireGpuLayers(SpecOf("qwen3"));
+  EXPECT_EQ(refusal(SpecOf("mixtral", R"(,"num_local_experts":4,"num_experts_per_tok":2)")),
+            "GPUs compute layers like those of Llama, and this model of the family mixtral has "
+            "mixtures of experts");
+  EXPECT_THAT(refusal(SpecOf("stablelm", R"(,"layer_norm_eps":1e-5)")), HasSubstr("layer norms"));
+  const DecoderSpec spec = Llama();
+  for (const DType storage : {DType::kF32, DType::kF16}) {
+    const FakeWeights source(spec, storage);
+    EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { GpuShapesOf(ResolveTensors(spec, source), std::nullopt); }),
+              fmt::format("GPUs multiply weights in bf16, int8 and groups of 4 to 8 bits, found {}",
+                          Name(storage)));
+    const auto decoder = Load(spec, source);
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { decoder->PlaceOn(NewGpu(), kStepRows); }),
+                HasSubstr("model.layers.0.self_attn"));
+    EXPECT_EQ(decoder->gpu_plan(), nullptr);
+  }
+}
+
+// One step without its logits.
+void Forward(const Decoder& decoder, const std::vector<int32_t>& tokens, TextCache& text,
+             const CancelToken* cancel = nullptr) {
+  ThreadPool pool(2);
+  Workspace workspace;
+  const Segment segment{.tokens = tokens, .text = &text};
+  const auto hidden = workspace.Matrix<float>(std::ssize(tokens), decoder.hidden_size());
+  decoder.Forward({.pool = pool,
+                   .kernels = *kernels::SelectIsa("").table,
+                   .workspace = workspace,
+                   .cancel = cancel},
+                  {&segment, 1}, hidden);
+}
+
+// Whenever the GPU is lost, the step is an error and the text stays as it was: a decoder on the CPU
+// reads on.
+TEST(DecoderOnGpu, ALostGpuIsAnErrorOfTheStep) {
+  const DecoderSpec spec = SmallLlama();
+  const auto here = LoadOn(nullptr, spec, DType::kBF16);
+  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
+  const auto expected_text = DenseText(spec);
+  Step(*here, {{prompt, expected_text.get()}});
+  const auto expected = Step(*here, {{next, expected_text.get()}});
+
+  const auto script = std::make_shared<DeviceScript>();
+  int64_t begin = 0, end = 0;
+  {
+    const auto decoder = LoadOn(NewGpu(script), spec, DType::kBF16);
+    begin = script->calls;
+    const auto text = DenseText(spec);
+    Forward(*decoder, next, *text);
+    end = script->calls;
+  }
+  ASSERT_GT(end, begin + 25);
+  for (int64_t lost_at = begin; lost_at < end; ++lost_at) {
+    *script = {};
+    const auto decoder = LoadOn(NewGpu(script), spec, DType::kBF16);
+    script->lost_at = lost_at;
+    const auto text = DenseText(spec);
+    Step(*here, {{prompt, text.get()}});
+    for (int i = 0; i < 2; ++i) {  // it stays lost
+      const Error error = ErrorOf([&] { Forward(*decoder, next, *text); });
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+      EXPECT_STREQ(error.what(), "the emulated GPU is lost: a test took it");
+    }
+    EXPECT_EQ(text->length(), std::ssize(prompt));
+    EXPECT_EQ(Step(*here, {{next, text.get()}}), expected) << "lost at call " << lost_at - begin;
+  }
+}
+
+// A step of more rows than were planned takes memory, which may be missing. Later steps go on.
+TEST(DecoderOnGpu, AFullGpuIsAnErrorOfTheStep) {
+  const DecoderSpec spec = Llama();
+  const auto script = std::make_shared<DeviceScript>();
+  const auto gpu = NewGpu(script);
+  auto decoder = Load(spec, FakeWeights(spec), {}, DType::kBF16);
+  decoder->PlaceOn(gpu, /*step_rows=*/8);
+  const std::vector<int32_t> tokens = Tokens(kStepRows);
+  const auto expected = LogitsInChunks(*decoder, tokens, 8);
+  const auto text = DenseText(spec, kContext);
+  auto fresh = Load(spec, FakeWeights(spec), {}, DType::kBF16);
+  const auto other = std::make_shared<DeviceScript>();
+  fresh->PlaceOn(NewGpu(other), /*step_rows=*/8);
+  other->is_full = true;
+  const Error error = ErrorOf([&] { Step(*fresh, {{tokens, text.get()}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+  EXPECT_THAT(error.what(), HasSubstr("the emulated GPU lacks memory"));
+  EXPECT_EQ(text->length(), 0);
+  other->is_full = false;
+  EXPECT_EQ(Step(*fresh, {{tokens, text.get()}}), expected);
+
+  // The limit counts, too.
+  auto narrow = Load(spec, FakeWeights(spec), {}, DType::kBF16);
+  narrow->PlaceOn(NewGpu(nullptr, decoder->gpu_plan()->bytes()), /*step_rows=*/8);
+  const auto again = DenseText(spec, kContext);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory,
+                      [&] {
+                        Step(*narrow, {{tokens, again.get()}});
+                      }),
+              AllOf(HasSubstr("are needed"), HasSubstr("that may be used are free")));
+}
+
+TEST(DecoderOnGpu, ACancelledStepDidNotHappen) {
+  const DecoderSpec spec = SmallLlama();
+  const auto script = std::make_shared<DeviceScript>();
+  const auto decoder = LoadOn(NewGpu(script), spec, DType::kI8);
+  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
+  const auto reference = DenseText(spec);
+  Step(*decoder, {{prompt, reference.get()}});
+  const auto expected = Step(*decoder, {{next, reference.get()}});
+  script->calls = 0;
+  Forward(*decoder, prompt, *DenseText(spec));
+  // The last call waits for the results of the step, which nothing stops any more.
+  const int64_t calls = script->calls - 1;
+  ASSERT_GT(calls, 25);
+  for (int64_t cancel_at = 0; cancel_at < calls; ++cancel_at) {
+    CancelToken cancel;
+    const auto text = DenseText(spec);
+    Step(*decoder, {{prompt, text.get()}}, &cancel);
+    int64_t calls_behind = 0;
+    script->calls = 0;
+    script->on_call = [&](int64_t call) {
+      if (call == cancel_at) cancel.Cancel();
+      if (call > cancel_at) ++calls_behind;
+    };
+    EXPECT_EQ(ErrorOf([&] { Forward(*decoder, next, *text, &cancel); }).kind(),
+              ErrorKind::kCancelled);
+    script->on_call = nullptr;
+    EXPECT_LT(calls_behind, calls / spec.layers + 5) << "more than a layer's work";
+    EXPECT_EQ(text->length(), std::ssize(prompt));
+    cancel.Reset();
+    EXPECT_EQ(Step(*decoder, {{next, text.get()}}, &cancel), expected);
+  }
+}
+
+TEST(DecoderOnGpu, RefusesRowsThatAreNoNumbersWhereItQuantizes) {
+  const DecoderSpec spec = Llama();
+  for (const DType storage : {DType::kI8, DType::kGrouped}) {
+    FakeWeights source(spec);
+    for (int64_t i = 0; i < spec.hidden_size; ++i) {
+      source.Set(spec.names.embedding + ".weight", 5 * spec.hidden_size + i, INFINITY);
+    }
+    auto decoder = Load(spec, source, {}, storage);
+    decoder->PlaceOn(NewGpu(), kStepRows);
+    const auto text = DenseText(spec, kContext);
+    const std::vector<int32_t> good = {1, 2}, bad = {1, 5, 2};
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                        [&] {
+                          Step(*decoder, {{bad, text.get()}});
+                        }),
+                HasSubstr("held NaN or infinity"));
+    EXPECT_EQ(text->length(), 0);
+    for (const float logit : Step(*decoder, {{good, text.get()}})) {
+      ASSERT_TRUE(std::isfinite(logit));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit::decoder_gpu_test

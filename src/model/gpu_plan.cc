@@ -1,0 +1,122 @@
+#include "model/gpu_plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "model/loaded_storage.h"
+#include "ops/quantize_groups.h"
+
+namespace godwit {
+namespace {
+
+// The property of a spec that GPUs do not compute; empty: there is none.
+std::string_view BeyondGpus(const DecoderSpec& spec) {
+  if (spec.topology != Topology::kSequential) return "attention and MLP beside each other";
+  if (spec.norm != ops::NormKind::kRms || spec.norm_bias) return "layer norms";
+  if (spec.latent) return "latent attention";
+  if (spec.streams) return "several residual streams";
+  if (spec.layer_embedding) return "embeddings for each layer";
+  if (spec.layer_scales) return "scales behind each layer";
+  if (spec.residual_scale != 1 || spec.attention_scale != 1) return "scales of layers' results";
+  if (spec.eagle3) return "an EAGLE-3 head";
+  if (HasUnequalKeys(spec)) return "layers with unequal keys";
+  return {};
+}
+
+std::string_view BeyondGpus(const LayerKind& kind) {
+  if (kind.mixer != Mixer::kAttention) return "layers without attention";
+  if (kind.keys_of >= 0) return "layers that read another's keys";
+  if (!kind.input_norms || kind.output_norms) return "norms behind attention and MLP";
+  const MlpSpec& mlp = kind.mlp;
+  if (mlp.experts > 0) return "mixtures of experts";
+  if (mlp.intermediate == 0) return "layers without an MLP";
+  if (!mlp.gated || mlp.xielu) return "MLPs without a gate";
+  if (mlp.clamped || mlp.cut_deviations || mlp.gate_scale != 1 || mlp.out_scale != 1) {
+    return "MLPs with limits or scales";
+  }
+  return {};
+}
+
+// Why GPUs do not multiply the int8 layers of a checkpoint; empty: they do, or there are none.
+std::string_view BeyondGpus(const QuantizationConfig& quantization) {
+  for (const LayerQuantization& layer : quantization.Distinct()) {
+    if (!layer.packed && !(layer.input == InputQuantization{})) {
+      return "int8 inputs without a scale for each token";
+    }
+  }
+  return {};
+}
+
+ops::GpuWeightShape ShapeOf(const LinearTensors& linear, std::optional<DType> storage) {
+  const auto format = storage ? std::nullopt : FormatAsStored(linear);
+  const DType dtype = StoredType(linear, storage);
+  ops::GpuWeightShape shape{.dtype = dtype, .outputs = linear.outputs(), .inputs = linear.inputs()};
+  if (dtype == DType::kGrouped) shape.groups = format ? *format : ops::kQuantizedGroups;
+  return shape;
+}
+
+}  // namespace
+
+void RequireGpuLayers(const DecoderSpec& spec) {
+  std::string_view beyond = BeyondGpus(spec);
+  for (const auto& [first, count] : LayersByKind(spec)) {
+    if (beyond.empty()) beyond = BeyondGpus(KindOf(spec, first));
+  }
+  if (beyond.empty()) beyond = BeyondGpus(spec.quantization);
+  if (beyond.empty()) return;
+  Throw(ErrorKind::kUnsupported,
+        "GPUs compute layers like those of Llama, and this model of the family {} has {}",
+        spec.family, beyond);
+}
+
+GpuShapes GpuShapesOf(const ModelTensors& tensors, std::optional<DType> asked) {
+  const std::optional<DType> storage = LoadedStorage(tensors, asked);
+  GpuShapes shapes;
+  for (const LayerTensors& layer : tensors.layers) {
+    shapes.layers.push_back({.qkv = ShapeOf(layer.qkv, storage),
+                             .attention_out = ShapeOf(layer.attention_out, storage),
+                             .up = ShapeOf(layer.mlp.up, storage),
+                             .down = ShapeOf(layer.mlp.down, storage)});
+    const ops::GpuLayerShape& made = shapes.layers.back();
+    for (const ops::GpuWeightShape* w : {&made.qkv, &made.attention_out, &made.up, &made.down}) {
+      if (const std::string why = ops::WhyNotOnGpu(w->dtype); !why.empty()) {
+        Throw(ErrorKind::kUnsupported, "{}", why);
+      }
+    }
+  }
+  const ops::GpuWeightShape head = ShapeOf(tensors.head, HeadStorage(storage));
+  if (ops::WhyNotOnGpu(head.dtype).empty()) shapes.head = head;
+  return shapes;
+}
+
+GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& name,
+                int64_t memory_bytes) {
+  GpuPlan plan;
+  for (const ops::GpuLayerShape& layer : shapes.layers) {
+    const int64_t scratch = std::max(plan.scratch_bytes, layer.ScratchBytes(step_rows));
+    if (plan.weight_bytes + layer.bytes() + scratch > memory_bytes) break;
+    ++plan.layers;
+    plan.weight_bytes += layer.bytes();
+    plan.scratch_bytes = scratch;
+  }
+  if (plan.layers == 0) {
+    const ops::GpuLayerShape& layer = shapes.layers.front();
+    Throw(ErrorKind::kMemory,
+          "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens {}; this machine "
+          "has {} of memory available",
+          FormatBytes(memory_bytes), name, FormatBytes(layer.bytes()), step_rows,
+          FormatBytes(layer.ScratchBytes(step_rows)),
+          FormatBytes(ReadMachineMemory().available_bytes));
+  }
+  if (!shapes.head || plan.layers < std::ssize(shapes.layers)) return plan;
+  const int64_t scratch = std::max(plan.scratch_bytes, ops::GpuLinearScratchBytes(*shapes.head));
+  plan.head = plan.weight_bytes + shapes.head->bytes() + scratch <= memory_bytes;
+  if (!plan.head) return plan;
+  plan.weight_bytes += shapes.head->bytes();
+  plan.scratch_bytes = scratch;
+  return plan;
+}
+
+}  // namespace godwit

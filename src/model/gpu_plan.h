@@ -1,0 +1,47 @@
+// GpuPlan: how much of a model computes on a GPU, by its memory: the first layers, as many as fit,
+// and then the output head.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model_tensors.h"
+#include "model/spec.h"
+#include "ops/gpu/gpu_layer.h"
+#include "ops/gpu/gpu_weight.h"
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+// The linear layers of a model as they lie in memory.
+struct GpuShapes {
+  std::vector<ops::GpuLayerShape> layers;
+  // The output head; none: of a storage that GPUs do not multiply, so that it stays on the host.
+  std::optional<ops::GpuWeightShape> head;
+};
+
+struct GpuPlan {
+  int64_t layers = 0;        // the first ones
+  bool head = false;         // the output head
+  int64_t weight_bytes = 0;  // of both
+  int64_t scratch_bytes = 0;
+
+  int64_t bytes() const { return weight_bytes + scratch_bytes; }
+};
+
+// Throws Error(kUnsupported) that names what GPUs do not compute of a model. Their layers are those
+// of Llama: RMS norms, attention with a product for q, k and v, and a gated MLP.
+void RequireGpuLayers(const DecoderSpec& spec);
+
+// The shapes that a checkpoint's layers get when it is loaded (storage: as LoadDecoder takes it).
+// Throws Error(kUnsupported) for layers of a storage that GPUs do not multiply.
+GpuShapes GpuShapesOf(const ModelTensors& tensors, std::optional<DType> storage);
+
+// The plan for a GPU of that name, whose memory of so many bytes may be used. step_rows: the most
+// rows of a step. Throws Error(kMemory) with the numbers if not one layer fits.
+GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& name,
+                int64_t memory_bytes);
+
+}  // namespace godwit

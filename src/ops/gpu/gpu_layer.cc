@@ -1,0 +1,163 @@
+#include "ops/gpu/gpu_layer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "ops/gpu/gpu_check.h"
+#include "ops/gpu/gpu_products.h"
+
+namespace godwit::ops {
+namespace {
+
+cuda::ActivationKind KindOf(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return cuda::ActivationKind::kSilu;
+    case Activation::kGeluErf:
+      return cuda::ActivationKind::kGeluErf;
+    case Activation::kGeluTanh:
+      return cuda::ActivationKind::kGeluTanh;
+    case Activation::kRelu:
+      return cuda::ActivationKind::kRelu;
+    case Activation::kSquaredRelu:
+      return cuda::ActivationKind::kSquaredRelu;
+  }
+  return cuda::ActivationKind::kNone;
+}
+
+struct BuffersBefore {
+  GpuRows in;
+  cuda::DeviceMatrix<float> qkv;
+};
+BuffersBefore NewBuffersBefore(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
+  return {.in = NewGpuRows(scratch, shape.qkv, rows),
+          .qkv = scratch.Matrix<float>(rows, shape.qkv.outputs)};
+}
+
+struct BuffersBehind {
+  cuda::DeviceMatrix<float> attended;
+  GpuRows attended_in;
+  cuda::DeviceMatrix<float> result;  // of attention, then of the MLP
+  GpuRows up_in;
+  cuda::DeviceMatrix<float> gate_up;
+  GpuRows down_in;
+};
+BuffersBehind NewBuffersBehind(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
+  return {.attended = scratch.Matrix<float>(rows, shape.attention_out.inputs),
+          .attended_in = NewGpuRows(scratch, shape.attention_out, rows),
+          .result = scratch.Matrix<float>(rows, shape.attention_out.outputs),
+          .up_in = NewGpuRows(scratch, shape.up, rows),
+          .gate_up = scratch.Matrix<float>(rows, shape.up.outputs),
+          .down_in = NewGpuRows(scratch, shape.down, rows)};
+}
+
+bool Quantizes(const GpuLayerShape& shape) {
+  return std::ranges::any_of(
+      std::initializer_list<const GpuWeightShape*>{&shape.qkv, &shape.attention_out, &shape.up,
+                                                   &shape.down},
+      [](const GpuWeightShape* w) { return w->dtype != DType::kBF16; });
+}
+
+}  // namespace
+
+int64_t GpuLayerShape::bytes() const {
+  const int64_t norm = qkv.inputs * static_cast<int64_t>(sizeof(float));
+  return 2 * norm + qkv.bytes() + attention_out.bytes() + up.bytes() + down.bytes();
+}
+
+int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
+  GpuScratch before, behind;
+  before.Matrix<float>(rows, qkv.inputs);  // x
+  behind.Matrix<float>(rows, qkv.inputs);
+  NewBuffersBefore(before, *this, rows);
+  NewBuffersBehind(behind, *this, rows);
+  return std::max(before.used(), behind.used());
+}
+
+struct GpuLayer::Memory {
+  GpuNorm attention_norm;
+  GpuWeight qkv, attention_out;
+  GpuNorm mlp_norm;
+  GpuWeight up, down;
+  cuda::ActivationKind activation;
+};
+
+GpuLayer::GpuLayer(Gpu& gpu, const GatedLayer& layer)
+    : memory_(new Memory{.attention_norm = GpuNorm(gpu, layer.attention_norm),
+                         .qkv = GpuWeight(gpu, layer.qkv),
+                         .attention_out = GpuWeight(gpu, layer.attention_out),
+                         .mlp_norm = GpuNorm(gpu, layer.mlp_norm),
+                         .up = GpuWeight(gpu, layer.up),
+                         .down = GpuWeight(gpu, layer.down),
+                         .activation = KindOf(layer.activation)}) {}
+
+GpuLayer::~GpuLayer() = default;
+GpuLayer::GpuLayer(GpuLayer&& other) noexcept = default;
+GpuLayer& GpuLayer::operator=(GpuLayer&& other) noexcept = default;
+
+GpuLayerShape GpuLayer::shape() const {
+  return {.qkv = memory_->qkv.shape(),
+          .attention_out = memory_->attention_out.shape(),
+          .up = memory_->up.shape(),
+          .down = memory_->down.shape()};
+}
+
+struct GpuStep::Impl {
+  Impl(const Exec& exec, Gpu& gpu, int64_t bytes) : turn(exec, gpu, bytes) {}
+
+  GpuTurn turn;
+  cuda::DeviceMatrix<float> x;
+  bool quantizes = false;
+};
+
+GpuStep::GpuStep(const Exec& exec, Gpu& gpu, int64_t scratch_bytes)
+    : impl_(std::make_unique<Impl>(exec, gpu, scratch_bytes)) {}
+GpuStep::~GpuStep() = default;
+
+void GpuStep::Put(MatrixView<const float> x) {
+  impl_->x = impl_->turn.scratch().Matrix<float>(x.rows, x.cols);
+  impl_->turn.CopyIn(x, impl_->x);
+}
+
+void GpuStep::BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv) {
+  GpuTurn& turn = impl_->turn;
+  const ProfilePart measured(turn.exec().profile, StepPart::kProducts);
+  const GpuLayer::Memory& w = layer.memory();
+  const int64_t used = turn.scratch().used();
+  const BuffersBefore buffers = NewBuffersBefore(turn.scratch(), layer.shape(), qkv.rows);
+  NormInto(turn, impl_->x, w.attention_norm, w.qkv.shape(), buffers.in);
+  MultiplyRows(turn, buffers.in, w.qkv, buffers.qkv);
+  turn.CopyOut(buffers.qkv, qkv);
+  turn.scratch().Release(used);
+  turn.Wait();
+}
+
+void GpuStep::BehindAttention(const GpuLayer& layer, MatrixView<const float> attended) {
+  GpuTurn& turn = impl_->turn;
+  const ProfilePart measured(turn.exec().profile, StepPart::kProducts);
+  const GpuLayer::Memory& w = layer.memory();
+  const GpuLayerShape shape = layer.shape();
+  const int64_t used = turn.scratch().used();
+  BuffersBehind buffers = NewBuffersBehind(turn.scratch(), shape, attended.rows);
+  turn.CopyIn(attended, buffers.attended);
+  CopyInto(turn, buffers.attended, shape.attention_out, buffers.attended_in);
+  MultiplyRows(turn, buffers.attended_in, w.attention_out, buffers.result);
+  cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+  NormInto(turn, impl_->x, w.mlp_norm, shape.up, buffers.up_in);
+  MultiplyRows(turn, buffers.up_in, w.up, buffers.gate_up);
+  GateInto(turn, w.activation, buffers.gate_up, shape.down, buffers.down_in);
+  MultiplyRows(turn, buffers.down_in, w.down, buffers.result);
+  cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+  turn.scratch().Release(used);
+  impl_->quantizes = impl_->quantizes || Quantizes(shape);
+}
+
+void GpuStep::Get(MatrixView<float> x) {
+  GpuTurn& turn = impl_->turn;
+  turn.CopyOut(impl_->x, x);
+  turn.Wait();
+  if (impl_->quantizes) RequireNumbers(turn.exec(), x);
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,86 @@
+// Layers on a GPU: x += out(attention(qkv(norm(x)))), then x += down(activation(gate) * up), with
+// gate and up of norm(x). The residual stream x stays on the GPU from layer to layer. Attention
+// computes on the host, where keys and values lie: q, k and v come from the GPU, and results go
+// there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ops/activation.h"
+#include "ops/exec.h"
+#include "ops/gpu/gpu.h"
+#include "ops/gpu/gpu_weight.h"
+#include "ops/norm.h"
+#include "tensor/view.h"
+#include "tensor/weight.h"
+
+namespace godwit::ops {
+
+struct GpuLayerShape {
+  GpuWeightShape qkv, attention_out;
+  GpuWeightShape up;  // gate, then up
+  GpuWeightShape down;
+
+  // The bytes of the copies, with those of both norms.
+  int64_t bytes() const;
+  // The bytes of scratch memory of a step of so many rows.
+  int64_t ScratchBytes(int64_t rows) const;
+};
+
+// The weights on the host, borrowed. Norms are RMS norms without biases.
+struct GatedLayer {
+  const NormWeights& attention_norm;
+  const Weight& qkv;
+  const Weight& attention_out;
+  const NormWeights& mlp_norm;
+  const Weight& up;
+  const Weight& down;
+  Activation activation;
+};
+
+class GpuLayer {
+ public:
+  // Copies the weights. Throws Error(kMemory) if they do not fit.
+  GpuLayer(Gpu& gpu, const GatedLayer& layer);
+  ~GpuLayer();
+  GpuLayer(GpuLayer&& other) noexcept;
+  GpuLayer& operator=(GpuLayer&& other) noexcept;
+
+  GpuLayerShape shape() const;
+
+  struct Memory;
+  const Memory& memory() const { return *memory_; }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
+
+// A step of some rows through layers, one after the other. It has the GPU alone while it lives.
+// Matrices are the host's, and stay as they are until the step ends or a function that waits has
+// returned. Rows have the same bits in any company. Every function throws what devices throw, and
+// Error(kCancelled). A step that threw did nothing but to x on the GPU.
+class GpuStep {
+ public:
+  // scratch_bytes: GpuLayerShape::ScratchBytes of the layer that needs most.
+  GpuStep(const Exec& exec, Gpu& gpu, int64_t scratch_bytes);
+  ~GpuStep();
+  GpuStep(const GpuStep&) = delete;
+  GpuStep& operator=(const GpuStep&) = delete;
+
+  // x [rows, hidden]: the residual stream before the first layer.
+  void Put(MatrixView<const float> x);
+  // Computes qkv [rows, outputs] = product(norm(x)), and waits.
+  void BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv);
+  // Adds what the layer makes of attention's results [rows, inputs], and its MLP.
+  void BehindAttention(const GpuLayer& layer, MatrixView<const float> attended);
+  // x: the residual stream behind the last layer. Waits. Throws Error(kUnsupported) if a row that
+  // was quantized held NaN or infinity.
+  void Get(MatrixView<float> x);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace godwit::ops

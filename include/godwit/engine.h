@@ -38,6 +38,13 @@ struct LoadOptions {
   // The type in which linear layers are stored: "f32", "bf16" or "int8" (one scale for each output,
   // and one for each activation row that is multiplied with them). "auto": as in the checkpoint.
   std::string weights = "auto";
+  // Where linear layers compute: "cuda" or "cuda:N", a GPU by NVIDIA's driver; "cpu" or empty: the
+  // CPU alone. As many layers as fit lie on the GPU, the first ones, and then the output head.
+  // Attention computes on the CPU, where the KV caches are. A family that GPUs do not compute is
+  // refused, and so are ranks. "emulated": the CPU runs the kernels of a GPU, slowly, for tests.
+  std::string device;
+  // The bytes of the GPU's memory that the model may take. 0: 15 of 16 parts of what is free there.
+  int64_t gpu_memory_bytes = 0;
   // The packed copy of the weights, which is mapped instead of packing the weights again. The
   // result is the same, and a large model starts within a second. Empty: the copy beside the model
   // or in packed_dir, if one matches this model. "none": no copy. Anything else is a file name.
@@ -546,6 +553,18 @@ struct LoadTimes {
 // A loaded model with its tokenizer. Thread-safe. Its sessions and requests go through the model
 // together, step by step; no result depends on the other requests. Sessions and requests may
 // outlive the engine.
+// The part of a model that computes on a GPU (LoadOptions::device).
+struct DeviceUse {
+  std::string name;          // "GPU 0 (NVIDIA H100)"; empty: there is none
+  int64_t layers = 0;        // the first layers, which compute there
+  int64_t model_layers = 0;  // all
+  bool head = false;         // whether the output head does, too
+  int64_t weight_bytes = 0;  // of the GPU's memory: for weights, and for a step
+  int64_t scratch_bytes = 0;
+  int64_t limit_bytes = 0;  // that the model may take
+  int64_t total_bytes = 0;  // that the GPU has
+};
+
 class Engine {
  public:
   class Impl;
@@ -623,6 +642,7 @@ class Engine {
   const LoadTimes& load_times() const;
   int threads() const;
   std::string_view isa() const;
+  const DeviceUse& device() const;
 
  private:
   std::shared_ptr<Impl> impl_;

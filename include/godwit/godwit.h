@@ -174,6 +174,9 @@ typedef struct godwit_load_options {
   // Whether the tokens of a step share the scale of their int8 inputs where the checkpoint says so.
   // Results then depend on the chunks of prompts and on other texts.
   bool step_scales;
+  // Where linear layers compute: "cpu" (NULL), or "cuda" or "cuda:N", a GPU by NVIDIA's driver.
+  const char* device;
+  int64_t gpu_memory_bytes;  // the most of the GPU's memory; 0: 15/16 of what is free there
 } godwit_load_options;
 GODWIT_EXPORT void godwit_load_options_init(godwit_load_options* options, size_t struct_size);
 

@@ -236,6 +236,8 @@ godwit_load_options._fields_ = [
     ("on_cache_notice", CFUNCTYPE(None, c_void_p, c_char_p)),
     ("draft_model", c_char_p),
     ("step_scales", c_bool),
+    ("device", c_char_p),
+    ("gpu_memory_bytes", c_int64),
 ]
 godwit_group_memory._fields_ = [
     ("struct_size", c_size_t),

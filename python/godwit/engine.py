@@ -53,7 +53,8 @@ class Engine:
     kv to owner: SessionOptions for all sessions and requests that name no others.
     threads: 0: one for every core. isa, weights ("auto", "f32", "bf16", "int8", "int4"), packed,
     pack, packed_dir, numa, step_tokens, prompt_slowdown, mpi, tensor_parallel, mtp, group,
-    step_scales: as the flags of `godwit run` and docs/c-api.md have them.
+    step_scales, device ("cpu", "cuda", "cuda:N"), gpu_memory_bytes: as the flags of `godwit run`
+    and docs/c-api.md have them.
     draft_model: a smaller model with the same tokenizer, for draft "model".
     cache_dir: the folder for saved texts; empty: nothing is saved.
     on_progress(done_bytes, total_bytes), on_stage(stage), on_warning(message): while it loads.
@@ -72,7 +73,7 @@ class Engine:
                  prompt_slowdown: float = 0, mpi: bool = False, tensor_parallel: int = 1,
                  mpi_silence_ms: float = 10_000, mtp: bool = False, group: Group | None = None,
                  needs_text: bool = False, draft_model: str | os.PathLike[str] = "",
-                 step_scales: bool = False,
+                 step_scales: bool = False, device: str = "", gpu_memory_bytes: int = 0,
                  on_progress: typing.Callable[[int, int], typing.Any] | None = None,
                  on_stage: typing.Callable[[str], typing.Any] | None = None,
                  on_warning: typing.Callable[[str], typing.Any] | None = None,
@@ -84,7 +85,8 @@ class Engine:
         for name, value in (("isa", isa), ("numa", numa), ("weights", weights),
                             ("packed", packed), ("packed_dir", packed_dir),
                             ("chat_template", chat_template), ("kv_file", kv_file),
-                            ("cache_dir", cache_dir), ("draft_model", draft_model)):
+                            ("cache_dir", cache_dir), ("draft_model", draft_model),
+                            ("device", device)):
             setattr(made, name, optional(value))
         numbers: dict[str, typing.Any] = {
             "threads": threads, "pack": pack, "kv_memory_bytes": kv_memory_bytes,
@@ -92,7 +94,7 @@ class Engine:
             "cache_every_tokens": cache_every_tokens, "step_tokens": step_tokens,
             "prompt_slowdown": prompt_slowdown, "mpi": mpi, "tensor_parallel": tensor_parallel,
             "mpi_silence_ms": mpi_silence_ms, "mtp": mtp, "needs_text": needs_text,
-            "step_scales": step_scales}
+            "step_scales": step_scales, "gpu_memory_bytes": gpu_memory_bytes}
         for name, number in numbers.items():
             setattr(made, name, number)
         if group is not None:

@@ -145,6 +145,8 @@ LoadOptions OptionsOf(const godwit_load_options* given) {
   options.mtp = c.mtp;
   options.draft_model = StringOf(c.draft_model);
   options.step_scales = c.step_scales;
+  options.device = StringOf(c.device);
+  options.gpu_memory_bytes = c.gpu_memory_bytes;
   if (c.group != nullptr) options.group = c.group->group;
   options.needs_text = c.needs_text;
   const auto say = [user = c.user_data](auto* callback) {

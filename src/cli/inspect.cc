@@ -28,6 +28,8 @@
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
+#include "model/gpu_plan.h"
+#include "model/model_tensors.h"
 #include "model/synthetic_weights.h"
 #include "text/chat_template.h"
 
@@ -62,14 +64,20 @@ struct DraftFacts {
   }
 };
 
+// The plan for a GPU of which --gpu-memory tells the size.
+struct GpuFacts {
+  int64_t limit_bytes = 0;
+  GpuPlan plan;
+  std::string problem;  // why no layer computes there; empty: some do
+};
+
 struct ModelFacts {
   explicit ModelFacts(const ModelOptions& options);
 
   // The longest context whose cache fits beside the weights, with that of a draft model.
   int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
     const KvLayout layout = LayoutOf(Geometry(weights.spec), kv_type);
-    int64_t free_bytes =
-        machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes);
+    int64_t free_bytes = machine.memory.available_bytes - WeightBytesHere();
     if (!draft) return LargestContext(layout, /*policy=*/nullptr, free_bytes);
     free_bytes -= draft->weight_bytes();
     int64_t fit = 0, beyond = LargestContext(layout, /*policy=*/nullptr, free_bytes) + 1;
@@ -79,6 +87,11 @@ struct ModelFacts {
       (bytes <= free_bytes ? fit : beyond) = tokens;
     }
     return fit;
+  }
+
+  // The bytes of weights in this machine's memory, once a GPU has its part.
+  int64_t WeightBytesHere() const {
+    return weights.loaded_bytes.value_or(weights.file_bytes) - (gpu ? gpu->plan.freed_bytes : 0);
   }
 
   // Whether a layer that predicts tokens can be loaded.
@@ -97,6 +110,7 @@ struct ModelFacts {
   int ranks;  // that share the weights: memory is that of one, which has most
   WeightFacts weights;
   std::optional<DraftFacts> draft;  // none: there is no -md
+  std::optional<GpuFacts> gpu;      // none: there is no --gpu-memory
 };
 
 // Throws as loading a draft model does.
@@ -107,6 +121,22 @@ DraftFacts FactsOfDraft(const ModelFacts& model, const ModelOptions& options) {
   return {.name = ModelName(folder.path()),
           .spec = folder.spec(),
           .weights = FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.weights))};
+}
+
+GpuFacts FactsOfGpu(const ModelFacts& model, const ModelOptions& options) {
+  GpuFacts facts{.limit_bytes = options.gpu_memory_bytes};
+  try {
+    if (model.ranks > 1) {
+      Throw(ErrorKind::kUnsupported, "a GPU computes the layers of a whole model, not a rank's");
+    }
+    RequireGpuLayers(model.spec);
+    facts.plan = PlanGpu(GpuShapesOf(model.spec, ResolveTensors(model.spec, model.source),
+                                     ParseWeightType(options.weights)),
+                         LoadOptions().step_tokens, "a GPU", options.gpu_memory_bytes);
+  } catch (const Error& error) {
+    facts.problem = error.what();
+  }
+  return facts;
 }
 
 ModelFacts::ModelFacts(const ModelOptions& options)
@@ -120,6 +150,7 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       ranks(options.tensor_parallel),
       weights(FactsOf(spec, source, ParseWeightType(options.weights), ranks)) {
   if (!options.draft_model.empty()) draft = FactsOfDraft(*this, options);
+  if (options.gpu_memory_bytes > 0 && weights.problem.empty()) gpu = FactsOfGpu(*this, options);
   if (tokenizer == nullptr) return;
   try {
     const auto found = folder.chat_template();
@@ -307,6 +338,16 @@ std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
                          : ", which does not fit into the available memory");
 }
 
+std::string DescribeGpu(const ModelFacts& facts) {
+  const GpuFacts& gpu = *facts.gpu;
+  if (!gpu.problem.empty()) return "nothing computes there: " + gpu.problem;
+  return fmt::format("{} of {}{}: {} of weights and {} for a step, of {}; {} of weights stay here",
+                     gpu.plan.layers, console::Plural(facts.spec.layers, "layer"),
+                     gpu.plan.head ? " and the output head" : "",
+                     FormatBytes(gpu.plan.weight_bytes), FormatBytes(gpu.plan.scratch_bytes),
+                     FormatBytes(gpu.limit_bytes), FormatBytes(facts.WeightBytesHere()));
+}
+
 console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
   const int64_t context = facts.spec.max_context;
   console::Table table(
@@ -349,6 +390,7 @@ std::string InspectText(const ModelFacts& facts, const Machine& machine, bool al
   here.Add("memory", fmt::format("{} of {} available", FormatBytes(machine.memory.available_bytes),
                                  FormatBytes(machine.memory.total_bytes)));
   if (facts.weights.loaded_bytes) here.Add("weights", DescribeLoaded(facts, machine));
+  if (facts.gpu) here.Add("GPU", DescribeGpu(facts));
   for (const std::string& rounding : facts.weights.roundings) here.Add("rounded", rounding);
   if (facts.draft) here.Add("draft model", DescribeDraft(*facts.draft));
   return model.Take() + "\n" + here.Take() + "\n" + KvTable(facts, machine).Take() + "\ntensors\n" +
@@ -402,6 +444,16 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
   if (facts.weights.loaded_bytes) {
     json["weights"]["loaded_bytes"] = *facts.weights.loaded_bytes;
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
+  }
+  if (facts.gpu) {
+    const GpuPlan& plan = facts.gpu->plan;
+    json["gpu"] = {{"memory_bytes", facts.gpu->limit_bytes},
+                   {"layers", plan.layers},
+                   {"head", plan.head},
+                   {"weight_bytes", plan.weight_bytes},
+                   {"step_bytes", plan.scratch_bytes},
+                   {"host_weight_bytes", facts.WeightBytesHere()},
+                   {"problem", facts.gpu->problem}};
   }
   if (facts.draft) {
     json["draft_model"] = {{"name", facts.draft->name},

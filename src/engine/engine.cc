@@ -16,6 +16,7 @@
 #include "engine/generation_impl.h"
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
+#include "engine/model_device.h"
 #include "engine/model_fingerprint.h"
 #include "engine/packed_options.h"
 #include "engine/prompt_share.h"
@@ -63,6 +64,10 @@ SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder
     facts.emplace_back("rank", fmt::format("{} of {}, {} share weights", ranks->rank() + 1,
                                            ranks->size(), tensor ? tensor->size() : 1));
   }
+  if (!engine.device.name.empty()) {
+    facts.emplace_back("device",
+                       fmt::format("{}, {} layers", engine.device.name, engine.device.layers));
+  }
   if (engine.served.spec.predicts) facts.emplace_back("keys of mtp", "saved");
   if (!head_folder.empty()) facts.emplace_back("keys of eagle3", ModelFingerprint(head_folder));
   if (!engine.served.spec.quantization.Distinct().empty()) {
@@ -90,8 +95,14 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_stage) options.on_stage(stage);
     return Stopwatch();
   };
+  const auto gpu = OpenDevice(options.device, options.gpu_memory_bytes);
   ModelFolder opened(folder);
   if (served.placement.all != nullptr) {
+    if (gpu != nullptr) {
+      Throw(ErrorKind::kUnsupported,
+            "a GPU works for one process, and {} ranks share the texts: let them compute on CPUs",
+            served.placement.all->size());
+    }
     AgreeOnModel(*served.placement.all, folder,
                  {"the tokens of a step and the ranks that share weights",
                   fmt::format("{} and {}", options.step_tokens, options.tensor_parallel)});
@@ -120,6 +131,16 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   // vocabulary of a GGUF file.
   if (options.needs_text && !opened.is_gguf()) opened.RequireTokenizer();
   (void)opened.tensors();
+  if (gpu != nullptr) {
+    if (head) {
+      Throw(
+          ErrorKind::kUnsupported,
+          "the draft source \"eagle3\" reads states between layers, which lie on {}: leave one of "
+          "them out",
+          gpu->name());
+    }
+    PlanForDevice(opened, ParseWeightType(options.weights), options.step_tokens, *gpu);
+  }
   sampler_defaults = opened.sampler_defaults();
   if (opened.is_gguf()) template_place = "tokenizer.chat_template in its GGUF file";
   const Stopwatch tokenizer_watch = begin("reading the tokenizer");
@@ -150,9 +171,14 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       {.stage = options.on_stage, .progress = options.on_progress, .warn = options.on_warning},
       ParseWeightType(options.weights), PackedOptionsOf(options), served.placement.tensor);
   if (head) decoder->Take(head->Load(pool, ParseWeightType(options.weights)));
+  weight_bytes = decoder->weight_bytes();
+  if (gpu != nullptr) {
+    begin(fmt::format("copying weights to {}", gpu->name()));
+    decoder->PlaceOn(gpu, options.step_tokens);
+    device = UseOf(*decoder, *gpu);
+  }
   auto drafting = draft ? DraftModel::Load(*draft, options, *group) : nullptr;
   load_times.weights_ms = weights_watch.ms();
-  weight_bytes = decoder->weight_bytes();
   served.spreads_kv_heads = served.placement.parts() > served.spec.kv_heads;
   served.spec = decoder->spec();
   served.types = decoder->weight_types();
@@ -468,5 +494,6 @@ int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
 const LoadTimes& Engine::load_times() const { return impl_->load_times; }
 int Engine::threads() const { return impl_->pool.threads(); }
 std::string_view Engine::isa() const { return impl_->isa.name; }
+const DeviceUse& Engine::device() const { return impl_->device; }
 
 }  // namespace godwit

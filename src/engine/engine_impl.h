@@ -78,6 +78,7 @@ class Engine::Impl {
   ServedModel served;
   SamplerDefaults sampler_defaults;
   int64_t weight_bytes = 0;
+  DeviceUse device;
   LoadTimes load_times;
   std::unique_ptr<const DraftModel> draft_model;  // LoadOptions::draft_model; null: none
   std::shared_ptr<const Tokenizer> tokenizer;

@@ -12,6 +12,7 @@
 #include "engine/draft_shape.h"
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
+#include "engine/model_device.h"
 #include "engine/storage_types.h"
 #include "generate/suffix_drafts.h"
 #include "kernels/dispatch.h"
@@ -140,6 +141,7 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
       .pool = pool, .kernels = *kernels::SelectIsa(compute.isa).table, .workspace = workspace};
   const auto decoder =
       LoadModel(model, pool, {}, ParseWeightType(compute.weights), cli::PackedCopy(compute));
+  PlaceOnDevice(*decoder, compute.device, compute.gpu_memory_bytes, LoadOptions().step_tokens);
   const AttentionGeometry geometry = Geometry(model.spec());
   const PolicyOptions text{.spec = options.kv, .context = std::ssize(tokens)};
   const DraftParts parts = {

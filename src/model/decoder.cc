@@ -26,7 +26,8 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, std::shared_ptr<Commu
       attention_readers_(KeyReaders(spec_)),
       state_places_(PlacesOfLayers(spec_, IsRecurrent)),
       weights_(std::move(weights)),
-      ranks_(std::move(ranks)) {}
+      ranks_(std::move(ranks)),
+      is_mapped_(weights_.head.panels.is_mapped()) {}
 
 void Decoder::Take(std::unique_ptr<const Eagle3Head> head) {
   assert(ranks_ == nullptr && on_gpu_ == nullptr && !predicts());
@@ -83,7 +84,13 @@ int64_t BytesOf(const DecoderLayer& layer, int64_t experts) {
 
 }  // namespace
 
-int64_t Decoder::weight_bytes() const { return ModelBytes() + prediction_bytes(); }
+int64_t Decoder::weight_bytes() const {
+  return ModelBytes() + prediction_bytes() + BytesGivenBack();
+}
+
+int64_t Decoder::BytesGivenBack() const {
+  return on_gpu_ == nullptr ? 0 : on_gpu_->plan.freed_bytes;
+}
 
 int64_t Decoder::ModelBytes() const {
   return weights_.embedding.data.bytes() + weights_.embedding_blocks.bytes() +
@@ -98,11 +105,11 @@ int64_t Decoder::prediction_bytes() const {
 }
 
 // All weights are mapped, or none, except those of a layer that predicts.
-int64_t Decoder::mapped_bytes() const {
-  return weights_.head.panels.is_mapped() ? ModelBytes() : 0;
-}
+int64_t Decoder::mapped_bytes() const { return is_mapped_ ? ModelBytes() : 0; }
 
-int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
+int64_t Decoder::step_bytes() const {
+  return MatrixBytes(spec_.mlp.experts_per_token) + BytesGivenBack();
+}
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
   int64_t bytes = weights_.project_in.bytes() + weights_.project_out.bytes() +

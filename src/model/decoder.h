@@ -150,6 +150,7 @@ class Decoder : public LanguageModel {
   const GpuPlan* gpu_plan() const { return on_gpu_ == nullptr ? nullptr : &on_gpu_->plan; }
 
   const DecoderSpec& spec() const { return spec_; }
+  // The bytes of all weights, with those on a GPU.
   int64_t weight_bytes() const;
   // The bytes of weights that lie in a mapped file. The system takes such memory for other uses,
   // and reads it again when it is needed.
@@ -181,9 +182,10 @@ class Decoder : public LanguageModel {
   uint64_t StatesDigest() const;
 
  private:
-  // The bytes without the layer that predicts: all, or those of all layers' matrices, with so many
-  // experts in each.
+  // The bytes here without the layer that predicts: all, or those of all layers' matrices, with so
+  // many experts in each.
   int64_t ModelBytes() const;
+  int64_t BytesGivenBack() const;  // those that lie on a GPU alone
   int64_t MatrixBytes(int64_t experts) const;
   void Embed(const Exec& exec, std::span<const Segment> segments, const AttentionStep& step,
              MatrixView<float> x) const;
@@ -278,6 +280,7 @@ class Decoder : public LanguageModel {
   std::vector<int64_t> attention_places_, attention_readers_, state_places_;
   DecoderWeights weights_;
   std::shared_ptr<Communicator> ranks_;
+  bool is_mapped_;
   std::unique_ptr<const Eagle3Head> eagle3_;  // with DecoderSpec::eagle3
   int64_t eagle3_layer_ = 0;                  // the place of its keys
 

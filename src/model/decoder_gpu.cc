@@ -30,7 +30,7 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
           ranks_->size());
   }
   RequireGpuLayers(spec_);
-  GpuShapes shapes;
+  GpuShapes shapes{.tied = spec_.tied_head};
   for (const DecoderLayer& layer : weights_.layers) {
     shapes.layers.push_back({.qkv = RequireOnGpu(layer.qkv),
                              .attention_out = RequireOnGpu(layer.attention_out),
@@ -53,6 +53,15 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
                                                 .activation = KindOf(spec_, i).mlp.activation});
   }
   if (placed->plan.head) placed->head.emplace(*gpu, weights_.head);
+  // Nothing here multiplies by them any more. They go together, so that an error before leaves a
+  // decoder that is whole.
+  for (int64_t i = 0; i < placed->plan.layers; ++i) {
+    DecoderLayer& layer = weights_.layers[i];
+    for (Weight* w : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
+      w->panels.GiveBack();
+    }
+  }
+  if (placed->plan.head && !spec_.tied_head) weights_.head.panels.GiveBack();
   placed->gpu = std::move(gpu);
   on_gpu_ = std::move(placed);
 }

@@ -109,7 +109,11 @@ TEST_P(DecoderOnGpuTest, HasTheLogitsOfTheCpuButForRounding) {
   ASSERT_NE(decoder->gpu_plan(), nullptr);
   EXPECT_EQ(decoder->gpu_plan()->layers, 3);
   EXPECT_TRUE(decoder->gpu_plan()->head);
-  const auto expected = LogitsInChunks(*LoadOn(nullptr, spec_, storage), tokens_, kStepRows);
+  const auto here = LoadOn(nullptr, spec_, storage);
+  EXPECT_EQ(decoder->weight_bytes(), here->weight_bytes());
+  EXPECT_EQ(decoder->step_bytes(), here->step_bytes());
+  EXPECT_GT(decoder->gpu_plan()->freed_bytes, here->step_bytes() / 2);
+  const auto expected = LogitsInChunks(*here, tokens_, kStepRows);
   const double difference = Difference(LogitsInChunks(*decoder, tokens_, kStepRows), expected);
   EXPECT_LT(difference, 0.02);
   RecordProperty("difference", fmt::format("{:.1e}", difference));
@@ -146,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(All, DecoderOnGpuTest, testing::ValuesIn(kCases),
 TEST(DecoderOnGpu, PlacesAsManyLayersAsFit) {
   const DecoderSpec spec = Llama();
   const FakeWeights source(spec);
-  const GpuShapes shapes = GpuShapesOf(ResolveTensors(spec, source), DType::kBF16);
+  const GpuShapes shapes = GpuShapesOf(spec, ResolveTensors(spec, source), DType::kBF16);
   const auto expected = LogitsInChunks(*LoadOn(nullptr, spec, DType::kBF16), Tokens(70), kStepRows);
   const GpuPlan all = PlanGpu(shapes, kStepRows, "a GPU", int64_t{1} << 30);
   EXPECT_EQ(all.layers, 3);
@@ -172,6 +176,7 @@ TEST(DecoderOnGpu, PlacesAsManyLayersAsFit) {
     EXPECT_EQ(decoder->gpu_plan()->layers, layers);
     EXPECT_EQ(decoder->gpu_plan()->head, head);
     EXPECT_EQ(decoder->gpu_plan()->bytes(), plan.bytes());
+    EXPECT_EQ(decoder->gpu_plan()->freed_bytes, plan.freed_bytes);
     EXPECT_EQ(gpu->taken_bytes(), plan.bytes());
     EXPECT_LT(Difference(LogitsInChunks(*decoder, Tokens(70), 64), expected), 0.02);
     EXPECT_EQ(gpu->taken_bytes(), plan.bytes()) << "steps take no more";
@@ -200,7 +205,7 @@ TEST(DecoderOnGpu, RefusesWhatGpusDoNotCompute) {
   for (const DType storage : {DType::kF32, DType::kF16}) {
     const FakeWeights source(spec, storage);
     EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported,
-                      [&] { GpuShapesOf(ResolveTensors(spec, source), std::nullopt); }),
+                      [&] { GpuShapesOf(spec, ResolveTensors(spec, source), std::nullopt); }),
               fmt::format("GPUs multiply weights in bf16, int8 and groups of 4 to 8 bits, found {}",
                           Name(storage)));
     const auto decoder = Load(spec, source);

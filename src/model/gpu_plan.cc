@@ -71,9 +71,10 @@ void RequireGpuLayers(const DecoderSpec& spec) {
         spec.family, beyond);
 }
 
-GpuShapes GpuShapesOf(const ModelTensors& tensors, std::optional<DType> asked) {
+GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
+                      std::optional<DType> asked) {
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
-  GpuShapes shapes;
+  GpuShapes shapes{.tied = spec.tied_head};
   for (const LayerTensors& layer : tensors.layers) {
     shapes.layers.push_back({.qkv = ShapeOf(layer.qkv, storage),
                              .attention_out = ShapeOf(layer.attention_out, storage),
@@ -99,6 +100,7 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
     if (plan.weight_bytes + layer.bytes() + scratch > memory_bytes) break;
     ++plan.layers;
     plan.weight_bytes += layer.bytes();
+    plan.freed_bytes += layer.panel_bytes();
     plan.scratch_bytes = scratch;
   }
   if (plan.layers == 0) {
@@ -115,6 +117,7 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
   plan.head = plan.weight_bytes + shapes.head->bytes() + scratch <= memory_bytes;
   if (!plan.head) return plan;
   plan.weight_bytes += shapes.head->bytes();
+  if (!shapes.tied) plan.freed_bytes += shapes.head->panel_bytes();
   plan.scratch_bytes = scratch;
   return plan;
 }

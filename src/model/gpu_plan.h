@@ -20,6 +20,7 @@ struct GpuShapes {
   std::vector<ops::GpuLayerShape> layers;
   // The output head; none: of a storage that GPUs do not multiply, so that it stays on the host.
   std::optional<ops::GpuWeightShape> head;
+  bool tied = false;  // the head is the embedding, whose rows the host looks up
 };
 
 struct GpuPlan {
@@ -27,6 +28,8 @@ struct GpuPlan {
   bool head = false;         // the output head
   int64_t weight_bytes = 0;  // of both
   int64_t scratch_bytes = 0;
+  // The bytes of weights that the host gives back: all but a tied head.
+  int64_t freed_bytes = 0;
 
   int64_t bytes() const { return weight_bytes + scratch_bytes; }
 };
@@ -37,7 +40,8 @@ void RequireGpuLayers(const DecoderSpec& spec);
 
 // The shapes that a checkpoint's layers get when it is loaded (storage: as LoadDecoder takes it).
 // Throws Error(kUnsupported) for layers of a storage that GPUs do not multiply.
-GpuShapes GpuShapesOf(const ModelTensors& tensors, std::optional<DType> storage);
+GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
+                      std::optional<DType> storage);
 
 // The plan for a GPU of that name, whose memory of so many bytes may be used. step_rows: the most
 // rows of a step. Throws Error(kMemory) with the numbers if not one layer fits.

@@ -74,6 +74,17 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
+void Buffer::GiveBack() noexcept {
+  const Buffer given = std::move(*this);
+  if (given.data_ == nullptr || (given.file_ == nullptr && given.whole_ == nullptr)) return;
+  const auto page = static_cast<int64_t>(PageBytes());
+  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(given.data_));
+  const int64_t before = (page - address % page) % page;
+  const int64_t whole = (given.bytes_ - before) / page * page;
+  if (whole <= 0) return;
+  Advise(given.data_ + before, static_cast<size_t>(whole), MemoryAdvice::kDontNeed);
+}
+
 Buffer::~Buffer() {
   const bool owned = file_ == nullptr && whole_ == nullptr;
   if (data_ != nullptr && owned) munmap(data_, static_cast<size_t>(bytes_));

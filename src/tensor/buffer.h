@@ -27,6 +27,10 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
+  // Gives the bytes back to the system, as far as they are whole pages, and is empty afterwards.
+  // Other parts of a file or of another buffer stay. Nothing may look at the bytes any more.
+  void GiveBack() noexcept;
+
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   bool is_mapped() const { return file_ != nullptr; }

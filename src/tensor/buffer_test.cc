@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/advice.h"
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
@@ -36,6 +38,41 @@ TEST(Buffer, LargeOnesBeginAtALargePage) {
   for (const Buffer& buffer : buffers) {
     EXPECT_EQ(std::to_integer<int>(buffer.data()[buffer.bytes() - 1]), 1);
   }
+}
+
+// Whole pages become zeros again, which only the system does. Neighbours keep what they hold.
+TEST(Buffer, GivesWholePagesBack) {
+  const auto page = static_cast<int64_t>(PageBytes());
+  const auto whole = std::make_shared<const Buffer>(8 * page);
+  std::memset(whole->data(), 7, static_cast<size_t>(whole->bytes()));
+  const auto at = [&](int64_t i) { return std::to_integer<int>(whole->data()[i]); };
+  Buffer part(whole, page + 64, 3 * page);
+  part.GiveBack();
+  EXPECT_EQ(part.data(), nullptr);
+  EXPECT_EQ(part.bytes(), 0);
+  EXPECT_EQ(at(2 * page - 1), 7);
+  EXPECT_EQ(at(2 * page), 0);
+  EXPECT_EQ(at(4 * page - 1), 0);
+  EXPECT_EQ(at(4 * page), 7);
+  Buffer small(whole, 5 * page + 64, 128);  // no whole page
+  small.GiveBack();
+  EXPECT_EQ(small.bytes(), 0);
+  EXPECT_EQ(at(5 * page + 64), 7);
+  Buffer alone(2 * page), none;
+  alone.GiveBack();
+  none.GiveBack();
+  EXPECT_EQ(alone.data(), nullptr);
+}
+
+TEST(Buffer, GivesPagesOfAFileBackWhichOthersReadAgain) {
+  const TempFolder folder;
+  const auto page = static_cast<int64_t>(PageBytes());
+  const std::string content(static_cast<size_t>(3 * page), 'a');
+  const auto file = std::make_shared<const MappedFile>(folder.Write("f", content));
+  Buffer buffer(file, file->Span());
+  buffer.GiveBack();
+  EXPECT_FALSE(buffer.is_mapped());
+  EXPECT_EQ(std::to_integer<char>(file->Span()[static_cast<size_t>(page)]), 'a');
 }
 
 TEST(Buffer, RefusesWhatCannotBe) {

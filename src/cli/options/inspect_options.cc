@@ -79,6 +79,13 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
                .value = "N",
                .help = "plan the memory of one of N ranks that share the weights"},
               options.model.tensor_parallel, 1, kMaxTensorParallel);
+  line.Add({.names = "--gpu-memory",
+            .value = "SIZE",
+            .help = "plan for a GPU of which the model takes so much memory, as with --device cuda "
+                    "of godwit run; none needs to be here"},
+           [&options](const std::string& value) {
+             options.model.gpu_memory_bytes = console::ParseBytes(value);
+           });
   line.Add({.names = "-md,--model-draft",
             .value = "MODEL",
             .help = "plan the memory with this draft model beside, as for godwit run"},

@@ -9,6 +9,7 @@
 #include "attention/ranks/choose_prefill.h"
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/numa.h"
 #include "base/quote.h"
@@ -16,10 +17,12 @@
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
+#include "console/options/parse_value.h"
 #include "console/terminal/format.h"
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "dist/mpi.h"
+#include "engine/model_device.h"
 #include "engine/packed_options.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
@@ -87,6 +90,7 @@ void AddIsaFlag(console::CommandLine& line, ModelOptions& options) {
 
 void AddComputeFlags(console::CommandLine& line, ModelOptions& options) {
   AddThreadFlags(line, options);
+  AddDeviceFlags(line, options);
   AddWeightsFlag(line, options);
   line.Add({.names = "--input-scale",
             .value = "OF",
@@ -103,6 +107,28 @@ void AddComputeFlags(console::CommandLine& line, ModelOptions& options) {
            });
   AddNumaFlag(line, options);
   AddPackFlags(line, options);
+}
+
+void AddDeviceFlags(console::CommandLine& line, ModelOptions& options) {
+  line.Add({.names = "--device",
+            .value = "NAME",
+            .help = "where linear layers compute: cpu, or cuda or cuda:N, a GPU, for families like "
+                    "Llama (docs/gpu.md); emulated runs a GPU's kernels on the CPU, for tests",
+            .fallback = "cpu",
+            .choices = {"cpu", "cuda", "emulated"}},
+           [&options](const std::string& value) {
+             CheckDeviceName(value);  // refuses it before any reading
+             options.device = value;
+           });
+  line.Add({.names = "--gpu-memory",
+            .value = "SIZE",
+            .help = "the most of the GPU's memory that the model takes: layers that do not fit "
+                    "compute on the CPU",
+            .fallback = "15/16 of what is free there"},
+           [&options](const std::string& value) {
+             options.gpu_memory_bytes = console::ParseBytes(value);
+           });
+  line.Needs("--gpu-memory", {"--device"});
 }
 
 void AddWeightsFlag(console::CommandLine& line, ModelOptions& options) {
@@ -198,6 +224,15 @@ void ChooseModel(ModelOptions& options) {
                        own->filename().string() + "\n");
 }
 
+std::string DescribeDevice(const DeviceUse& use) {
+  std::string text =
+      fmt::format("{}: {} of {}", use.name, use.layers, console::Plural(use.model_layers, "layer"));
+  if (use.head) text += " and the output head";
+  return fmt::format("{}, {} of weights and {} for a step, of {} that may be used", text,
+                     FormatBytes(use.weight_bytes), FormatBytes(use.scratch_bytes),
+                     FormatBytes(use.limit_bytes));
+}
+
 void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
   const int64_t most = CheckKvOptions(spec, session);
   if (most <= spec.max_context) return;
@@ -241,6 +276,8 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .isa = options.isa,
        .numa = options.numa,
        .weights = options.weights,
+       .device = options.device,
+       .gpu_memory_bytes = options.gpu_memory_bytes,
        .packed = options.packed,
        .pack = options.pack,
        .packed_dir = PackedFolder(),
@@ -271,6 +308,10 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .on_stage = [&](std::string_view stage) { progress.Begin(stage); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
+  progress.Finish();
+  if (!engine.device().name.empty()) {
+    console::WriteNotice(fmt::format("godwit: {}\n", DescribeDevice(engine.device())));
+  }
   // The engine pins its own threads; this thread computes with them.
   if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
   if (session.prefill == kAutoPrefill && MpiSize() > 1) {

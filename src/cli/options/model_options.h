@@ -28,11 +28,13 @@ struct ModelOptions {
   int threads = 0;     // 0: one for every core
   std::string isa;     // empty: the best
   std::string weights = "auto";
-  bool pack = false;          // LoadOptions::pack
-  std::string packed;         // LoadOptions::packed
-  std::string numa;           // empty: none
-  bool needs_text = true;     // whether a tokenizer is loaded, too
-  std::string chat_template;  // LoadOptions::chat_template
+  std::string device;            // LoadOptions::device
+  int64_t gpu_memory_bytes = 0;  // LoadOptions::gpu_memory_bytes
+  bool pack = false;             // LoadOptions::pack
+  std::string packed;            // LoadOptions::packed
+  std::string numa;              // empty: none
+  bool needs_text = true;        // whether a tokenizer is loaded, too
+  std::string chat_template;     // LoadOptions::chat_template
   KvMemory kv_memory;
   CacheOptions cache;
   float prompt_slowdown = 0;                           // LoadOptions::prompt_slowdown
@@ -49,9 +51,10 @@ struct ModelOptions {
 
 void AddModelFlag(console::CommandLine& line, ModelOptions& options);    // only --model
 void AddThreadFlags(console::CommandLine& line, ModelOptions& options);  // --threads, --isa
-// Adds --threads, --isa, --weights, --numa, --pack and --packed.
+// Adds --threads, --isa, --device, --gpu-memory, --weights, --numa, --pack and --packed.
 void AddComputeFlags(console::CommandLine& line, ModelOptions& options);
 void AddWeightsFlag(console::CommandLine& line, ModelOptions& options);
+void AddDeviceFlags(console::CommandLine& line, ModelOptions& options);  // --device, --gpu-memory
 void AddPackFlags(console::CommandLine& line, ModelOptions& options);
 void AddRankFlags(console::CommandLine& line, ModelOptions& options);
 void AddIsaFlag(console::CommandLine& line, ModelOptions& options);
@@ -69,6 +72,10 @@ PackedOptions PackedCopy(const ModelOptions& options);
 // Replaces the name of --model by its folder (FindModel), or a missing one by the project's own
 // small model. Throws Error(kInput), which says how to name a model, if that is not there.
 void ChooseModel(ModelOptions& options);
+
+// "GPU 0 (NVIDIA H100): 12 of 32 layers, 5.1 GiB of weights and 210 MiB for a step, of 6.0 GiB that
+// may be used".
+std::string DescribeDevice(const DeviceUse& use);
 
 // Throws what a session with these options would throw, before anything is allocated. Warns on
 // standard error if it may keep more tokens than the model was made for.

@@ -66,6 +66,10 @@ int64_t GpuLayerShape::bytes() const {
   return 2 * norm + qkv.bytes() + attention_out.bytes() + up.bytes() + down.bytes();
 }
 
+int64_t GpuLayerShape::panel_bytes() const {
+  return qkv.panel_bytes() + attention_out.panel_bytes() + up.panel_bytes() + down.panel_bytes();
+}
+
 int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
   GpuScratch before, behind;
   before.Matrix<float>(rows, qkv.inputs);  // x

@@ -24,6 +24,8 @@ struct GpuLayerShape {
 
   // The bytes of the copies, with those of both norms.
   int64_t bytes() const;
+  // The bytes of the panels alone.
+  int64_t panel_bytes() const;
   // The bytes of scratch memory of a step of so many rows.
   int64_t ScratchBytes(int64_t rows) const;
 };

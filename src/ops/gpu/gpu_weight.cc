@@ -22,14 +22,6 @@ int64_t UpToPlace(int64_t bytes) { return (bytes + kPlaceBytes - 1) / kPlaceByte
 
 int64_t FloatBytes(int64_t n) { return n * static_cast<int64_t>(sizeof(float)); }
 
-int64_t PanelBytesOf(const GpuWeightShape& shape) {
-  const bool has_scales = shape.dtype == DType::kI8 || shape.dtype == DType::kGrouped;
-  const int64_t packed = shape.dtype == DType::kGrouped
-                             ? PackedBytes(shape.groups, shape.outputs, shape.inputs)
-                             : PackedBytes(shape.dtype, shape.outputs, shape.inputs);
-  return packed - (has_scales ? FloatBytes(shape.outputs) : 0);
-}
-
 struct LinearBuffers {
   cuda::DeviceMatrix<float> x;
   GpuRows rows;
@@ -44,8 +36,15 @@ LinearBuffers NewLinearBuffers(GpuScratch& scratch, const GpuWeightShape& w, int
 
 }  // namespace
 
+int64_t GpuWeightShape::panel_bytes() const {
+  const bool has_scales = dtype == DType::kI8 || dtype == DType::kGrouped;
+  const int64_t packed = dtype == DType::kGrouped ? PackedBytes(groups, outputs, inputs)
+                                                  : PackedBytes(dtype, outputs, inputs);
+  return packed - (has_scales ? FloatBytes(outputs) : 0);
+}
+
 int64_t GpuWeightShape::bytes() const {
-  return UpToPlace(PanelBytesOf(*this)) + 2 * UpToPlace(FloatBytes(outputs));
+  return UpToPlace(panel_bytes()) + 2 * UpToPlace(FloatBytes(outputs));
 }
 
 GpuWeightShape GpuShapeOf(const Weight& w) {
@@ -69,7 +68,7 @@ std::string WhyNotOnGpu(const Weight& w) {
 
 GpuWeight::GpuWeight(Gpu& gpu, const Weight& w)
     : shape_(GpuShapeOf(w)), memory_(std::make_unique<Memory>()) {
-  assert(WhyNotOnGpu(w).empty() && w.panels.bytes() == PanelBytesOf(shape_));
+  assert(WhyNotOnGpu(w).empty() && w.panels.bytes() == shape_.panel_bytes());
   memory_->all = gpu.Take(shape_.bytes());
   cuda::DeviceAddress next = memory_->all.address();
   const auto put = [&](const void* from, int64_t bytes) -> const void* {

@@ -23,6 +23,8 @@ struct GpuWeightShape {
 
   // The bytes of the copy, of which some are for a bias and scales that it may not have.
   int64_t bytes() const;
+  // The bytes of the panels, on either side.
+  int64_t panel_bytes() const;
 };
 GpuWeightShape GpuShapeOf(const Weight& w);
 

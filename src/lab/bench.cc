@@ -21,6 +21,7 @@
 #include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "bench/gpu_work.h"
 #include "bench/layer.h"
 #include "bench/rank_time.h"
 #include "bench/suite.h"
@@ -35,6 +36,7 @@
 #include "console/terminal/progress_line.h"
 #include "dist/mpi.h"
 #include "dist/placement.h"
+#include "engine/model_device.h"
 #include "engine/policy_options.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
@@ -208,6 +210,7 @@ void AddComputing(console::CommandLine& line, BenchOptions& options) {
            .fallback = "0"},
           options.threads, 0, ThreadPool::kMaxThreads);
   cli::AddIsaFlag(line, options.model);
+  cli::AddDeviceFlags(line, options.model);
   cli::AddNumaFlag(line, options.model);
   cli::AddKvCacheFlags(line, options.session);
   cli::AddPrefillFlag(line, options.session);
@@ -248,9 +251,10 @@ void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
       options.json);
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
   line.Exclusive({"--json", "--csv", "--ranks"});
-  for (const char* other : {"--csv", "--ranks", "--threads", "--n-gen", "--parallel"}) {
+  for (const char* other : {"--csv", "--ranks", "--threads", "--n-gen", "--parallel", "--device"}) {
     line.Exclusive({"--layer", other});
   }
+  line.Exclusive({"--ranks", "--device"});  // estimates are those of hosts without GPUs
   line.RefusePlot();
   line.Parse(arguments);
   if (options.network_gbit.empty()) options.network_gbit = {10, 100};
@@ -513,6 +517,8 @@ int Bench(std::span<const std::string> arguments) {
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   CheckMemory(subject, suite);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
+  const auto device = PlaceOnDevice(*model, options.model.device, options.model.gpu_memory_bytes,
+                                    suite.chunk_tokens);
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,
@@ -521,11 +527,14 @@ int Bench(std::span<const std::string> arguments) {
                      .isa = std::string(suite.isa->name),
                      .weight_bytes = model->weight_bytes(),
                      .fill_kv = options.fill_kv,
-                     .layers = static_cast<double>(subject.spec.layers)};
+                     .layers = static_cast<double>(subject.spec.layers),
+                     .device = device};
+  if (device) report.gpu_work = bench::CountGpuWork(subject.spec, *model->gpu_plan());
   {
     console::ProgressLine progress("measuring", console::ProgressUnit::kTests);
     bench::MachineProbe probe(*suite.isa);
-    if (!options.no_limits) suite.probe = &probe;
+    // Limits of the CPU say nothing about a step of which a GPU has a part.
+    if (!options.no_limits && !device) suite.probe = &probe;
     suite.on_progress = [&](int64_t done, int64_t total, std::optional<double> left_ms) {
       progress.Update(done, total, /*start=*/0, left_ms);
     };

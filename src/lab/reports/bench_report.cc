@@ -10,6 +10,7 @@
 #include "base/machine_memory.h"
 #include "base/quote.h"
 #include "bench/statistics.h"
+#include "cli/options/model_options.h"
 #include "console/terminal/format.h"
 #include "console/terminal/json_output.h"
 #include "console/terminal/table.h"
@@ -109,6 +110,38 @@ std::string RanksText(const BenchReport& report, const TestResult& result) {
       FormatBytes(static_cast<int64_t>(sent)), sent / report.layers, seconds);
 }
 
+// The work of the GPU, which is counted. Its limits would have to be measured.
+std::string DeviceText(const BenchReport& report) {
+  const bench::GpuWork& work = report.gpu_work;
+  const auto operations = [](int64_t multiply_adds) {
+    return console::FormatRate(kOperations * static_cast<double>(multiply_adds) / 1e9);
+  };
+  return fmt::format(
+      "{}\n"
+      "each step reads {} of weights there and waits for it {} times; a token of a prompt takes {} "
+      "Gop there and {} over the bus, its logits {} Gop and {}\n"
+      "limits of the GPU and of the bus: not measured\n",
+      cli::DescribeDevice(*report.device), FormatBytes(work.weight_bytes), work.waits,
+      operations(work.layer_multiply_adds), FormatBytes(work.layer_bus_bytes),
+      operations(work.head_multiply_adds), FormatBytes(work.head_bus_bytes));
+}
+
+Json DeviceJson(const BenchReport& report) {
+  const DeviceUse& use = *report.device;
+  const bench::GpuWork& work = report.gpu_work;
+  return {{"name", use.name},
+          {"layers", use.layers},
+          {"head", use.head},
+          {"weight_bytes", use.weight_bytes},
+          {"step_bytes", use.scratch_bytes},
+          {"operations_per_token", kOperations * static_cast<double>(work.layer_multiply_adds)},
+          {"operations_per_logits", kOperations * static_cast<double>(work.head_multiply_adds)},
+          {"bus_bytes_per_token", work.layer_bus_bytes},
+          {"bus_bytes_per_logits", work.head_bus_bytes},
+          {"waits_per_step", work.waits},
+          {"limits", nullptr}};
+}
+
 Json LimitJson(const TestResult& result) {
   return {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}};
 }
@@ -172,6 +205,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
     }
   }
   if (result.profile) AddProfile(*result.profile, json);
+  json["device"] = report.device ? DeviceJson(report) : Json();
   json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
 }
@@ -224,6 +258,7 @@ std::string BenchText(const BenchReport& report) {
                                  report.weights, report.result.tests.front().policy, report.kv_type,
                                  report.fill_kv ? " (filled)" : "", report.isa);
   for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
+  if (report.device) text += DeviceText(report);
   console::Table table({"<test", "threads", "t/s", "% of limit", "<limit", "<logits hash"});
   for (const TestResult& result : report.result.tests) {
     table.Add(result.test.Label(), result.test.threads,

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/gpu_work.h"
 #include "bench/rank_time.h"
 #include "bench/restore.h"
 #include "bench/suite.h"
+#include "godwit/engine.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
 #include "ops/kv_layout.h"
@@ -24,7 +26,9 @@ struct BenchReport {
   int64_t weight_bytes = 0;
   bool fill_kv = false;
   double layers = 0;
-  bench::SuiteResult result;
+  std::optional<DeviceUse> device = {};  // none: the CPU computes all
+  bench::GpuWork gpu_work = {};          // with a device
+  bench::SuiteResult result = {};
 };
 
 std::string BenchText(const BenchReport& report);

@@ -1,0 +1,75 @@
+"""--device and --gpu-memory, on the GPU that the CPU emulates, and on machines without one."""
+
+import json
+import re
+import unittest
+
+from harness import EXPECTED, TINY, CliTest, changed
+
+INPUT, UNSUPPORTED, MEMORY = 2, 5, 6
+STORY = EXPECTED["complete"][0]["prompt"]
+BF16 = ["--weights", "bf16"]
+RUN = ["run", "-m", TINY, "--temp", "0", "-n", "12", *BF16, "-p", STORY]
+
+
+class DeviceTest(CliTest):
+    def test_an_emulated_gpu_writes_the_same_text(self):
+        expected = self.ok(*RUN)
+        self.assertEqual(self.ok(*RUN, "--device", "cpu"), expected)
+        result = self.godwit(*RUN, "--device", "emulated")
+        self.assertEqual(result.stdout, expected)
+        self.assertRegex(result.stderr, r"godwit: the emulated GPU: (\d+) of \1 layers? and the "
+                                        r"output head, .* of weights and .* for a step")
+
+    def test_inspect_plans_what_an_engine_does(self):
+        def plan(size):
+            return json.loads(self.ok("inspect", "-m", TINY, *BF16, "--gpu-memory", size,
+                                      "--json"))
+        whole = plan("1G")
+        gpu, layers = whole["gpu"], whole["layers"]
+        self.assertEqual((gpu["layers"], gpu["head"], gpu["problem"]), (layers, True, ""))
+        self.assertLess(gpu["host_weight_bytes"], whole["weights"]["loaded_bytes"])
+        part = gpu["step_bytes"] + gpu["weight_bytes"] // 2
+        planned = plan(str(part))["gpu"]
+        self.assertTrue(0 < planned["layers"] < layers, planned)
+        said = self.godwit(*RUN, "--device", "emulated", "--gpu-memory", part).stderr
+        self.assertIn(f": {planned['layers']} of {layers} layers, ", said)
+        text = self.ok("inspect", "-m", TINY, *BF16, "--gpu-memory", "1G")
+        self.assertRegex(text, rf"GPU +{layers} of {layers} layers and the output head: .* stay here")
+        self.assertIsNone(json.loads(self.ok("inspect", "-m", TINY, "--json")).get("gpu"))
+        nothing = plan("1K")["gpu"]
+        self.assertEqual(nothing["layers"], 0)
+        self.assertIn("no layer fits into 1.0 KiB of a GPU", nothing["problem"])
+
+    def test_bench_counts_what_it_cannot_measure(self):
+        bench = ["bench", "-m", TINY, *BF16, "--device", "emulated", "-p", "8", "-n", "2", "-r", "1"]
+        text = self.ok(*bench)
+        self.assertIn("limits of the GPU and of the bus: not measured", text)
+        rows = json.loads(self.ok(*bench, "--json"))
+        self.assertEqual([row["limit"] for row in rows], [None, None])
+        device = rows[0]["device"]
+        self.assertIsNone(device["limits"])
+        self.assertEqual(device["waits_per_step"], device["layers"] + 2)
+        self.assertGreater(device["bus_bytes_per_token"], 0)
+        here = json.loads(self.ok(*bench[:5], *bench[7:], "--no-limits", "--json"))
+        self.assertIsNone(here[0]["device"])
+
+    def test_refusals(self):
+        self.assertIn("a device is cpu, cuda, cuda:N",
+                      self.refused(INPUT, *RUN, "--device", "gpu"))
+        self.assertEqual(self.refused(INPUT, *RUN, "--gpu-memory", "1G"),
+                         "--gpu-memory has no effect without --device")
+        self.assertRegex(self.refused(MEMORY, *RUN, "--device", "emulated", "--gpu-memory", "1K"),
+                         r"\Ano layer fits into 1.0 KiB of the emulated GPU: a layer takes .*, and "
+                         r"steps of 512 tokens .*; this machine has .* of memory available\Z")
+        self.assertEqual(
+            self.refused(UNSUPPORTED, *changed(RUN, "--weights", "f32"), "--device", "emulated"),
+            "GPUs multiply weights in bf16, int8 and groups of 4 to 8 bits, found F32")
+
+    def test_a_machine_without_a_gpu_says_so(self):
+        message = self.refused(UNSUPPORTED, *RUN, "--device", "cuda:250")
+        self.assertTrue(re.search(r"no kernels for GPUs|libcuda\.so\.1|no GPU", message), message)
+
+
+if __name__ == "__main__":
+    unittest.main()

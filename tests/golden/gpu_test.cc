@@ -1,0 +1,103 @@
+// Families whose layers a GPU computes, against the logits of Hugging Face: on an emulated GPU, or
+// with GODWIT_TEST_GPU=0 on GPU 0 of the machine.
+
+#include "ops/gpu/gpu.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/test_support.h"
+#include "model/gpu_plan.h"
+#include "tests/golden/reference.h"
+#include "tests/model_runner.h"
+
+namespace godwit::golden_gpu_test {
+namespace {
+
+constexpr int64_t kStepRows = 64;
+
+std::shared_ptr<ops::Gpu> NewGpu() {
+  const char* const number = std::getenv("GODWIT_TEST_GPU");
+  const std::string name = number == nullptr ? "emulated" : std::string("cuda:") + number;
+  return ops::OpenGpu(*ops::ParseDevice(name), /*memory_bytes=*/0);
+}
+
+// A golden with weights of that type on a GPU.
+ModelRunner OnGpu(const Golden& golden, DType weights) {
+  const auto folder = GoldenRoot() / golden.path;
+  ThreadPool pool(1);
+  auto decoder = LoadDecoder(DescribeModel(HfConfig::Load(folder / "config.json")),
+                             *OpenWeights(folder), pool, {}, weights);
+  decoder->PlaceOn(NewGpu(), kStepRows);
+  EXPECT_EQ(decoder->gpu_plan()->layers, decoder->spec().layers);
+  return ModelRunner(std::move(decoder));
+}
+
+// The goldens of families that GPUs compute, whose weights are bf16 as they are.
+std::vector<Golden> GpuGoldens() {
+  std::vector<Golden> goldens;
+  for (const Golden& golden : FloatGoldens()) {
+    if (golden.stored != "bfloat16") continue;
+    try {
+      RequireGpuLayers(DescribeModel(HfConfig::Load(GoldenRoot() / golden.path / "config.json")));
+      goldens.push_back(golden);
+    } catch (const Error&) {
+      continue;  // another family
+    }
+  }
+  return goldens;
+}
+
+class GpuGoldenTest : public testing::TestWithParam<Golden> {
+ protected:
+  const Reference reference_ = ReadReference(GoldenRoot() / GetParam().path / "golden.safetensors");
+  const RunOptions run_{.context = GetParam().context};
+};
+
+// Rows are rounded to bf16 before each product, which the golden's are not. golden_test.cc has the
+// reason of the bound.
+TEST_P(GpuGoldenTest, HasTheLogitsOfHuggingFaceButForRounding) {
+  const ModelRunner runner = OnGpu(GetParam(), DType::kBF16);
+  const Errors errors = Compare(runner.Logits(reference_.ids, run_), reference_.logits);
+  constexpr double kAmplification = 8;
+  const auto linears = static_cast<double>(4 * runner.spec().layers + 1);
+  EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
+  RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+}
+
+// Beside the CPU with weights of 8 and 4 bits. Inputs are quantized in the same way on both.
+TEST_P(GpuGoldenTest, RELEASE_IsCloseToTheCpuWithFewBits) {
+  for (const DType weights : {DType::kI8, DType::kGrouped}) {
+    const ModelRunner here(GoldenRoot() / GetParam().path, weights);
+    const Errors errors = Compare(OnGpu(GetParam(), weights).Logits(reference_.ids, run_),
+                                  here.Logits(reference_.ids, run_));
+    EXPECT_LE(errors.rms, 0.02) << Name(weights);
+  }
+}
+
+TEST_P(GpuGoldenTest, RELEASE_HasTheSameBitsTokenByToken) {
+  const ModelRunner runner = OnGpu(GetParam(), DType::kBF16);
+  RunOptions one_by_one = run_;
+  one_by_one.chunk = 1;
+  EXPECT_EQ(runner.Logits(reference_.ids, one_by_one), runner.Logits(reference_.ids, run_));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuGoldenTest, testing::ValuesIn(GpuGoldens()),
+                         [](const auto& info) { return TestName(info.param.path); });
+
+TEST(GpuGoldens, AreOfSeveralFamilies) {
+  std::vector<std::string> families;
+  for (const Golden& golden : GpuGoldens()) {
+    if (families.empty() || families.back() != golden.family) families.push_back(golden.family);
+  }
+  for (const char* const family : {"llama", "mistral", "qwen2", "qwen3"}) {
+    EXPECT_NE(std::ranges::find(families, family), families.end()) << family;
+  }
+}
+
+}  // namespace
+}  // namespace godwit::golden_gpu_test

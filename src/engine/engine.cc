@@ -174,8 +174,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   weight_bytes = decoder->weight_bytes();
   if (gpu != nullptr) {
     begin(fmt::format("copying weights to {}", gpu->name()));
-    decoder->PlaceOn(gpu, options.step_tokens);
-    device = UseOf(*decoder, *gpu);
+    device = *PlaceOnDevice(*decoder, gpu, options.step_tokens);
   }
   auto drafting = draft ? DraftModel::Load(*draft, options, *group) : nullptr;
   load_times.weights_ms = weights_watch.ms();

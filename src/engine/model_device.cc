@@ -6,6 +6,22 @@
 #include "base/machine_memory.h"
 
 namespace godwit {
+namespace {
+
+// The use that a decoder makes of its GPU.
+DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu) {
+  const GpuPlan& plan = *decoder.gpu_plan();
+  return {.name = gpu.name(),
+          .layers = plan.layers,
+          .model_layers = decoder.spec().layers,
+          .head = plan.head,
+          .weight_bytes = plan.weight_bytes,
+          .scratch_bytes = plan.scratch_bytes,
+          .limit_bytes = gpu.limit_bytes(),
+          .total_bytes = gpu.total_bytes()};
+}
+
+}  // namespace
 
 void CheckDeviceName(const std::string& device) { (void)ops::ParseDevice(device); }
 
@@ -24,24 +40,11 @@ GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, in
                  gpu.limit_bytes());
 }
 
-std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, const std::string& device,
-                                       int64_t gpu_memory_bytes, int64_t step_rows) {
-  const auto gpu = OpenDevice(device, gpu_memory_bytes);
+std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, std::shared_ptr<ops::Gpu> gpu,
+                                       int64_t step_rows) {
   if (gpu == nullptr) return std::nullopt;
   decoder.PlaceOn(gpu, step_rows);
   return UseOf(decoder, *gpu);
-}
-
-DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu) {
-  const GpuPlan& plan = *decoder.gpu_plan();
-  return {.name = gpu.name(),
-          .layers = plan.layers,
-          .model_layers = decoder.spec().layers,
-          .head = plan.head,
-          .weight_bytes = plan.weight_bytes,
-          .scratch_bytes = plan.scratch_bytes,
-          .limit_bytes = gpu.limit_bytes(),
-          .total_bytes = gpu.total_bytes()};
 }
 
 }  // namespace godwit

@@ -27,11 +27,8 @@ std::shared_ptr<ops::Gpu> OpenDevice(const std::string& device, int64_t gpu_memo
 GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, int64_t step_rows,
                       const ops::Gpu& gpu);
 
-// Opens the GPU and lets a loaded decoder compute there; nullopt: there is none.
-std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, const std::string& device,
-                                       int64_t gpu_memory_bytes, int64_t step_rows);
-
-// The use that a decoder makes of its GPU.
-DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu);
+// Lets a loaded decoder compute on the GPU; nullopt: there is none. gpu: null for none.
+std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, std::shared_ptr<ops::Gpu> gpu,
+                                       int64_t step_rows);
 
 }  // namespace godwit

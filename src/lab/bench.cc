@@ -46,6 +46,7 @@
 #include "lab/model_run.h"
 #include "lab/reports/bench_report.h"
 #include "lab/reports/layer_report.h"
+#include "model/gpu_plan.h"
 #include "model/loader.h"
 #include "model/shapes.h"
 #include "model/synthetic_weights.h"
@@ -516,9 +517,10 @@ int Bench(std::span<const std::string> arguments) {
   if (options.layer) return BenchLayer(options, suite, subject);
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   CheckMemory(subject, suite);
+  const auto gpu = OpenDevice(options.model.device, options.model.gpu_memory_bytes);
+  if (gpu != nullptr) RequireGpuLayers(subject.spec);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
-  const auto device = PlaceOnDevice(*model, options.model.device, options.model.gpu_memory_bytes,
-                                    suite.chunk_tokens);
+  const auto device = PlaceOnDevice(*model, gpu, suite.chunk_tokens);
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,

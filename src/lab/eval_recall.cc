@@ -123,11 +123,11 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
     policy.spec = options.kvs[i];
     measured.push_back({MakePolicy(geometry, policy), &recalls[i]});
   }
+  const auto gpu = OpenDevice(options.model.device, options.model.gpu_memory_bytes);
   const auto decoder =
       LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
                 storage, cli::PackedCopy(options.model));
-  PlaceOnDevice(*decoder, options.model.device, options.model.gpu_memory_bytes,
-                LoadOptions().step_tokens);
+  PlaceOnDevice(*decoder, gpu, LoadOptions().step_tokens);
   const KvLayout layout = LayoutOf(geometry, policy.kv_type);
   auto pool = PoolOf(options.model.kv_memory, layout);
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);

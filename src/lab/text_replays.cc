@@ -139,9 +139,10 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
   Workspace workspace;
   const Exec exec{
       .pool = pool, .kernels = *kernels::SelectIsa(compute.isa).table, .workspace = workspace};
+  const auto gpu = OpenDevice(compute.device, compute.gpu_memory_bytes);
   const auto decoder =
       LoadModel(model, pool, {}, ParseWeightType(compute.weights), cli::PackedCopy(compute));
-  PlaceOnDevice(*decoder, compute.device, compute.gpu_memory_bytes, LoadOptions().step_tokens);
+  PlaceOnDevice(*decoder, gpu, LoadOptions().step_tokens);
   const AttentionGeometry geometry = Geometry(model.spec());
   const PolicyOptions text{.spec = options.kv, .context = std::ssize(tokens)};
   const DraftParts parts = {

@@ -23,6 +23,7 @@
 
 #include "godwit/error.h"
 #include "godwit/fill_in.h"
+#include "godwit/price.h"
 #include "godwit/sampler_options.h"
 
 namespace godwit {
@@ -584,6 +585,17 @@ class Engine {
   // read once.
   Generation Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
                     const SessionOptions& session = {}) const;
+
+  // The time and memory that Submit of this request would take. The first call, and one for a much
+  // longer prompt than any before, probes the costs of a few steps, for up to some seconds. Waits
+  // for the step in progress. Throws what Submit throws before any work, and Error(kUnsupported)
+  // where ranks share the model.
+  RequestPrice PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
+                       const SessionOptions& session = {}) const;
+  // Where the prompt of this request leaves the cache, of texts with SessionOptions::owner. Throws
+  // as PriceOf does, and probes nothing.
+  PrefixReport ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,
+                             const SessionOptions& session = {}) const;
 
   // The texts in LoadOptions::cache_dir, saved by any process; none without that folder.
   std::vector<SavedText> ListSaved() const;

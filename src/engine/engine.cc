@@ -417,6 +417,16 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
   return SubmitTo(impl_, prompt, options, session);
 }
 
+RequestPrice Engine::PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
+                             const SessionOptions& session) const {
+  return impl_->PriceOf(prompt, options, session);
+}
+
+PrefixReport Engine::ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                   const SessionOptions& session) const {
+  return impl_->ExplainPrefix(prompt, options, session);
+}
+
 std::vector<SavedText> Engine::ListSaved() const {
   std::vector<SavedText> texts;
   if (impl_->saved == nullptr) return texts;

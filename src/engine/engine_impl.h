@@ -57,6 +57,14 @@ class Engine::Impl {
                                       std::vector<int32_t> prompt, const GenerateOptions& options,
                                       std::shared_ptr<Interrupt> interrupt, RequestKind kind) const;
 
+  // Engine::PriceOf, and Engine::ExplainPrefix.
+  RequestPrice PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
+                       const SessionOptions& session) const;
+  PrefixReport ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,
+                             const SessionOptions& session) const;
+  // Probes the costs of steps such as those of the request, unless they were probed before.
+  void ProbeCostsFor(const Request& request, int64_t chunk_tokens) const;
+
   // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
   // Engine::FollowRankZero. on_forgotten: RankFollower::Follow.

@@ -39,6 +39,15 @@ std::unique_ptr<TextCache> SavedTexts::Restore(const TextPlan& plan,
   return RestoreFirst(plan, tokens.first(most), known, question_begin, answer);
 }
 
+int64_t SavedTexts::Look(const TextPlan& plan, std::span<const int32_t> tokens,
+                         int64_t question_begin) {
+  const int64_t most =
+      std::min(std::ssize(tokens) - 1, plan.QuestionIndependentTokens(question_begin));
+  if (most < kTileTokens || plan.ranks() != nullptr) return 0;
+  const auto pieces = folder_.Longest(plan.facts(question_begin), tokens.first(most));
+  return pieces.empty() ? 0 : pieces.back().end;
+}
+
 std::unique_ptr<TextCache> SavedTexts::RestoreAll(const TextPlan& plan,
                                                   std::span<const int32_t> tokens,
                                                   int64_t question_begin) {

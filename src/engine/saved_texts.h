@@ -48,6 +48,9 @@ class SavedTexts {
   std::unique_ptr<TextCache> Restore(const TextPlan& plan, std::span<const int32_t> tokens,
                                      int64_t known, int64_t question_begin, int64_t answer);
 
+  // The number of tokens that Restore would find, if nothing is damaged.
+  int64_t Look(const TextPlan& plan, std::span<const int32_t> tokens, int64_t question_begin);
+
   // Makes a cache that holds all tokens, whole tiles. Null: the saved text is damaged.
   std::unique_ptr<TextCache> RestoreAll(const TextPlan& plan, std::span<const int32_t> tokens,
                                         int64_t question_begin);

@@ -101,6 +101,43 @@ void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> wo
   if (turn.error) std::rethrow_exception(turn.error);
 }
 
+Scheduler::Found Scheduler::Look(const Request& request, Interrupt& interrupt) {
+  Found found;
+  RunAlone(interrupt, [&](const Exec&) {
+    found.running = std::ssize(running_);
+    found.waiting = std::ssize(waiting_);
+    if (!ReusesOtherTexts(request)) return;
+    const SharedPrefix prefix = FindSharedPrefix(request, running_, parked_.texts());
+    found.tokens = prefix.from == nullptr ? 0 : prefix.tokens;
+    found.ready = prefix.from == nullptr || prefix.ready;
+    if (saved_ != nullptr) {
+      const int64_t saved =
+          saved_->Look(request.plan(), request.sequence().tokens, request.question_begin());
+      if (saved > found.tokens) found.tokens = found.disk_tokens = saved;
+    }
+    const auto& mine = request.sequence().tokens;
+    const auto look = [&](const TextPlan& plan, std::span<const int32_t> theirs, int64_t length) {
+      if (plan.owner() != request.plan().owner()) return;
+      const auto read = theirs.first(static_cast<size_t>(std::min(length, std::ssize(theirs))));
+      const int64_t alike =
+          std::ranges::mismatch(read, std::span<const int32_t>(mine)).in1 - read.begin();
+      if (alike <= found.alike) return;
+      found.alike = alike;
+      found.length = std::ssize(read);
+      const auto behind = read.subspan(static_cast<size_t>(alike));
+      const auto shown = behind.first(std::min<size_t>(behind.size(), Found::kOther));
+      found.other.assign(shown.begin(), shown.end());
+    };
+    for (const ReadText& text : parked_.texts()) {
+      look(*text.plan, text.tokens, text.cache->length());
+    }
+    for (const auto& other : running_) {
+      look(other->plan(), other->sequence().tokens, other->sequence().cache->length());
+    }
+  });
+  return found;
+}
+
 void Scheduler::Loop() {
   Wait wait = Wait::kUntilTold;
   while (WaitForWork(wait)) {
@@ -556,8 +593,11 @@ void Scheduler::Step() {
     bool no_memory = false;
     try {
       const double begin_ms = now_ms_();
+      const int64_t begin = parts_.front().request->sequence().cache->length();
       Compute(parts_);
-      prompt_share_.RecordStep(now_ms_() - begin_ms, prompt_rows_);
+      const double ms = now_ms_() - begin_ms;
+      prompt_share_.RecordStep(ms, prompt_rows_);
+      if (parts_.size() == 1) Measure(*parts_.front().request, begin, ms);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
       no_memory = caught.kind() == ErrorKind::kMemory;
@@ -608,6 +648,24 @@ void Scheduler::Compute(std::span<const Part> parts) {
       Save(request, /*done=*/false);
     }
   }
+}
+
+void Scheduler::Measure(const Request& request, int64_t begin, double ms) {
+  const Sequence& text = request.sequence();
+  const Participant& part = participants_.front();
+  if (text.cache == nullptr || part.error) return;  // it has ended
+  const PolicyOptions& options = request.plan().options();
+  const MeasuredCosts::Kind kind = MeasuredCosts::KindOf(options);
+  const auto work = [&](int64_t rows) {
+    return WorkOf(text.cache->policy(), text.cache->geometry(), text.cache->cache().layout(), begin,
+                  rows, request.question_begin());
+  };
+  const bool drafted = !request.options().draft.empty();
+  if (begin >= request.prompt_tokens() && drafted) {
+    costs_.RecordDrafted(kind, request.options().draft, work(1), ms, std::ssize(part.accepted));
+    if (part.rows > 1) return;
+  }
+  costs_.Record(kind, work(part.rows), ms);
 }
 
 // Repeats a failed step request by request to find the faulty one. Draft tokens are left out.

@@ -31,6 +31,7 @@
 #include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "engine/interrupt.h"
+#include "engine/measured_costs.h"
 #include "engine/prompt_share.h"
 #include "engine/rank_leader.h"
 #include "engine/request.h"
@@ -69,6 +70,25 @@ class Scheduler {
   void Leave(ReadText text);
   // Stops keeping a text in memory under that name: it may go when its memory is needed.
   void StopKeeping(const std::string& name);
+
+  // The part of a request's text that it would find, if it began now.
+  struct Found {
+    int64_t tokens = 0;       // in memory, or on the disk where that is more
+    int64_t disk_tokens = 0;  // of these, from saved texts
+    bool ready = true;        // else another request is reading them
+    // The tokens of the text in memory that begins alike for longest, from a few before `alike` on.
+    int64_t alike = 0;   // tokens of its beginning that are the request's, also if of no use
+    int64_t length = 0;  // tokens of it that were read
+    std::vector<int32_t> other = {};  // [alike, alike + kOther), as far as there are some
+    static constexpr int64_t kOther = 32;
+    int64_t running = 0, waiting = 0;  // other requests
+  };
+  // Looks for that between two steps, and changes nothing.
+  Found Look(const Request& request, Interrupt& interrupt);
+
+  // The costs of steps so far.
+  MeasuredCosts& costs() { return costs_; }
+  int64_t step_tokens() const { return step_tokens_; }
 
   // Drops all texts that no request needs. The caller holds the turn.
   void ForgetTexts();
@@ -144,6 +164,8 @@ class Scheduler {
   void Step();
   void StepOnRanks();
   void Compute(std::span<const Part> parts);
+  // Records the cost of a step that only one request was in. begin: the length of its cache before.
+  void Measure(const Request& request, int64_t begin, double ms);
   void ComputeOneByOne(bool no_memory);  // no_memory: why the step of all failed
 
   const LanguageModel& model_;
@@ -173,6 +195,7 @@ class Scheduler {
   bool waits_for_others_ = false;  // the oldest request waits for memory of other schedulers
   std::vector<Part> parts_;
   PromptShare prompt_share_;
+  MeasuredCosts costs_;
   int64_t prompt_rows_ = 0;                    // of the current step
   int64_t draft_tokens_that_fit_ = INT64_MAX;  // draft tokens for which all ranks have memory
   std::vector<Participant> participants_;

@@ -71,6 +71,31 @@ std::unique_ptr<TextCache> TextPlan::NewText() const {
   return MakeTextCache(model_.geometry(), options_, pool_);
 }
 
+std::unique_ptr<AttentionPolicy> TextPlan::AskedPolicy(int64_t tokens,
+                                                       int64_t question_begin) const {
+  auto policy = policy_->Fork();
+  policy->SetQuestion({.begin = question_begin, .answer = tokens});
+  return policy;
+}
+
+std::vector<StepWork> TextPlan::ReadingWork(int64_t from, int64_t tokens, int64_t question_begin,
+                                            int64_t chunk_tokens) const {
+  const auto policy = AskedPolicy(tokens, question_begin);
+  const AttentionGeometry geometry = model_.geometry();
+  std::vector<StepWork> steps;
+  while (from < tokens) {
+    const int64_t rows = std::min(chunk_tokens, tokens - from);
+    steps.push_back(WorkOf(*policy, geometry, pool_->layout(), from, rows, question_begin));
+    from += rows;
+  }
+  return steps;
+}
+
+StepWork TextPlan::AnswerWork(int64_t tokens, int64_t question_begin) const {
+  const auto policy = AskedPolicy(tokens, question_begin);
+  return WorkOf(*policy, model_.geometry(), pool_->layout(), tokens, /*rows=*/1, question_begin);
+}
+
 std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
   const std::optional<int32_t> sink = model_.spec.sink_token;
   const bool add = sink && !tokens.empty() && tokens.front() != *sink;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/core/step_work.h"
 #include "attention/make_policy.h"
 #include "engine/served_model.h"
 #include "godwit/engine.h"
@@ -37,6 +38,12 @@ class TextPlan {
   int64_t chunk_tokens() const { return chunk_tokens_; }
   int64_t limit_tokens() const { return policy_->facts().limit_tokens; }
   std::unique_ptr<TextCache> NewText() const;
+  // The work of steps that read tokens [from, tokens) of a text in chunks, before there is the
+  // text. It is asked about from question_begin on (QuestionBegin).
+  std::vector<StepWork> ReadingWork(int64_t from, int64_t tokens, int64_t question_begin,
+                                    int64_t chunk_tokens) const;
+  // The work of the step of an answer's first token.
+  StepWork AnswerWork(int64_t tokens, int64_t question_begin) const;
 
   // The text with the model's sink token in front, if the model has one and the text does not.
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
@@ -90,6 +97,8 @@ class TextPlan {
 
  private:
   void MakePolicy();
+  // The policy of a text of so many tokens, with its question.
+  std::unique_ptr<AttentionPolicy> AskedPolicy(int64_t tokens, int64_t question_begin) const;
   // Throws Error(kUnsupported) if a rank would need queries that only other ranks have.
   void RefuseChoicesOfOthers() const;
   // Throws Error(kMemory) if the cache of such a text does not fit.

@@ -161,6 +161,10 @@ class AttentionPolicy {
   // The most keys of each KV head that an answer token at `position` sees in a layer, itself
   // included. Computed before there is a text (kv_cost.h).
   virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;
+  // The same of a token of the context, once SetQuestion has told where that ends.
+  virtual int64_t ContextKeys(int64_t layer, int64_t position) const {
+    return SeenKeys(layer, position);
+  }
   // The forgotten positions of a text of `length` tokens: no token from `length` on sees them. The
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;

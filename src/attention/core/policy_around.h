@@ -20,6 +20,9 @@ class PolicyAround : public AttentionPolicy {
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return inner_->SeenKeys(layer, position);
   }
+  int64_t ContextKeys(int64_t layer, int64_t position) const override {
+    return inner_->ContextKeys(layer, position);
+  }
   ops::KvRange Forgotten(int64_t length) const override { return inner_->Forgotten(length); }
   void SetQuestion(const Question& question) override { inner_->SetQuestion(question); }
   const DerivedIndex* index() const override { return inner_->index(); }

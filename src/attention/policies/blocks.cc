@@ -86,6 +86,9 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     const int64_t passed_over = local - geometry_->initial - spec().second_block_count;
     return position + 1 - passed_over * spec().block_size;
   }
+  int64_t ContextKeys(int64_t layer, int64_t position) const override {
+    return position + 1 - geometry_->attention.SeenIn(layer).At(position).begin;
+  }
   int64_t row_by_row_from(int64_t layer) const override {
     return geometry_->Chooses(layer) ? first_choice() : INT64_MAX;
   }

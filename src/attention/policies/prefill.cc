@@ -104,6 +104,14 @@ class PrefillPolicy : public PolicyAround {
     inner().SetQuestion(question);
   }
 
+  int64_t ContextKeys(int64_t layer, int64_t position) const override {
+    if (position >= tail_from_) return inner().ContextKeys(layer, position);
+    const int64_t begin = reading_.Near(layer).At(position).begin;
+    const bool anchored = reading_.SeesAll(layer) && position >= spec().anchored_from();
+    const int64_t anchor = spec().moves_anchor() ? spec().anchor : std::min(spec().anchor, begin);
+    return position + 1 - begin + (anchored ? anchor : 0);
+  }
+
   // Each row looks at an anchor that is not in its place from another position.
   int64_t row_by_row_from(int64_t layer) const override {
     const int64_t asked = std::max(tail_from_, inner().row_by_row_from(layer));

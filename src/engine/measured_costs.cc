@@ -1,0 +1,69 @@
+#include "engine/measured_costs.h"
+
+#include <algorithm>
+
+namespace godwit {
+namespace {
+
+// Steps with draft tokens before their gain is told, and after which a step counts a third.
+constexpr int64_t kFewestDrafted = 8;
+constexpr double kFade = 1 - 1.0 / 256;
+// Sources of draft tokens, named by requests, whose gain is remembered.
+constexpr size_t kMostDrafts = 64;
+
+}  // namespace
+
+const WorkCosts* MeasuredCosts::Find(Kind kind) const {
+  const auto found = costs_.find(kind);
+  return found == costs_.end() ? nullptr : found->second.get();
+}
+
+void MeasuredCosts::Record(Kind kind, const StepWork& work, double ms) {
+  const std::lock_guard lock(mutex_);
+  auto& costs = costs_[kind];
+  if (costs == nullptr) costs = std::make_unique<WorkCosts>();
+  costs->Record(work, ms);
+}
+
+void MeasuredCosts::RecordDrafted(Kind kind, std::string_view draft, const StepWork& plain,
+                                  double ms, int64_t accepted) {
+  const std::lock_guard lock(mutex_);
+  const WorkCosts* const costs = Find(kind);
+  const auto plain_ms = costs == nullptr ? std::nullopt : costs->Ms(plain);
+  if (!plain_ms) return;
+  auto found = drafted_.find(draft);
+  if (found == drafted_.end()) {
+    if (drafted_.size() >= kMostDrafts) return;
+    found = drafted_.emplace(std::string(draft), Drafted()).first;
+  }
+  Drafted& drafted = found->second;
+  drafted.plain_ms = kFade * drafted.plain_ms + *plain_ms * static_cast<double>(accepted);
+  drafted.ms = kFade * drafted.ms + ms;
+  ++drafted.steps;
+}
+
+std::optional<double> MeasuredCosts::Ms(Kind kind, std::span<const StepWork> steps) const {
+  const std::lock_guard lock(mutex_);
+  const WorkCosts* const costs = Find(kind);
+  return costs == nullptr ? std::nullopt : costs->Ms(steps);
+}
+
+bool MeasuredCosts::Tells(Kind kind, std::span<const StepWork> steps) const {
+  const std::lock_guard lock(mutex_);
+  const WorkCosts* const costs = Find(kind);
+  return costs != nullptr && costs->Tells(steps);
+}
+
+std::optional<double> MeasuredCosts::DraftedShare(std::string_view draft) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = drafted_.find(draft);
+  if (found == drafted_.end() || found->second.steps < kFewestDrafted) return std::nullopt;
+  return found->second.ms / found->second.plain_ms;
+}
+
+int64_t MeasuredCosts::SetProbed(Kind kind, int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(probed_[kind], tokens);
+}
+
+}  // namespace godwit

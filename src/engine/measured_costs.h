@@ -1,0 +1,59 @@
+// MeasuredCosts: what steps of an engine's model cost, for each storage of keys, and what draft
+// tokens save. Thread-safe. Records allocate nothing once a kind is known.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "attention/core/step_work.h"
+#include "attention/make_policy.h"
+#include "engine/work_costs.h"
+
+namespace godwit {
+
+class MeasuredCosts {
+ public:
+  // The way in which keys and values are stored and multiplied, which changes what they cost.
+  using Kind = std::pair<DType, bool>;
+  static Kind KindOf(const PolicyOptions& options) {
+    return {options.kv_type, options.int8_products};
+  }
+
+  // WorkCosts::Record.
+  void Record(Kind kind, const StepWork& work, double ms);
+  // Records a step that began with draft tokens of `draft` (GenerateOptions::draft), or could have,
+  // and accepted so many tokens. plain: the work of a step without them.
+  void RecordDrafted(Kind kind, std::string_view draft, const StepWork& plain, double ms,
+                     int64_t accepted);
+
+  // WorkCosts::Ms, and WorkCosts::Tells.
+  std::optional<double> Ms(Kind kind, std::span<const StepWork> steps) const;
+  bool Tells(Kind kind, std::span<const StepWork> steps) const;
+  // The time of a token with draft tokens, as a share of that without; nothing before it is known.
+  std::optional<double> DraftedShare(std::string_view draft) const;
+
+  // The depth to which costs of a kind were probed, in tokens. Set returns the depth before.
+  int64_t SetProbed(Kind kind, int64_t tokens);
+
+ private:
+  struct Drafted {
+    double plain_ms = 0, ms = 0;  // sums, in which old steps fade
+    int64_t steps = 0;
+  };
+
+  const WorkCosts* Find(Kind kind) const;
+
+  mutable std::mutex mutex_;
+  std::map<Kind, std::unique_ptr<WorkCosts>> costs_;
+  std::map<Kind, int64_t> probed_;
+  std::map<std::string, Drafted, std::less<>> drafted_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,230 @@
+// Prices foretold are those of steps that follow, by a clock that only the model's steps move.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "engine/engine_impl.h"
+#include "engine/engine_test_support.h"
+#include "engine/generation_impl.h"
+#include "tests/fake_model.h"
+#include "tests/session_of.h"
+#include "text/fake_tokenizer.h"
+
+namespace godwit::price_test {
+namespace {
+
+constexpr int64_t kVocab = FakeTokenizer::kEos + 1, kContext = 20'000;
+constexpr double kStepMs = 30, kRowMs = 2, kKeyMs = 0.01;
+
+std::atomic<double> clock_ms = 0;
+
+// A model whose steps take a made-up time: for each, for each row, and for each key that a row
+// meets.
+struct Priced {
+  Priced() {
+    auto fake = std::make_unique<FakeModel>(
+        kVocab, [](int32_t token, int64_t) { return token == 'z' ? 'a' : token + 1; });
+    fake->on_step = [steps = fake.get(), this] {
+      double ms = kStepMs;
+      for (const Segment& segment : steps->segments()) {
+        const int64_t begin = segment.text->length();
+        for (int64_t i = 0; i < std::ssize(segment.tokens); ++i) {
+          ms += kRowMs + kKeyMs * static_cast<double>(Seen(segment, begin + i));
+        }
+      }
+      clock_ms = clock_ms + ms;
+      ++steps_taken;
+    };
+    engine = std::make_unique<Engine::Impl>(
+        std::move(fake), FakeModel::Spec(kVocab, kContext), std::make_unique<FakeTokenizer>(),
+        SpecialTokens{.eos_ids = {FakeTokenizer::kEos}}, LoadOptions{.threads = 1},
+        [] { return clock_ms.load(); });
+  }
+
+  // Dense, or read by blocks of 1,024 without an anchor.
+  static int64_t Seen(const Segment& segment, int64_t position) {
+    const bool star = !segment.text->policy().facts().prefill.empty();
+    return star && segment.phase == Phase::kPrompt && position < kStarQuestion ? position % 1024 + 1
+                                                                               : position + 1;
+  }
+  static constexpr int64_t kStarQuestion = 8000;
+
+  GenerateResult Run(const Tokens& prompt, GenerateOptions options,
+                     const SessionOptions& session = {}) const {
+    const std::shared_ptr<const Engine::Impl> borrowed(std::shared_ptr<void>(), engine.get());
+    return SubmitTo(borrowed, prompt, options, session).Wait();
+  }
+
+  // The times of a request to its first token, and of the next one.
+  struct Times {
+    double first_token_ms, token_ms;
+  };
+  Times TimesOf(const Tokens& prompt, int64_t query_tokens, const SessionOptions& session) const {
+    double before = clock_ms;
+    Run(prompt, Greedy(1, query_tokens), session);
+    const double first = clock_ms - before;
+    Tokens more = prompt;
+    more.push_back('a');
+    before = clock_ms;
+    Run(more, Greedy(1, query_tokens + 1), session);  // reads one token
+    return {first, clock_ms - before};
+  }
+
+  int64_t steps_taken = 0;
+  std::unique_ptr<Engine::Impl> engine;
+};
+
+Tokens Letters(int64_t count, int64_t seed = 0) {
+  Tokens text;
+  for (int64_t i = 0; i < count; ++i) {
+    text.push_back(static_cast<int32_t>('a' + (i * i * 7 + i * seed + seed) % 26));
+  }
+  return text;
+}
+
+void ExpectForetold(const RequestPrice& price, const Priced::Times& times) {
+  EXPECT_NEAR(price.first_token_ms, times.first_token_ms, 1e-3 * times.first_token_ms);
+  EXPECT_NEAR(price.token_ms, times.token_ms, 1e-3 * times.token_ms);
+}
+
+// Prompts of many lengths, read in each way.
+TEST(PriceTest, AProbeForetellsARequest) {
+  for (const int64_t length : {300, 3000, 9000}) {
+    for (const char* prefill : {"", "star:block=1K,anchor=0"}) {
+      const Priced priced;
+      const SessionOptions session{.prefill = prefill};
+      const Tokens prompt = Letters(length);
+      const int64_t question = std::max<int64_t>(1, length - Priced::kStarQuestion);
+      const RequestPrice price = priced.engine->PriceOf(prompt, Greedy(1, question), session);
+      EXPECT_EQ(price.prompt_tokens, length);
+      EXPECT_EQ(price.cached_tokens, 0);
+      EXPECT_EQ(price.prefill.empty(), std::string(prefill).empty());
+      EXPECT_TRUE(price.near_measured || *prefill != 0);
+      EXPECT_GT(price.kv_bytes, 0);
+      ExpectForetold(price, priced.TimesOf(prompt, question, session));
+    }
+  }
+}
+
+TEST(PriceTest, WhatWasProbedIsNotProbedAgain) {
+  Priced priced;
+  priced.engine->PriceOf(Letters(2000), Greedy(1), {});
+  const int64_t probed = priced.steps_taken;
+  EXPECT_GT(probed, 0);
+  EXPECT_LT(probed, 30) << "a short probe";
+  priced.engine->PriceOf(Letters(2000, 1), Greedy(1), {});
+  priced.engine->PriceOf(Letters(3000, 1), Greedy(1), {});
+  EXPECT_EQ(priced.steps_taken, probed);
+}
+
+// Requests are measured, too, so that nothing is left to probe.
+TEST(PriceTest, AServedRequestForetellsTheNext) {
+  Priced priced;
+  priced.Run(Letters(4000), Greedy(2000));
+  priced.Run(Letters(100, 2), Greedy(5));
+  const int64_t steps = priced.steps_taken;
+  const Tokens prompt = Letters(6000, 3);
+  const RequestPrice price = priced.engine->PriceOf(prompt, Greedy(1), {});
+  EXPECT_EQ(priced.steps_taken, steps);
+  ExpectForetold(price, priced.TimesOf(prompt, 1, {}));
+}
+
+TEST(PriceTest, CachedTokensAreFree) {
+  const Priced priced;
+  const Tokens prompt = Letters(3000);
+  const double whole_ms = priced.engine->PriceOf(prompt, Greedy(1), {}).first_token_ms;
+  priced.Run(prompt, Greedy(1));
+  Tokens longer = prompt;
+  for (const int32_t token : Letters(100, 5)) longer.push_back(token);
+  const RequestPrice price = priced.engine->PriceOf(longer, Greedy(1), {});
+  const double before = clock_ms;
+  const GenerateResult result = priced.Run(longer, Greedy(1));
+  EXPECT_EQ(price.cached_tokens, result.cached_tokens);
+  EXPECT_GE(price.cached_tokens, 2900);
+  EXPECT_EQ(price.disk_tokens, 0);
+  EXPECT_NEAR(price.first_token_ms, clock_ms - before, 1e-3 * price.first_token_ms);
+  EXPECT_LT(price.first_token_ms, 0.1 * whole_ms);
+  // Nothing is cached for another owner.
+  EXPECT_EQ(priced.engine->PriceOf(longer, Greedy(1), {.owner = "another"}).cached_tokens, 0);
+}
+
+TEST(PriceTest, TokensOnTheDiskAreCounted) {
+  const TempFolder folder;
+  const LoadOptions options{.threads = 1, .cache_dir = folder.path().string()};
+  const Tokens prompt = Prompt(1, 300);
+  { Engine(kTiny, options).Submit(prompt, Greedy(1)).Wait(); }
+  const Engine engine(kTiny, options);
+  const RequestPrice price = engine.PriceOf(prompt, Greedy(1));
+  const GenerateResult result = engine.Submit(prompt, Greedy(1)).Wait();
+  EXPECT_EQ(price.cached_tokens, result.cached_tokens);
+  EXPECT_EQ(price.disk_tokens, result.disk_tokens);
+  EXPECT_GT(price.disk_tokens, 0);
+  EXPECT_EQ(engine.PriceOf(prompt, Greedy(1)).disk_tokens, 0) << "now it is in memory";
+}
+
+// Draft tokens are priced by what they saved before.
+TEST(PriceTest, DraftTokensCountOnceTheyWereUsed) {
+  const Priced priced;
+  const Tokens prompt = [] {
+    Tokens text;
+    for (int i = 0; i < 520; ++i) text.push_back('a' + i % 26);
+    return text;
+  }();
+  GenerateOptions options = Greedy(200);
+  options.draft = "ngram";
+  const RequestPrice before = priced.engine->PriceOf(prompt, options, {});
+  EXPECT_FALSE(before.draft_measured);
+  const GenerateResult result = priced.Run(prompt, options);
+  ASSERT_GT(result.drafts->accepted, 50);
+  const RequestPrice after = priced.engine->PriceOf(prompt, options, {});
+  EXPECT_TRUE(after.draft_measured);
+  EXPECT_LT(after.token_ms, 0.8 * before.token_ms);
+  EXPECT_FALSE(priced.engine->PriceOf(prompt, Greedy(1), {}).draft_measured);
+}
+
+TEST(PriceTest, RefusesWhatTheRequestWouldBeRefusedFor) {
+  const Priced priced;
+  const auto price = [&](const Tokens& prompt, const SessionOptions& session) {
+    return ErrorOf(ErrorKind::kInput,
+                   [&] { (void)priced.engine->PriceOf(prompt, Greedy(1), session); });
+  };
+  EXPECT_THAT(price(Letters(kContext + 1), {}), testing::HasSubstr("the context holds"));
+  EXPECT_THAT(price(Letters(10), {.kv = "nonsense"}), testing::HasSubstr("nonsense"));
+}
+
+TEST(PriceTest, APrefixIsExplained) {
+  const Priced priced;
+  const Tokens first = Letters(1000);
+  Tokens second = first;
+  second[700] = 'A';
+  const PrefixReport nothing = priced.engine->ExplainPrefix(second, Greedy(1), {});
+  EXPECT_EQ(nothing.alike_tokens, 0);
+  EXPECT_EQ(nothing.other_tokens, 0);
+  EXPECT_EQ(nothing.mine.size(), 32);
+  priced.engine->PriceOf(first, Greedy(1), {});
+  priced.Run(first, Greedy(1));
+  const PrefixReport report = priced.engine->ExplainPrefix(second, Greedy(1), {});
+  EXPECT_EQ(report.alike_tokens, 700);
+  EXPECT_EQ(report.other_tokens, 1000);
+  EXPECT_EQ(report.cached_tokens, 700);
+  ASSERT_EQ(report.mine.size(), 32);
+  ASSERT_EQ(report.other.size(), 32);
+  EXPECT_EQ(report.mine[0], 'A');
+  EXPECT_EQ(report.other[0], first[700]);
+  EXPECT_EQ(report.mine[1], report.other[1]);
+  // 299 tokens in a chunk behind 700.
+  ASSERT_TRUE(report.lost_ms.has_value());
+  const double expected = kStepMs + 300 * (kRowMs + kKeyMs * (700 + 150.5));
+  EXPECT_NEAR(*report.lost_ms, expected, 1e-3 * expected);
+  EXPECT_EQ(priced.engine->ExplainPrefix(first, Greedy(1), {}).lost_ms, 0);
+  EXPECT_EQ(priced.engine->ExplainPrefix(second, Greedy(1), {.owner = "another"}).alike_tokens, 0);
+}
+
+}  // namespace
+}  // namespace godwit::price_test

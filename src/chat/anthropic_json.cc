@@ -74,6 +74,7 @@ Json AnthropicEvents::Stop(const GenerateResult& result) const {
 
 void AnthropicEvents::AddMeasures(const GenerateResult& result, Json& json) const {
   json["usage"] = UsageOf(result);
+  json["usage"].update(request_.more_usage);
   json["seed"] = request_.generate.sampler.seed;
   json["timings"] = TimingsJson(result);
   AddKv(json, result);

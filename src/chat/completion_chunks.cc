@@ -116,6 +116,7 @@ Json CompletionChunks::Last(int choice, const GenerateResult& result) {
 Json CompletionChunks::Usage(std::span<const GenerateResult> results) const {
   Json json = Chunk(Json::array());
   json["usage"] = UsageJson(results, request_.samples);
+  json["usage"].update(request_.more_usage);
   return json;
 }
 

@@ -126,6 +126,7 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
                        : Choice(request, WithEcho(echoes[prompt], result), form, index, texts));
   }
   json["usage"] = UsageJson(results, request.samples);
+  json["usage"].update(request.more_usage);
   json["seed"] = request.generate.sampler.seed;
   return json;
 }

@@ -30,6 +30,7 @@ constexpr int64_t kMaxStops = 16;
 constexpr int64_t kMaxBiases = 1 << 19;  // more tokens than any vocabulary has
 constexpr int64_t kMaxTokens = int64_t{1} << 40;
 constexpr int64_t kMaxTimeoutMs = int64_t{1} << 40;
+constexpr int64_t kMaxSeconds = 1'000'000;
 
 int64_t Int(const Json& value, int64_t min, int64_t max) {
   // The type is unsigned for every number from 0 to 2^64 - 1.
@@ -45,6 +46,14 @@ int64_t Int(const Json& value, int64_t min, int64_t max) {
 float Float(const Json& value) {
   if (!value.is_number()) Refuse("a number", value);
   return value.get<float>();
+}
+
+double SecondsOf(const Json& value) {
+  const double seconds = value.is_number() ? value.get<double>() : 0;
+  if (!(seconds > 0 && seconds <= kMaxSeconds)) {
+    Refuse(fmt::format("a number above 0 and up to {}", kMaxSeconds), value);
+  }
+  return seconds;
 }
 
 uint64_t Seed(const Json& value) {
@@ -342,6 +351,9 @@ constexpr Field kFields[] = {
        d.TakeChoice(v, d.defaults->prefill_choices, "--prefill-choice", d.request.prefill);
      }},
     {"timeout_ms", [](const Json& v, Draft& d) { d.TakeTimeout(v); }},
+    {"first_token_within_s",
+     [](const Json& v, Draft& d) { d.request.first_token_within_s = SecondsOf(v); }},
+    {"explain_cache", [](const Json& v, Draft& d) { d.request.explain_cache = Bool(v); }},
     // A chat has a switch and a number, a completion the number alone.
     {"logprobs",
      [](const Json& v, Draft& d) {

@@ -29,9 +29,15 @@ struct CompletionRequest {
   Tools tools;
   bool parallel_tool_calls = true;
   bool return_token_ids = false;
-  bool stream = false;                        // send the answer in chunks (completion_chunks.h)
-  bool include_usage = false;                 // then end with token counts
-  bool return_progress = false;               // and report the progress of the prompt first
+  bool stream = false;           // send the answer in chunks (completion_chunks.h)
+  bool include_usage = false;    // then end with token counts
+  bool return_progress = false;  // and report the progress of the prompt first
+  // The most seconds until the first token, for which the way of answering is chosen (plans.h); 0:
+  // any number.
+  double first_token_within_s = 0;
+  bool explain_cache = false;  // "usage" tells where the prompt left the cache (prefix_doctor.h)
+  // Members of "usage" that were found before the answer (PrepareRequest).
+  nlohmann::ordered_json more_usage = nlohmann::ordered_json::object();
   nlohmann::ordered_json template_variables;  // a JSON object, for Engine::ApplyChatTemplate
 
   bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }

@@ -35,7 +35,10 @@ TEST(CompletionRequestTest, EveryField) {
       "repetition_penalty": 1.5, "repeat_last_n": -1, "presence_penalty": 0.75,
       "frequency_penalty": -2, "logit_bias": {"5": -100, "6": 1.5}, "seed": 18446744073709551615,
       "stop": ["a", "b"], "ignore_eos": true, "logprobs": 4, "return_token_ids": true,
-      "chat_template_kwargs": {"b": 1, "a": 2}})");
+      "chat_template_kwargs": {"b": 1, "a": 2},
+      "first_token_within_s": 2.5, "explain_cache": true})");
+  EXPECT_EQ(request.first_token_within_s, 2.5);
+  EXPECT_TRUE(request.explain_cache);
   EXPECT_EQ(std::get<std::string>(request.prompt), "Once");
   EXPECT_EQ(request.samples, 3);
   EXPECT_EQ(request.generate.top_logprobs, 4);
@@ -240,6 +243,11 @@ TEST(CompletionRequestTest, RefusesByName) {
             R"("top_p": expected a number, found a text of 3 bytes)");
   for (const char* field : {R"("n": 129)",
                             R"("n": 1.5)",
+                            R"("first_token_within_s": 0)",
+                            R"("first_token_within_s": -1)",
+                            R"("first_token_within_s": "2")",
+                            R"("first_token_within_s": 1e9)",
+                            R"("explain_cache": 1)",
                             R"("n": "1")",
                             R"("max_tokens": -1)",
                             R"("max_tokens": 18446744073709551615)",

@@ -21,6 +21,7 @@
 #include "chat/completion_json.h"
 #include "chat/continued_message.h"
 #include "chat/infill_request.h"
+#include "chat/plans.h"
 #include "chat/result_json.h"
 #include "godwit/version.h"
 #include "server/error_body.h"
@@ -188,6 +189,7 @@ const Api::Route Api::kRoutes[] = {
     {"POST", "/v1/responses", &Api::Respond},
     {"POST", "/v1/messages", &Api::Message},
     {"POST", "/v1/messages/count_tokens", &Api::CountTokens},
+    {"POST", "/v1/plan", &Api::MakePlan},
     {"POST", "/infill", &Api::FillIn},
     {"POST", "/tokenize", &Api::Tokenize},
     {"POST", "/detokenize", &Api::Detokenize},
@@ -550,7 +552,7 @@ void Api::ShowMetrics(const Work& work) const {
 }
 
 void Api::Complete(const Work& work) const {
-  const chat::CompletionRequest request = ReadBody(
+  chat::CompletionRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseCompletionRequest(body, work.defaults()); });
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
@@ -561,14 +563,14 @@ void Api::Complete(const Work& work) const {
 }
 
 void Api::Respond(const Work& work) const {
-  const chat::ResponseRequest request = ReadBody(
+  chat::ResponseRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseResponseRequest(body, work.defaults()); });
   Answer(work, request.completion,
          [&](const chat::CompletionName& name) { return ResponseShape(request, name); });
 }
 
 void Api::Message(const Work& work) const {
-  const chat::CompletionRequest request = ReadBody(
+  chat::CompletionRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseAnthropicRequest(body, work.defaults()); });
   Answer(work, request,
          [&](const chat::CompletionName& name) { return AnthropicShape(request, name); });
@@ -586,31 +588,68 @@ void Api::CountTokens(const Work& work) const {
   SendJson(work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
 }
 
-void Api::FillIn(const Work& work) const {
+// Tells what a request would take in each way that it leaves open, and with draft tokens.
+void Api::MakePlan(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(
+      work, [&](const Json& body) { return chat::ParsePlanRequest(body, work.defaults()); });
+  SessionOptions session = options_.session;
+  session.owner = work.owner;
+  auto ways = chat::OpenWays(request, session, work.defaults());
+  if (request.generate.draft.empty()) {
+    ways.push_back(ways.front());
+    ways.back().draft = "ngram";
+  }
+  const auto plans =
+      chat::PlansOf(work.engine(), work.loaded->session, session, request, ways,
+                    [&](const Error& error) { return MessageFor(error, work.model, work.served); });
+  SendJson(work.reply, chat::PlansJson(plans, request.first_token_within_s));
+}
+
+// A server without keys has one owner of all texts, and words of one client would reach another.
+void Api::RequireOwnTexts() const {
+  if (options_.local || !options_.keys.empty()) return;
+  Throw(ErrorKind::kInput,
+        "\"explain_cache\" shows words of cached texts, so it needs keys (--api-key-file) where "
+        "other machines reach the server");
+}
+
+void Api::FillIn(const Work& work) const {
+  chat::CompletionRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseInfillRequest(body, work.defaults()); });
   Answer(work, request,
          [&](const chat::CompletionName& name) { return InfillShape(request, name); });
 }
 
 void Api::Answer(
-    const Work& work, const chat::CompletionRequest& request,
+    const Work& work, chat::CompletionRequest& request,
     FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName&)> shape_of) const {
+  SessionOptions session = options_.session;
+  session.owner = work.owner;
+  const auto message_for = [&](const Error& error) {
+    return MessageFor(error, work.model, work.served);
+  };
+  if (request.explain_cache) RequireOwnTexts();
+  try {
+    chat::PrepareRequest(work.engine(), work.loaded->session, session, work.defaults(), message_for,
+                         request);
+  } catch (const chat::LateFirstToken& late) {
+    work.served.status = 400;
+    const ErrorWords words = WordsOf(work.request.path);
+    Json body = ParseOrderedJson(ErrorBody(400, late.what(), "first_token_too_late", words), "");
+    body["error"]["plan"] = late.plans();
+    return work.reply.Send(400, kJson, DumpJson(body));
+  }
   const int64_t number = next_id_++;
   const chat::CompletionName name{.id = fmt::format("{:x}-{}", started_, number),
                                   .model = models_.facts(work.model).name};
   const std::unique_ptr<AnswerShape> shape = shape_of(name);
-  SessionOptions session = options_.session;
-  session.owner = work.owner;
   Slots::Taken slot(desks_[work.model]->slots, number);
-  work.served.completion = AnswerCompletion(
-      {.engine = work.engine(),
-       .session = work.loaded->session,
-       .options = session,
-       .slot = slot,
-       .message_for =
-           [&](const Error& error) { return MessageFor(error, work.model, work.served); }},
-      request, *shape, work.reply);
+  work.served.completion = AnswerCompletion({.engine = work.engine(),
+                                             .session = work.loaded->session,
+                                             .options = session,
+                                             .slot = slot,
+                                             .message_for = message_for},
+                                            request, *shape, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {

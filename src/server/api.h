@@ -118,6 +118,8 @@ class Api {
   void Respond(const Work& work) const;
   void Message(const Work& work) const;
   void CountTokens(const Work& work) const;
+  void MakePlan(const Work& work) const;
+  void RequireOwnTexts() const;
   void FillIn(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
@@ -125,9 +127,10 @@ class Api {
 
   // The message of an error for the client. `served` gets details that others should not know.
   std::string MessageFor(const Error& error, size_t model, ServedRequest& served) const;
-  // shape_of: makes the shape of the answer that has this name.
+  // request: gets what was found before its answer (chat::PrepareRequest). shape_of: makes the
+  // shape of the answer that has this name.
   void Answer(
-      const Work& work, const chat::CompletionRequest& request,
+      const Work& work, chat::CompletionRequest& request,
       FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName& name)> shape_of) const;
 
   Models& models_;

@@ -54,6 +54,10 @@ BatchRequest ParseRow(const Json& row, const chat::CompletionDefaults& defaults)
   }
   BatchRequest request{.custom_id = CustomId(Get(row, "custom_id")),
                        .completion = chat::ParseCompletionRequest(Get(row, "body"), defaults)};
+  if (request.completion.first_token_within_s > 0 || request.completion.explain_cache) {
+    Throw(ErrorKind::kInput, "{}: the server takes it, and a batch does not",
+          request.completion.explain_cache ? "\"explain_cache\"" : "\"first_token_within_s\"");
+  }
   if (request.completion.stream) {
     Throw(ErrorKind::kInput, "\"stream\": expected false, because results go to a file");
   }

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds and tokens are told to a thousandth, since no more is known.
-double Seconds(double ms) { return std::round(ms) / 1000; }
+// Seconds, to the microsecond.
+double Seconds(double ms) { return std::round(1000 * ms) / 1e6; }
 
 // Seconds with two digits that count.
 std::string Brief(double ms) {
@@ -127,7 +127,7 @@ Json PlanJson(const Plan& plan) {
   json["disk_tokens"] = price.disk_tokens;
   json["kv_bytes"] = price.kv_bytes;
   json["first_token_s"] = Seconds(price.first_token_ms);
-  json["token_s"] = Seconds(1000 * price.token_ms) / 1000;
+  json["token_s"] = Seconds(price.token_ms);
   if (!plan.way.draft.empty()) json["draft_measured"] = price.draft_measured;
   if (!price.near_measured) json["near_measured"] = false;
   return json;

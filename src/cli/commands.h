@@ -8,6 +8,7 @@ namespace godwit::cli {
 
 // Functions as in console::Command.
 int Run(std::span<const std::string> arguments);
+int Plan(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
 int Batch(std::span<const std::string> arguments);
 int Pull(std::span<const std::string> arguments);

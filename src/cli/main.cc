@@ -15,12 +15,19 @@ namespace {
 using godwit::console::Command;
 
 constexpr Command kCommands[] = {
-    {"run", godwit::cli::Run},           {"chat", godwit::cli::Chat},
-    {"batch", godwit::cli::Batch},       {"serve", godwit::cli::Serve},
-    {"pull", godwit::cli::Pull},         {"cache", godwit::cli::Cache},
-    {"tokenize", godwit::cli::Tokenize}, {"pack", godwit::cli::Pack},
-    {"inspect", godwit::cli::Inspect},   {"doctor", godwit::cli::Doctor},
-    {"man", godwit::console::Man},       {"completions", godwit::console::Completions},
+    {"run", godwit::cli::Run},
+    {"plan", godwit::cli::Plan},
+    {"chat", godwit::cli::Chat},
+    {"batch", godwit::cli::Batch},
+    {"serve", godwit::cli::Serve},
+    {"pull", godwit::cli::Pull},
+    {"cache", godwit::cli::Cache},
+    {"tokenize", godwit::cli::Tokenize},
+    {"pack", godwit::cli::Pack},
+    {"inspect", godwit::cli::Inspect},
+    {"doctor", godwit::cli::Doctor},
+    {"man", godwit::console::Man},
+    {"completions", godwit::console::Completions},
 };
 
 }  // namespace

@@ -11,18 +11,17 @@
 #include "base/error.h"
 #include "chat/answer_reader.h"
 #include "chat/answers.h"
-#include "chat/files_in_message.h"
-#include "chat/passages.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
 #include "cli/answer_splitter.h"
 #include "cli/commands.h"
 #include "cli/file_tokens.h"
 #include "cli/generate.h"
-#include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
+#include "cli/read_files_as_passages.h"
+#include "cli/run_options.h"
 #include "cli/summary.h"
 #include "console/exit_code.h"
 #include "console/options/help.h"
@@ -31,192 +30,9 @@
 #include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "dist/mpi.h"
-#include "kv/snapshot_folder.h"
 
 namespace godwit::cli {
 namespace {
-
-constexpr int kMaxSamples = 128, kMaxLogprobs = 1000;
-
-struct RunOptions {
-  ModelOptions model;
-  console::TextInput text;
-  std::optional<bool> chat;
-  std::optional<std::string> system;
-  std::string template_variables = "{}";
-  SamplingFlags sampling;
-  SessionOptions session;
-  int64_t query_tokens = 0;  // as in MakePrompt
-  ThoughtsFlag thoughts;
-  bool passages = false;
-  int64_t read_anew = 32;  // Session::ReadPassages
-  int samples = 0;         // 0: one, without a title
-  int logprobs = -1;       // GenerateOptions::top_logprobs
-  std::string keep_as;     // GenerateOptions::keep_as
-  bool json = false;
-};
-
-void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
-  console::CommandLine line("run", "[-m MODEL] [-f FILE ...] [-p TEXT] [flags]",
-                            "Continues a text, or with --chat answers a question, also about "
-                            "files. Only the new text goes to standard output.");
-  AddModelFlag(line, options.model);
-  AddComputeFlags(line, options.model);
-  AddRankFlags(line, options.model);
-  line.Group("Prompt");
-  console::AddTextAndQuestionFlags(line, options.text, "the text to continue");
-  line.Add({.names = "--chat",
-            .value = "",
-            .help = "ask a chat model in the format of its chat template: -p is the question, and "
-                    "files or piped text stand before it, each with its name (--chat=0: continue "
-                    "the text without a hint about the template)"},
-           [&options](const std::string& value) { options.chat = console::ParseBool(value); });
-  line.Add({.names = "-sys,--system",
-            .value = "TEXT",
-            .help = "the system message, which the chat model reads before the question"},
-           options.system);
-  AddTemplateFlags(line, options.model, options.template_variables);
-  AddThoughtsFlag(line, options.thoughts);
-  line.Add({.names = "--passages",
-            .value = "",
-            .help = "with --chat: read each file alone, once for all prompts, and join what was "
-                    "read; with --cache in any order, with any others. Faster, but not the "
-                    "model's own result"},
-           options.passages);
-  line.AddInt({.names = "--read-anew",
-               .value = "N",
-               .help = "with --passages: read the first N tokens of each file again where they "
-                       "stand"},
-              options.read_anew, 0);
-  line.Group("Output");
-  line.Add({.names = "--json",
-            .value = "",
-            .help = "print one JSON object with the text, its tokens, counts and times"},
-           options.json);
-  line.AddInt({.names = "--samples",
-               .value = "K",
-               .help = "write K answers to the prompt, which is read once",
-               .fallback = "1",
-               .is_verbs_own = true},
-              options.samples, 1, kMaxSamples);
-  line.AddInt({.names = "--logprobs",
-               .value = "K",
-               .help = "with --json: print each token's log-probability under the model, before "
-                       "sampling, and the K most likely tokens in its place"},
-              options.logprobs, 0, kMaxLogprobs);
-  AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory);
-  AddCacheFlags(line, options.model.cache);
-  line.Add({.names = "--keep-as",
-            .value = "NAME",
-            .help = "with --cache: pin the saved text under this name, so that it is never removed "
-                    "to make space (godwit cache unpin NAME ends that)"},
-           options.keep_as);
-  AddPrefillFlags(line, options.session, options.query_tokens,
-                  fmt::format("the tokens of -p if files or piped text stand before it, else the "
-                              "last of several lines; with --chat the message, up to {} tokens",
-                              chat::kQuestionTokens));
-  line.Needs("--logprobs", {"--json"});
-  line.Needs("--passages", {"--chat"});
-  line.Needs("--read-anew", {"--passages"});
-  for (const char* flag : {"--samples", "--prefill", "--keep-as"}) {
-    line.Exclusive({"--passages", flag});
-  }
-  line.Needs("--thoughts", {"--chat"});
-  line.Exclusive({"--thoughts", "--json"});
-  line.Exclusive({"--thoughts", "--samples"});
-  line.Parse(arguments);
-  if (!options.keep_as.empty()) {
-    CheckPinName(options.keep_as);
-    if (options.model.cache.folder.empty()) {
-      Throw(ErrorKind::kInput, "--keep-as pins a saved text: it needs --cache");
-    }
-  }
-  // Several answers as JSON have log-probabilities, because users compare them.
-  if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
-  if (options.query_tokens > 0) {
-    RequireUseOfQueryTokens(std::span(&options.session.prefill, 1),
-                            std::span(&options.session.kv, 1));
-  }
-  if (options.chat.value_or(false)) return;
-  const char* const flag =
-      options.system ? "--system" : GivenTemplateFlag(options.model, options.template_variables);
-  if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
-}
-
-bool AsksAboutFiles(const console::GivenTexts& texts) {
-  return !texts.files.empty() && !texts.prompt.empty();
-}
-
-// The message with the files' names, if there are several texts to tell apart.
-std::string MessageOf(const console::GivenTexts& texts) {
-  if (texts.files.size() == 1 && texts.prompt.empty()) return texts.files.front().text;
-  std::string message;
-  for (const auto& [name, text] : texts.files) message += chat::FileInMessage(name, text);
-  return message + texts.prompt;
-}
-
-// A prompt without a template: exactly the given bytes.
-chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& texts) {
-  std::string all;
-  for (const auto& [name, text] : texts.files) all += text;
-  chat::Prompt prompt{.tokens = session.Tokenize(all + texts.prompt)};
-  prompt.query_tokens =
-      AsksAboutFiles(texts)
-          ? std::max<int64_t>(1, std::ssize(session.Tokenize(texts.prompt, /*add_special=*/false)))
-          : chat::LastLineTokens(session, all + texts.prompt);
-  return prompt;
-}
-
-// The question is the text of -p, if files come before it.
-chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunOptions& options,
-                        const console::GivenTexts& texts) {
-  if (!options.chat.value_or(false)) return MakePlainPrompt(session, texts);
-  std::vector<Message> messages;
-  if (options.system) messages.push_back({.role = "system", .content = *options.system});
-  messages.push_back({.role = "user", .content = MessageOf(texts)});
-  if (!AsksAboutFiles(texts)) {
-    return chat::PromptOf(engine, session, messages, options.template_variables);
-  }
-  const std::string text =
-      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables);
-  const auto tokenize = [&session](std::string_view part) {
-    return session.Tokenize(part, /*add_special=*/false);
-  };
-  chat::Prompt prompt{.tokens = tokenize(text)};
-  prompt.form =
-      chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
-  const int64_t most = std::min(chat::kQuestionTokens, std::ssize(prompt.tokens));
-  prompt.query_tokens = chat::TokensFrom(texts.prompt, text, tokenize).value_or(most);
-  return prompt;
-}
-
-// Reads the files of the prompt as passages, and makes the prompt one that begins with them.
-PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
-                                 const console::GivenTexts& texts, Session& session,
-                                 chat::Prompt& prompt) {
-  std::vector<Message> messages;
-  if (options.system) messages.push_back({.role = "system", .content = *options.system});
-  messages.push_back({.role = "user", .content = MessageOf(texts)});
-  std::vector<std::string> passages;
-  for (const auto& [name, text] : texts.files) passages.push_back(chat::FileInMessage(name, text));
-  const chat::PassagePrompt cut = chat::CutAtPassages(
-      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables), passages,
-      [&](std::string_view part) { return session.Tokenize(part, /*add_special=*/false); });
-  PassagesRead read = ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
-                                             /*presses_to_exit=*/2);
-  prompt.tokens = read.tokens;
-  prompt.tokens.insert(prompt.tokens.end(), cut.rest.begin(), cut.rest.end());
-  prompt.query_tokens = std::ssize(cut.rest);
-  if (!console::NoticesAreSilent()) {
-    console::WriteNotice(console::WrapStatus(fmt::format(
-                             "godwit: {} of {} tokens stand where they were not read: the answer "
-                             "is not exactly the model's own",
-                             read.reused_tokens, prompt.tokens.size())) +
-                         "\n");
-  }
-  return read;
-}
 
 // Counts of tokens are written before the texts are read, so even before a refusal.
 void SayTokens(const Engine& engine, const Session& session, const console::GivenTexts& texts) {
@@ -357,7 +173,10 @@ void SayHowItRan(std::span<const GenerateResult> results, const EffectiveSampler
 
 int Run(std::span<const std::string> arguments) {
   RunOptions options;
-  ParseRun(arguments, options);
+  ParseRun("run",
+           "Continues a text, or with --chat answers a question, also about files. Only the new "
+           "text goes to standard output.",
+           arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
@@ -389,9 +208,6 @@ int Run(std::span<const std::string> arguments) {
   auto prompt = MakePrompt(engine, session, options, texts);
   std::optional<PassagesRead> passages;
   if (options.passages) {
-    if (!AsksAboutFiles(texts)) {
-      Throw(ErrorKind::kInput, "--passages are files, and -p a question about them: give both");
-    }
     passages = ReadFilesAsPassages(engine, options, texts, session, prompt);
   }
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;

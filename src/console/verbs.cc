@@ -10,6 +10,7 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"run", "continue a text", /*over_ranks=*/true},
+    {"plan", "tell the time and memory of a run, before it"},
     {"chat", "talk with a chat model in the terminal"},
     {"batch", "answer a file of requests", /*over_ranks=*/true},
     {"serve", "answer requests over HTTP, in the shape of OpenAI's API", /*over_ranks=*/true},

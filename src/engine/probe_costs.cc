@@ -12,7 +12,7 @@ namespace godwit {
 namespace {
 
 constexpr int64_t kFewRows = 64;   // of the first chunks, which tell how long others may be
-constexpr double kChunkMs = 1000;  // that a chunk may take
+constexpr double kChunkMs = 2000;  // that a chunk may take
 constexpr int kAnswerSteps = 4;
 constexpr int64_t kShallowest = 1024, kDeepest = 65'536;
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of caches with drawn keys

@@ -1,0 +1,46 @@
+#include "cli/read_files_as_passages.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "chat/files_in_message.h"
+#include "chat/passages.h"
+#include "cli/generate.h"
+#include "console/options/help.h"
+#include "console/terminal/output.h"
+
+namespace godwit::cli {
+
+PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
+                                 const console::GivenTexts& texts, Session& session,
+                                 chat::Prompt& prompt) {
+  if (!AsksAboutFiles(texts)) {
+    Throw(ErrorKind::kInput, "--passages are files, and -p a question about them: give both");
+  }
+  std::vector<std::string> passages;
+  for (const auto& [name, text] : texts.files) passages.push_back(chat::FileInMessage(name, text));
+  const chat::PassagePrompt cut = chat::CutAtPassages(
+      engine.ApplyChatTemplate(MessagesOf(options, texts), /*open=*/true,
+                               options.template_variables),
+      passages,
+      [&](std::string_view part) { return session.Tokenize(part, /*add_special=*/false); });
+  PassagesRead read = ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
+                                             /*presses_to_exit=*/2);
+  prompt.tokens = read.tokens;
+  prompt.tokens.insert(prompt.tokens.end(), cut.rest.begin(), cut.rest.end());
+  prompt.query_tokens = std::ssize(cut.rest);
+  if (!console::NoticesAreSilent()) {
+    const std::string notice = fmt::format(
+        "godwit: {} of {} tokens stand where they were not read: the answer is not exactly the "
+        "model's own",
+        read.reused_tokens, prompt.tokens.size());
+    console::WriteNotice(console::WrapStatus(notice) + "\n");
+  }
+  return read;
+}
+
+}  // namespace godwit::cli

@@ -61,9 +61,15 @@ std::optional<double> MeasuredCosts::DraftedShare(std::string_view draft) const 
   return found->second.ms / found->second.plain_ms;
 }
 
-int64_t MeasuredCosts::SetProbed(Kind kind, int64_t tokens) {
+int64_t MeasuredCosts::probed(Kind kind) const {
   const std::lock_guard lock(mutex_);
-  return std::exchange(probed_[kind], tokens);
+  const auto found = probed_.find(kind);
+  return found == probed_.end() ? -1 : found->second;
+}
+
+void MeasuredCosts::SetProbed(Kind kind, int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  probed_[kind] = tokens;
 }
 
 }  // namespace godwit

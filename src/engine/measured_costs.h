@@ -39,8 +39,9 @@ class MeasuredCosts {
   // The time of a token with draft tokens, as a share of that without; nothing before it is known.
   std::optional<double> DraftedShare(std::string_view draft) const;
 
-  // The depth to which costs of a kind were probed, in tokens. Set returns the depth before.
-  int64_t SetProbed(Kind kind, int64_t tokens);
+  // The depth to which costs of a kind were probed, in tokens; -1: they were not.
+  int64_t probed(Kind kind) const;
+  void SetProbed(Kind kind, int64_t tokens);
 
  private:
   struct Drafted {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/probe_costs.h"
@@ -64,11 +65,16 @@ void Engine::Impl::ProbeCostsFor(const Request& request, int64_t chunk_tokens) c
                                   std::max<int64_t>(1, request.plan().limit_tokens() / 8)});
   const int64_t depth = ProbeDepth(request.plan(), request.prompt_tokens(), chunk);
   // A kind is probed again only for much longer prompts.
-  if (costs.SetProbed(kind, depth + 1) > depth / 2) return;
-  scheduler->RunAlone(request.interrupt(), [&](const Exec& exec) {
+  if (costs.probed(kind) >= depth / 2) return;
+  // A caller that gives up waits for no step of the probe.
+  const CancelToken* const gone = CancelScope::current();
+  scheduler->RunAlone(request.interrupt(), [&](const Exec& of_scheduler) {
+    Exec exec = of_scheduler;
+    if (gone != nullptr) exec.cancel = gone;
     ProbeCosts(*model, exec, request.plan(), request.sequence().tokens, chunk, depth, now_ms_,
                [&](const StepWork& work, double ms) { costs.Record(kind, work, ms); });
   });
+  costs.SetProbed(kind, depth);
 }
 
 RequestPrice Engine::Impl::PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,

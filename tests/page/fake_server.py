@@ -61,6 +61,7 @@ class FakeServer:
         self.busy = 0  # so many times it is 429
         self.loading = []  # how far the model is, each time somebody asks; then it is there
         self.requests = []
+        self.planned = []  # requests whose price was asked
         self.counted = []  # characters of the texts whose tokens were asked for
         self.gone = threading.Event()  # a client went away from its answer
         self.go_on = threading.Event()  # scripts that wait, wait for this
@@ -110,6 +111,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = json.loads(body)
         if self.path == "/tokenize":
             return self.count_tokens(request["content"])
+        if self.path == "/v1/plan":
+            return self.send_plan(request)
         self.fake.requests.append(request)
         if self.fake.loading:
             return self.send_loading(self.fake.loading.pop(0))
@@ -131,6 +134,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def count_tokens(self, text):
         self.fake.counted.append(len(text))
         self.send_json(200, {"tokens": [7] * ((len(text) + 3) // 4)})
+
+    def send_plan(self, request):
+        self.fake.planned.append(request)
+        self.send_json(200, {"object": "plan", "prompt_tokens": 900, "other_requests": 0, "plans": [
+            {"kv": "dense", "prefill": "", "draft": "", "cached_tokens": 300, "disk_tokens": 0,
+             "kv_bytes": 1, "first_token_s": 12.3, "token_s": 0.1}]})
 
     def script_words(self, request):
         self.begin()

@@ -60,6 +60,18 @@ class FitTest(PageTest):
         self.button("Remove more.txt").click()
         expect(self.page.locator(".room")).to_contain_text("49,644 free after it")
 
+    def test_price_of_a_long_message(self):
+        self.input.fill("word " * 600)
+        room = self.page.locator(".room")
+        expect(room).to_contain_text("first word after about 12 s (300 tokens cached)")
+        self.assertEqual(len(self.server.planned), 1)
+        self.assertEqual(self.server.planned[0]["messages"][-1]["content"], ("word " * 600).strip())
+        self.input.fill("short")
+        expect(room).to_be_hidden()
+        self.input.press("Enter")
+        expect(self.answer).to_contain_text("These are a few words.")
+        self.assertEqual(len(self.server.planned), 1, "a short message has no price")
+
 
 class LoadingTest(PageTest):
     def test_percentage_and_then_what_the_model_is(self):

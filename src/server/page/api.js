@@ -60,6 +60,14 @@ export async function countTokens(content, signal) {
   return (await response.json()).tokens.length;
 }
 
+// What a request would take, in each way of answering it: the first plan is the way it asks for.
+export async function planOf(request, signal) {
+  const response = await ask('/v1/plan', {
+    method: 'POST', body: JSON.stringify(request), signal,
+  });
+  return response.json();
+}
+
 // The chunks of a completion, to its end; an ApiError where it has none.
 export async function* complete(request, signal) {
   const response = await ask('/v1/chat/completions', {

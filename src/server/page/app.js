@@ -116,6 +116,15 @@ export class App {
     composer.focus();
   }
 
+  // The request with a message that is not sent yet; null while it would disturb another.
+  requestWith({ content, attachments }) {
+    const { settings, modelChoice } = this.parts;
+    if (!this.properties || this.properties.loaded === false || this.isBusy) return null;
+    const path = [...this.chat.tree.path(), { role: 'user', content, attachments }];
+    const own = { ...settings.values, system: this.system, kv: this.kv };
+    return requestOf(path, own, this.properties, modelChoice.current);
+  }
+
   stop() {
     this.#runs.get(this.chat.id)?.stop();
   }

@@ -4,6 +4,7 @@
 import { readFile } from './attachments.js';
 import { el, icon, iconButton, textButton } from './dom.js';
 import { chipState, fileChip } from './file_chip.js';
+import { Price } from './price.js';
 import { RoomLine } from './room_line.js';
 import { tokensOf } from './token_count.js';
 
@@ -26,14 +27,19 @@ export class Composer {
   #stop;
   #onSend;
   #room;
+  #request;
   #roomLine = new RoomLine();
+  #price = new Price(() => this.showRoom());
+  #priced = '';  // what the price was asked for
   #counts = new Map();  // of attachments: what ends the counting
 
   // onSend({content, attachments}); onCancel(), where it can be left; onStop(), where it has Stop.
   // room(): {used, limit, canForget}, as RoomLine has it, by what comes before the message.
-  constructor({ label, placeholder, id, onSend, onCancel, onStop, room }) {
+  // request(message): the request with it, of which the price is asked; null: not now.
+  constructor({ label, placeholder, id, onSend, onCancel, onStop, room, request }) {
     this.#onSend = onSend;
     this.#room = room;
+    this.#request = request;
     this.#input = el('textarea', { rows: 1, id, placeholder, 'aria-label': label });
     this.#send = el('button', { type: 'submit', className: 'send', title: 'Send (Enter)',
       'aria-label': 'Send' }, icon('send'));
@@ -76,7 +82,26 @@ export class Composer {
       count: counted.reduce((sum, { tokens }) => sum + tokens.count, written),
       isMore: counted.some(({ tokens }) => tokens.isMore),
       isCounting: this.#counts.size > 0,
-    }, this.#room());
+    }, this.#room(), this.#priceOf(isLong && this.#counts.size === 0));
+  }
+
+  // The price in words, as far as it is known. It is asked anew when the message is another one.
+  #priceOf(isWanted) {
+    const files = this.#attachments.map(({ name, text }) => `${name} ${text?.length}`);
+    const message = isWanted ? JSON.stringify([this.#input.value, files]) : '';
+    if (message !== this.#priced) {
+      this.#priced = message;
+      if (isWanted && this.#request) {
+        this.#price.ask(() => this.#request(this.#message()));
+      } else {
+        this.#price.forget();
+      }
+    }
+    return this.#price.words;
+  }
+
+  #message() {
+    return { content: this.#input.value.trim(), attachments: this.#attachments };
   }
 
   // Whether an answer is being written: it has to end before another message.
@@ -158,7 +183,8 @@ export class Composer {
 
   #submit() {
     if (this.isEmpty || this.#send.hidden) return;
-    this.#onSend({ content: this.#input.value.trim(), attachments: this.#attachments });
+    this.#price.forget();
+    this.#onSend(this.#message());
   }
 
   #remove(attachment) {

@@ -32,6 +32,7 @@ const composer = new Composer({
   onSend: (message) => app.send(message),
   onStop: () => app.stop(),
   room: () => (app.chat ? app.actions.roomBefore() : { used: 0, limit: 0 }),
+  request: (message) => app.requestWith(message),
 });
 
 const contextBar = new ContextBar(app.actions);

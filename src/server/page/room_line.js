@@ -7,13 +7,14 @@ export class RoomLine {
   element = el('p', { className: 'room', role: 'status', hidden: true });
 
   // need: {count, isMore, isCounting} of the message; used: of the context by what was said before;
-  // limit: of the context, 0 for none; canForget: there is an attention without a limit.
-  show(need, { used, limit, canForget }) {
+  // limit: of the context, 0 for none; canForget: there is an attention without a limit. price: what
+  // is known of the time (price.js), in words.
+  show(need, { used, limit, canForget }, price) {
     this.element.hidden = need.count === 0 && !need.isCounting;
     const isOver = limit > 0 && used + need.count > limit;
     this.element.classList.toggle('over', isOver);
     const words = isOver ? overWords(need, Math.max(limit - used, 0), limit, canForget)
-      : wordsOf(need, limit - used, limit);
+      : wordsOf(need, limit - used, limit, price);
     if (this.element.textContent !== words) this.element.textContent = words;
   }
 }
@@ -25,8 +26,10 @@ function overWords({ count, isMore, isCounting }, left, limit, canForget) {
     `${canForget ? ', or send it and choose to keep beginning and end.' : '.'}`;
 }
 
-function wordsOf({ count, isCounting }, left, limit) {
+function wordsOf({ count, isCounting }, left, limit, price) {
   if (isCounting) return 'Counting the tokens…';
-  const about = `This message: about ${tokens(count)}`;
-  return limit > 0 ? `${about} · ${whole(left - count)} free after it` : about;
+  const words = [`This message: about ${tokens(count)}`];
+  if (limit > 0) words.push(`${whole(left - count)} free after it`);
+  if (price) words.push(price);
+  return words.join(' · ');
 }

@@ -5,15 +5,19 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "attention/make_policy.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/test_folder.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
 #include "engine/generation_impl.h"
+#include "ops/kv_layout.h"
 #include "tests/fake_model.h"
-#include "tests/session_of.h"
 #include "text/fake_tokenizer.h"
 
 namespace godwit::price_test {
@@ -186,6 +190,43 @@ TEST(PriceTest, DraftTokensCountOnceTheyWereUsed) {
   EXPECT_TRUE(after.draft_measured);
   EXPECT_LT(after.token_ms, 0.8 * before.token_ms);
   EXPECT_FALSE(priced.engine->PriceOf(prompt, Greedy(1), {}).draft_measured);
+}
+
+// Policies decide over the work, storages over its cost.
+TEST(PriceTest, EveryPolicyAndStorageHasAPrice) {
+  const Engine engine(kTiny, {.threads = 1});
+  for (const PolicyKind& kind : AllPolicies()) {
+    for (const char* prefill : {"", "window:32", "star:block=64,anchor=64"}) {
+      for (const KvType& type : kKvTypes) {
+        const SessionOptions session{.kv = std::string(kind.ample_example),
+                                     .prefill = prefill,
+                                     .kv_type = std::string(type.name)};
+        const RequestPrice price = engine.PriceOf(Prompt(1, 700), Greedy(1, 20), session);
+        EXPECT_GT(price.first_token_ms, 0) << session.kv << prefill << session.kv_type;
+        EXPECT_GT(price.token_ms, 0) << session.kv << prefill << session.kv_type;
+        EXPECT_EQ(price.kv, session.kv);
+      }
+    }
+  }
+}
+
+// Layers with a window, a recurrent state, other heads, an index, or the keys of another layer: a
+// probe draws keys for each.
+TEST(PriceTest, EveryFamilyHasAPrice) {
+  const std::string goldens = GODWIT_SOURCE_DIR "/tests/golden/";
+  const auto index = ParseJson(ReadTextFile(goldens + "index.json", 1 << 22), "index.json");
+  std::set<std::string> families;
+  for (const auto& golden : index) {
+    const std::string path = golden["path"];
+    if (!families.insert(golden["family"]).second) continue;
+    const Engine engine(goldens + path, {.threads = 1});
+    Tokens prompt;
+    for (int32_t i = 0; i < 20; ++i) prompt.push_back(i);
+    const RequestPrice price = engine.PriceOf(prompt, Greedy(1));
+    EXPECT_GT(price.first_token_ms, 0) << path;
+    EXPECT_GT(price.token_ms, 0) << path;
+  }
+  EXPECT_GT(families.size(), 50u);
 }
 
 TEST(PriceTest, RefusesWhatTheRequestWouldBeRefusedFor) {

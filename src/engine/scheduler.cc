@@ -663,7 +663,8 @@ void Scheduler::Measure(const Request& request, int64_t begin, double ms) {
   const bool drafted = !request.options().draft.empty();
   if (begin >= request.prompt_tokens() && drafted) {
     costs_.RecordDrafted(kind, request.options().draft, work(1), ms, std::ssize(part.accepted));
-    if (part.rows > 1) return;
+    // Other sources take time also where they draft nothing.
+    if (part.rows > 1 || request.options().draft != "ngram") return;
   }
   costs_.Record(kind, work(part.rows), ms);
 }

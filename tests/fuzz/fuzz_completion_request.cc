@@ -4,6 +4,7 @@
 #include "chat/anthropic_request.h"
 #include "chat/completion_request.h"
 #include "chat/infill_request.h"
+#include "chat/plans.h"
 #include "chat/response_request.h"
 #include "tests/fuzz/targets.h"
 
@@ -20,6 +21,8 @@ void Check(const chat::CompletionRequest& request) {
   Require(request.generate.top_logprobs <= 20, "logprobs have a limit");
   Require(request.stream || !(request.include_usage || request.return_progress),
           "what is for streams is of one");
+  Require(request.first_token_within_s >= 0 && request.first_token_within_s <= 1e6,
+          "a time has a limit");
   Require(request.template_variables.is_object(), "variables have names");
   Require(!request.kv && !request.prefill, "nothing may be chosen");
 }
@@ -51,6 +54,7 @@ void FuzzCompletionRequest(std::span<const uint8_t> input) {
       CheckRefusal([&] { Check(chat::ParseCompletionRequest(body, defaults)); });
       CheckRefusal([&] { Check(chat::ParseResponseRequest(body, defaults).completion); });
       CheckRefusal([&] { Check(chat::ParseAnthropicRequest(body, defaults)); });
+      CheckRefusal([&] { Check(chat::ParsePlanRequest(body, defaults)); });
       CheckRefusal([&] { CheckFill(chat::ParseInfillRequest(body, defaults)); });
     }
   });

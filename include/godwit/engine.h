@@ -500,12 +500,12 @@ class Session {
   // that its text does not have. Throws Error(kUnsupported) for models with recurrent layers or
   // learned positions, and for sessions of several ranks.
   void ReuseTokens(const Session& other, int64_t begin, int64_t end);
-  // Reads a head and passages, each passage behind the head alone, and joins them (ReuseTokens). The
-  // first `read_anew` tokens of each passage but the first are then read once more where they stand.
-  // A passage goes on from a saved text (LoadOptions::cache_dir), whatever stood before it there.
-  // Calls whose prompt begins with the tokens that it returns go on from this text. on_progress
-  // counts head and passages. Throws as ReadContext and ReuseTokens do, and Error(kInput) for an
-  // empty head.
+  // Reads a head and passages, each passage behind the head alone, and joins them (ReuseTokens).
+  // The first `read_anew` tokens of each passage but the first are then read once more where they
+  // stand. A passage goes on from a saved text (LoadOptions::cache_dir), whatever stood before it
+  // there. Calls whose prompt begins with the tokens that it returns go on from this text.
+  // on_progress counts head and passages. Throws as ReadContext and ReuseTokens do, and
+  // Error(kInput) for an empty head.
   PassagesRead ReadPassages(std::span<const int32_t> head,
                             std::span<const std::vector<int32_t>> passages, int64_t read_anew = 32,
                             const std::function<void(const PromptProgress&)>& on_progress = {});

@@ -102,8 +102,8 @@ class Request {
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   // Whether its text may be saved, and go on from a saved one.
   bool may_be_saved() const { return kind_ != RequestKind::kStates && !keeps_to_itself_; }
-  // Says that no reading gives this text's cache again (Session::ReuseTokens). It is not saved, takes
-  // nothing from saved texts, and fails where it would be paused.
+  // Says that no reading gives this text's cache again (Session::ReuseTokens). It is not saved,
+  // takes nothing from saved texts, and fails where it would be paused.
   void KeepToItself() { keeps_to_itself_ = true; }
   bool keeps_to_itself() const { return keeps_to_itself_; }
   const Sequence& sequence() const { return sequence_; }

@@ -12,7 +12,7 @@ option(GODWIT_UNITY "Compile sources of a room together" ON)
 set(GODWIT_UNITY_BATCH 12)
 
 # Rooms of text, which compute few numbers: -O1 compiles in two thirds of the time.
-set(GODWIT_WORDY_ROOMS text checkpoint engine chat capi server console http hub cli eval lab)
+set(GODWIT_WORDY_ROOMS text checkpoint engine chat capi server console http journal hub cli eval lab)
 
 # Options of oracles, which take minutes unless they are optimised. Under the sanitizers, the
 # arithmetic of their indices is trusted.
@@ -25,7 +25,7 @@ endif()
 # Under the sanitizers, rooms that compute little are not optimised, and rooms that compute most are
 # as ever. Headers that most sources include are compiled once for each room. A forgotten include is
 # found without sanitizers.
-set(GODWIT_UPPER_ROOMS console http hub checkpoint engine chat capi server cli eval bench lab)
+set(GODWIT_UPPER_ROOMS console http journal hub checkpoint engine chat capi server cli eval bench lab)
 set(GODWIT_COMPUTING_ROOMS ops kv)
 set(GODWIT_COMMON_HEADERS <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map>
     <memory> <optional> <span> <string> <vector> <fmt/format.h> <nlohmann/json.hpp>)

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "godwit/error.h"
@@ -252,6 +253,11 @@ struct GenerateOptions {
   // The special tokens, as the vocabulary spells them, that the text shows. All others are left
   // out.
   std::vector<std::string> spelled_out;
+  // Tokens with which the output begins, because an earlier call chose them for the same prompt
+  // with the same options. They are read as a prompt is, and the rest of the output is as if they
+  // had been chosen again. They come with the first event. Where log-probabilities are asked for,
+  // and on ranks, they are chosen again after all.
+  std::vector<int32_t> begun = {};
   // The number of likeliest tokens whose log-probabilities come with those of each output token.
   // They are the model's, before the sampler's steps. -1: no log-probabilities.
   int top_logprobs = -1;
@@ -395,6 +401,9 @@ struct Event {
   std::vector<int32_t> tokens;
   std::vector<TokenLogprobs> logprobs;  // [tokens], if they were asked for
   std::string text;
+  // [tokens] For each token, the bytes of `text` that were certain with it. Bytes behind the last
+  // one were held back up to the end of the output. The parts do not depend on the events.
+  std::vector<int64_t> text_ends = {};
   int64_t thought_tokens = 0;  // so far: as GenerateResult has them
   bool done = false;           // the last event
 };
@@ -635,6 +644,11 @@ class Engine {
   std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true,
                                 std::string_view variables = "{}",
                                 std::string_view tools = "[]") const;
+
+  // Names and values on which the bits of an output depend, besides its prompt and its
+  // GenerateOptions: the version, the instructions, the model, and how texts of such a session are
+  // kept and read. The first call reads parts of the model's files. Throws as NewSession does.
+  std::vector<std::pair<std::string, std::string>> Facts(const SessionOptions& session) const;
 
   int64_t vocab_size() const;
   int64_t hidden_size() const;  // numbers of a hidden state

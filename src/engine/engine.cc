@@ -292,6 +292,24 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   return request;
 }
 
+SnapshotFacts Engine::Impl::Facts(const SessionOptions& session) const {
+  SnapshotFacts facts = TextPlan(served, session).facts(/*question_begin=*/0);
+  {
+    const std::lock_guard lock(facts_mutex_);
+    if (facts_.empty()) facts_ = FactsOf(*this, eagle3_folder_);
+    for (const auto& fact : facts_) {
+      if (FactNamed(facts, fact.first).empty()) facts.push_back(fact);
+    }
+  }
+  // Layers that only predict draft tokens change no output, and an owner no bits.
+  std::erase_if(facts, [](const auto& fact) {
+    return fact.first.starts_with("keys of ") || fact.first == "owner";
+  });
+  facts.emplace_back("kv", session.kv);
+  facts.emplace_back("prefill", session.prefill.empty() ? "none" : session.prefill);
+  return facts;
+}
+
 std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions& options,
                                                           const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
@@ -487,6 +505,11 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
     input.tools = std::move(list);
   }
   return RenderChat(*chat_template, messages, std::move(input));
+}
+
+std::vector<std::pair<std::string, std::string>> Engine::Facts(
+    const SessionOptions& session) const {
+  return impl_->Facts(session);
 }
 
 int64_t Engine::vocab_size() const { return impl_->served.spec.vocab_size; }

@@ -64,7 +64,8 @@ class Engine::Impl {
                              const SessionOptions& session) const;
   // Probes the costs of steps such as those of the request, unless they were probed before.
   void ProbeCostsFor(const Request& request, int64_t chunk_tokens) const;
-
+  // Engine::Facts.
+  SnapshotFacts Facts(const SessionOptions& session) const;
   // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
   // Engine::FollowRankZero. on_forgotten: RankFollower::Follow.
@@ -127,6 +128,9 @@ class Engine::Impl {
 
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;
+  mutable std::mutex facts_mutex_;
+  mutable SnapshotFacts facts_;  // FactsOf; empty: not looked at yet
+
   mutable std::mutex template_mutex_;
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;

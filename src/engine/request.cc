@@ -128,6 +128,19 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   }
   prompt.reserve(prompt.size() + reserved);
   sequence_.tokens = std::move(prompt);
+  TakeBegun();
+}
+
+// An output that has begun is a text to be read, as it is after a pause.
+void Request::TakeBegun() {
+  if (options_.begun.empty() || options_.top_logprobs >= 0 || OnlyReads(kind_) ||
+      plan_->all_ranks() != nullptr || limit_ <= 0) {
+    return;
+  }
+  const Taken taken = TakeTokens(options_.begun);
+  sequence_.tokens.insert(sequence_.tokens.end(), options_.begun.begin(),
+                          options_.begun.begin() + static_cast<int64_t>(taken.tokens));
+  FinishIfEnded(taken);
 }
 
 void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher, const Tokenizer& tokenizer) {
@@ -193,6 +206,7 @@ std::optional<FinishReason> Request::Expired() const {
 }
 
 bool Request::FinishIfNothingIsAsked() {
+  if (done()) return true;
   if (limit_ > 0 || OnlyReads(kind_)) return false;
   Finish(EndOfLimit());
   return true;
@@ -254,7 +268,8 @@ bool Request::Reserve(int64_t tokens) {
 Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
-    result_.cached_tokens = sequence_.cache->length();
+    // Of an output that had begun, a part may be cached, too.
+    result_.cached_tokens = std::min(sequence_.cache->length(), prompt_tokens_);
     result_.disk_tokens = disk_tokens_;
     saved_tokens_ = sequence_.cache->length();
     saved_ms_ = watch_.ms();
@@ -299,19 +314,27 @@ void Request::TakeAccepted(std::span<const int32_t> tokens) {
     if (sequence_.pending() == 0) Finish(FinishReason::kStop);
     return;
   }
+  const Taken taken = TakeTokens(tokens);
+  ForgetBehind(sequence_, tokens.size() - taken.tokens);
+  FinishIfEnded(taken);
+}
+
+Request::Taken Request::TakeTokens(std::span<const int32_t> tokens) {
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   const size_t before = result_.tokens.size();
   std::string text;
+  std::vector<int64_t> ends;
   size_t taken = 0;
   bool ended = false;
   while (!ended && taken < tokens.size() && std::ssize(result_.tokens) < limit_) {
     const LogprobRow* const logprobs = logprobs_.empty() ? nullptr : &logprobs_[taken];
     ended = TakeToken(tokens[taken++], logprobs, text);
+    ends.push_back(std::ssize(text));
   }
   logprobs_.clear();
-  ForgetBehind(sequence_, tokens.size() - taken);
   result_.text += text;
   Post([&](Event& event) {
+    for (const int64_t end : ends) event.text_ends.push_back(std::ssize(event.text) + end);
     event.tokens.insert(event.tokens.end(), result_.tokens.begin() + static_cast<int64_t>(before),
                         result_.tokens.end());
     if (!result_.logprobs.empty()) {
@@ -321,7 +344,11 @@ void Request::TakeAccepted(std::span<const int32_t> tokens) {
     }
     event.text += text;
   });
-  if (ended) {
+  return {.tokens = taken, .ended = ended};
+}
+
+void Request::FinishIfEnded(const Taken& taken) {
+  if (taken.ended) {
     Finish(FinishReason::kStop);
   } else if (std::ssize(result_.tokens) >= limit_) {
     Finish(EndOfLimit());

@@ -164,7 +164,16 @@ class Request {
   enum class State { kWaiting, kRunning, kDone };
   FinishReason EndOfLimit() const;
   void KeepStates(MatrixView<const float> states);
+  void TakeBegun();
   void TakeAccepted(std::span<const int32_t> tokens);
+  struct Taken {
+    size_t tokens;
+    bool ended;  // the last of them ends the text
+  };
+  // Takes tokens of the output, up to its end.
+  Taken TakeTokens(std::span<const int32_t> tokens);
+  // Finishes a request whose output has ended.
+  void FinishIfEnded(const Taken& taken);
   bool TakeToken(int32_t token, const LogprobRow* logprobs, std::string& text);
   void PostProgress();
   void Post(FunctionRef<void(Event&)> add);

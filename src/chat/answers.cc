@@ -95,21 +95,29 @@ std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event) {
+    const std::function<void(int answer, const Event& event)>& on_event,
+    const BegunAnswers& begun) {
   const Prompt one{.tokens = {prompt.begin(), prompt.end()}, .query_tokens = options.query_tokens};
   return GenerateAnswers(engine, std::span(&one, 1), std::move(options), session, count, cancel,
-                         on_event);
+                         on_event, begun);
 }
 
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const Prompt> prompts, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event) {
+    const std::function<void(int answer, const Event& event)>& on_event,
+    const BegunAnswers& begun) {
   std::vector<Generation> answers;
+  const int64_t max_tokens = options.max_tokens;
   for (const Prompt& prompt : prompts) {
     options.query_tokens = prompt.query_tokens;
     for (int i = 0; i < count; ++i) {
       options.sequence = static_cast<uint64_t>(i);
+      if (begun) {
+        BegunAnswer before = begun(static_cast<int>(answers.size()));
+        options.max_tokens = before.ended ? std::ssize(before.tokens) : max_tokens;
+        options.begun = std::move(before.tokens);
+      }
       answers.push_back(engine.Submit(prompt.tokens, options, session));
     }
   }
@@ -138,17 +146,20 @@ std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event,
-    const std::function<void(const AnswerForm& form)>& on_form, std::vector<Event>* echoes) {
+    const std::function<void(const AnswerForm& form)>& on_form, std::vector<Event>* echoes,
+    const std::function<void(std::vector<Prompt>& prompts)>& on_prompts,
+    const BegunAnswers& begun) {
   SessionOptions own = options;
   own.kv = request.kv.value_or(own.kv);
   own.prefill = request.prefill.value_or(own.prefill);
   std::optional<Session> own_session;
   if (request.kv || request.prefill) own_session = engine.NewSession(own);
-  const auto prompts = PromptsOf(engine, own_session ? *own_session : session, request);
+  auto prompts = PromptsOf(engine, own_session ? *own_session : session, request);
   const AnswerForm form = prompts.front().form;  // several prompts are texts, which have no form
   if (on_form) on_form(form);
+  if (on_prompts) on_prompts(prompts);
   if (request.echo) {
-    return AnswerWithEcho(engine, own, request, prompts, cancel, on_event, echoes);
+    return AnswerWithEcho(engine, own, request, prompts, cancel, on_event, echoes, begun);
   }
   GenerateOptions generate = request.generate;
   generate.thought = form.thought;
@@ -158,7 +169,7 @@ std::vector<GenerateResult> AnswerRequest(
     generate.spelled_out.push_back(end);
   }
   return GenerateAnswers(engine, prompts, std::move(generate), own, request.samples, cancel,
-                         on_event);
+                         on_event, begun);
 }
 
 }  // namespace godwit::chat

@@ -41,29 +41,41 @@ int64_t LastLineTokens(const Session& session, std::string_view text);
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
                               const CompletionRequest& request);
 
+// The beginning of an answer that an earlier process has written.
+struct BegunAnswer {
+  std::vector<int32_t> tokens;  // GenerateOptions::begun
+  bool ended = false;           // nothing follows
+};
+using BegunAnswers = std::function<BegunAnswer(int answer)>;
+
 // Generates `count` answers to each prompt, all at once, with options.sequence 0 to count - 1.
 // Answers to one prompt stand together and read it once. The prompts' query_tokens replace
 // options.query_tokens. on_event: called from this thread with every event of an answer. After
 // Cancel of the token, which may be null, all answers end within a moment. Throws what
-// Engine::Submit throws, and the first error of an answer.
+// Engine::Submit throws, and the first error of an answer. begun: the beginnings of the answers.
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const Prompt> prompts, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event = {});
+    const std::function<void(int answer, const Event& event)>& on_event = {},
+    const BegunAnswers& begun = {});
 // GenerateAnswers for one prompt, with options.query_tokens.
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event = {});
+    const std::function<void(int answer, const Event& event)>& on_event = {},
+    const BegunAnswers& begun = {});
 
 // The answers to a request, by GenerateAnswers, with the request's own kv and prefill where it
 // names them. session: as in PromptsOf, with `options`. on_form: called before the first event.
 // With request.echo the first event of each answer is its prompt; echoes: receives these events.
+// on_prompts: called before anything is generated, and may change the prompts.
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {},
     const std::function<void(const AnswerForm& form)>& on_form = {},
-    std::vector<Event>* echoes = nullptr);
+    std::vector<Event>* echoes = nullptr,
+    const std::function<void(std::vector<Prompt>& prompts)>& on_prompts = {},
+    const BegunAnswers& begun = {});
 
 }  // namespace godwit::chat

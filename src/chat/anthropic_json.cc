@@ -34,11 +34,12 @@ Json NewMessage(const CompletionName& name, Json content) {
           {"stop_sequence", nullptr}};
 }
 
-Json NewBlock(Kind kind, const std::string& name) {
+// index: of the block in its answer.
+Json NewBlock(Kind kind, const CompletionName& answer, size_t index, const std::string& name) {
   if (kind == Kind::kThought) return {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}};
   if (kind == Kind::kText) return {{"type", "text"}, {"text", ""}};
   return {{"type", "tool_use"},
-          {"id", "toolu_" + NewCallId()},
+          {"id", "toolu_" + CallIdOf(answer, static_cast<int64_t>(index))},
           {"name", name},
           {"input", Json::object()}};
 }
@@ -94,7 +95,7 @@ void AnthropicEvents::Open(Kind kind, const std::string& name, Json& events) {
   text_.clear();
   events.push_back({{"type", "content_block_start"},
                     {"index", content_.size()},
-                    {"content_block", NewBlock(kind, name)}});
+                    {"content_block", NewBlock(kind, name_, content_.size(), name)}});
   content_.push_back(events.back()["content_block"]);
 }
 

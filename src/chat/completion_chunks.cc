@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 CompletionChunks::CompletionChunks(const CompletionRequest& request, const CompletionName& name,
                                    TokenTexts& texts)
-    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {}
+    : request_(request), name_(name), texts_(texts) {}
 
 void CompletionChunks::Begin(const AnswerForm& form) {
   if (!request_.is_chat()) return;
@@ -22,7 +22,7 @@ void CompletionChunks::Begin(const AnswerForm& form) {
 Json CompletionChunks::Chunk(Json choices) const {
   return {{"id", IdOf(request_, name_)},
           {"object", request_.is_chat() ? "chat.completion.chunk" : "text_completion"},
-          {"created", created_},
+          {"created", name_.created},
           {"model", name_.model},
           {"choices", std::move(choices)}};
 }
@@ -58,10 +58,12 @@ Json CompletionChunks::Delta(size_t choice, const AnswerPieces& pieces) {
         add("content", text);
         break;
       case AnswerPiece::Kind::kCall:
-        calls.push_back({{"index", count++},
-                         {"id", NewCallId()},
-                         {"type", "function"},
-                         {"function", {{"name", text}, {"arguments", ""}}}});
+        calls.push_back(
+            {{"index", count},
+             {"id", CallIdOf(name_, static_cast<int64_t>((uint64_t{choice} << 32) + count))},
+             {"type", "function"},
+             {"function", {{"name", text}, {"arguments", ""}}}});
+        ++count;
         break;
       case AnswerPiece::Kind::kArguments:
         if (calls.empty()) {

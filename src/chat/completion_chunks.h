@@ -39,7 +39,6 @@ class CompletionChunks {
   const CompletionRequest& request_;
   const CompletionName& name_;
   TokenTexts& texts_;
-  int64_t created_;
   struct Reader {
     AnswerReader answer;
     size_t calls = 0;

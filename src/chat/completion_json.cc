@@ -1,17 +1,23 @@
 #include "chat/completion_json.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/checksum.h"
 #include "chat/answer_reader.h"
 #include "chat/echo.h"
 #include "chat/result_json.h"
 
 namespace godwit::chat {
 namespace {
+
+constexpr size_t kCallIdLetters = 9;
 
 using Json = nlohmann::ordered_json;
 
@@ -42,9 +48,15 @@ std::string NewCallId() {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
-  std::string id(9, ' ');
+  std::string id(kCallIdLetters, ' ');
   for (char& c : id) c = kLetters[random() % kLetters.size()];
   return id;
+}
+
+std::string CallIdOf(const CompletionName& name, int64_t number) {
+  if (name.calls.empty()) return NewCallId();
+  const std::string text = fmt::format("{} {}", name.calls, number);
+  return ContentName({std::as_bytes(std::span(text))}).substr(0, kCallIdLetters);
 }
 
 std::string FinishReasonName(FinishReason reason, bool has_calls) {
@@ -115,7 +127,7 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
   Json json;
   json["id"] = IdOf(request, name);
   json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
-  json["created"] = UnixSeconds();
+  json["created"] = name.created;
   json["model"] = name.model;
   json["choices"] = Json::array();
   for (const GenerateResult& result : results) {

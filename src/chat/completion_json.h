@@ -15,9 +15,16 @@
 
 namespace godwit::chat {
 
+// The Unix time.
+int64_t UnixSeconds();
+
 struct CompletionName {
   std::string id;     // the request's
   std::string model;  // the model that answered
+  int64_t created = UnixSeconds();
+  // A text from which the ids of calls in a stream are made, so that the same answer has the same
+  // ones. Empty: they are random.
+  std::string calls = {};
 };
 
 // The body of a whole answer, written in `form`. results: one for each answer. echoes: with echo,
@@ -36,9 +43,10 @@ std::string IdOf(const CompletionRequest& request, const CompletionName& name);
 // where the answer has them.
 nlohmann::ordered_json MessageOf(const CompletionRequest& request, const AnswerForm& form,
                                  std::string_view text);
-int64_t UnixSeconds();
 // A new id of a call: 9 letters and digits, as templates expect.
 std::string NewCallId();
+// The id of a call of an answer, by its number.
+std::string CallIdOf(const CompletionName& name, int64_t number);
 // The finish reason, which is "tool_calls" where the model ended with calls.
 std::string FinishReasonName(FinishReason reason, bool has_calls);
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,

@@ -67,8 +67,8 @@ GenerateResult WithEcho(const Event& echo, const GenerateResult& result) {
 std::vector<GenerateResult> AnswerWithEcho(
     const Engine& engine, const SessionOptions& options, const CompletionRequest& request,
     std::span<const Prompt> prompts, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event,
-    std::vector<Event>* echoes) {
+    const std::function<void(int answer, const Event& event)>& on_event, std::vector<Event>* echoes,
+    const BegunAnswers& begun) {
   std::vector<Event> all;
   for (size_t i = 0; i < prompts.size(); ++i) {
     all.push_back(EchoOf(engine, request, i, prompts[i].tokens));
@@ -78,15 +78,16 @@ std::vector<GenerateResult> AnswerWithEcho(
   };
   std::vector<GenerateResult> results;
   if (request.generate.top_logprobs < 0) {
-    std::vector<bool> begun(request.answers());
-    results = GenerateAnswers(engine, prompts, request.generate, options, request.samples, cancel,
-                              [&](int answer, const Event& event) {
-                                const auto at = static_cast<size_t>(answer);
-                                if (!begun[at])
-                                  told(answer, all[at / static_cast<size_t>(request.samples)]);
-                                begun[at] = true;
-                                told(answer, event);
-                              });
+    std::vector<bool> is_told(request.answers());
+    results = GenerateAnswers(
+        engine, prompts, request.generate, options, request.samples, cancel,
+        [&](int answer, const Event& event) {
+          const auto at = static_cast<size_t>(answer);
+          if (!is_told[at]) told(answer, all[at / static_cast<size_t>(request.samples)]);
+          is_told[at] = true;
+          told(answer, event);
+        },
+        begun);
   } else {
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (cancel != nullptr) cancel->ThrowIfCancelled();

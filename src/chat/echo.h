@@ -25,7 +25,7 @@ GenerateResult WithEcho(const Event& echo, const GenerateResult& result);
 std::vector<GenerateResult> AnswerWithEcho(
     const Engine& engine, const SessionOptions& options, const CompletionRequest& request,
     std::span<const Prompt> prompts, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event,
-    std::vector<Event>* echoes);
+    const std::function<void(int answer, const Event& event)>& on_event, std::vector<Event>* echoes,
+    const BegunAnswers& begun = {});
 
 }  // namespace godwit::chat

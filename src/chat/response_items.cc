@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "chat/completion_json.h"
-
 namespace godwit::chat {
 namespace {
 
@@ -16,7 +14,12 @@ Json OutputText(std::string_view text) {
   return {{"type", "output_text"}, {"text", text}, {"annotations", Json::array()}};
 }
 
-Json NewItem(Kind kind, const std::string& id, const std::string& name) {
+}  // namespace
+
+// An item behind those that there are.
+Json ResponseItems::NewItem(Kind kind, const std::string& function) const {
+  const size_t index = output_.size();
+  const std::string id = index == 0 ? name_.id : fmt::format("{}_{}", name_.id, index);
   if (kind == Kind::kThought) {
     return {{"type", "reasoning"},
             {"id", "rs_" + id},
@@ -31,11 +34,13 @@ Json NewItem(Kind kind, const std::string& id, const std::string& name) {
             {"role", "assistant"},
             {"content", Json::array()}};
   }
-  return {{"type", "function_call"},          {"id", "fc_" + id}, {"status", "in_progress"},
-          {"call_id", "call_" + NewCallId()}, {"name", name},     {"arguments", ""}};
+  return {{"type", "function_call"},
+          {"id", "fc_" + id},
+          {"status", "in_progress"},
+          {"call_id", "call_" + CallIdOf(name_, static_cast<int64_t>(index))},
+          {"name", function},
+          {"arguments", ""}};
 }
-
-}  // namespace
 
 // Adds the place of the last item.
 Json ResponseItems::Placed(Json fields) const {
@@ -50,7 +55,7 @@ void ResponseItems::Open(Kind kind, const std::string& name, std::vector<Respons
   kind_ = kind;
   is_open_ = true;
   text_.clear();
-  output_.push_back(NewItem(kind, index == 0 ? id_ : fmt::format("{}_{}", id_, index), name));
+  output_.push_back(NewItem(kind, name));
   events.push_back(
       {"response.output_item.added", {{"output_index", index}, {"item", output_.back()}}});
   if (kind != Kind::kText) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/answer_pieces.h"
+#include "chat/completion_json.h"
 
 namespace godwit::chat {
 
@@ -19,8 +20,8 @@ struct ResponseEvent {
 
 class ResponseItems {
  public:
-  // id: the answer's, from which the ids of its items are made.
-  explicit ResponseItems(std::string id) : id_(std::move(id)) {}
+  // name: of the answer, from which the ids of its items are made. It must outlive this object.
+  explicit ResponseItems(const CompletionName& name) : name_(name) {}
 
   std::vector<ResponseEvent> Take(const AnswerPieces& pieces);
   // Ends the answer. An empty answer becomes an empty message. status: of the last item.
@@ -33,7 +34,9 @@ class ResponseItems {
   void Close(std::string_view status, std::vector<ResponseEvent>& events);
   nlohmann::ordered_json Placed(nlohmann::ordered_json fields) const;
 
-  std::string id_;
+  nlohmann::ordered_json NewItem(AnswerPiece::Kind kind, const std::string& function) const;
+
+  const CompletionName& name_;
   nlohmann::ordered_json output_ = nlohmann::ordered_json::array();
   bool is_open_ = false;
   AnswerPiece::Kind kind_ = AnswerPiece::Kind::kText;  // of the last item

@@ -1,5 +1,6 @@
 #include "chat/response_json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "chat/result_json.h"
@@ -9,13 +10,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Response(const ResponseRequest& request, const CompletionName& name, int64_t created,
-              std::string_view status, Json output) {
+Json Response(const ResponseRequest& request, const CompletionName& name, std::string_view status,
+              Json output) {
   const GenerateOptions& generate = request.completion.generate;
   const Json sampler = SamplerJson(generate.sampler);
   return {{"id", "resp_" + name.id},
           {"object", "response"},
-          {"created_at", created},
+          {"created_at", name.created},
           {"status", status},
           {"error", nullptr},
           {"incomplete_details", nullptr},
@@ -52,7 +53,7 @@ std::string_view StatusOf(const GenerateResult& result) {
 
 Json ResponseEvents::Finished(const GenerateResult& result) const {
   const std::string_view status = StatusOf(result);
-  Json json = Response(request_, name_, created_, status, items_.output());
+  Json json = Response(request_, name_, status, items_.output());
   if (status == "incomplete") {
     const bool timeout = result.finish_reason == FinishReason::kTimeout;
     json["incomplete_details"] = {{"reason", timeout ? "timeout" : "max_output_tokens"}};
@@ -70,7 +71,7 @@ Json ResponseEvents::Finished(const GenerateResult& result) const {
 }
 
 ResponseEvents::ResponseEvents(const ResponseRequest& request, const CompletionName& name)
-    : request_(request), name_(name), items_(name.id), created_(UnixSeconds()) {}
+    : request_(request), name_(name), items_(name) {}
 
 Json ResponseEvents::Whole(const GenerateResult& result) {
   items_.Take(reader_->Push(result.text));
@@ -86,7 +87,7 @@ Json ResponseEvents::Make(std::string_view type, Json fields) {
 }
 
 Json ResponseEvents::Empty(std::string_view status) const {
-  return Response(request_, name_, created_, status, Json::array());
+  return Response(request_, name_, status, Json::array());
 }
 
 Json ResponseEvents::ListOf(std::vector<ResponseEvent> events) {
@@ -105,7 +106,10 @@ Json ResponseEvents::Of(const Event& event) {
 }
 
 Json ResponseEvents::Progress(const PromptProgress& progress) {
-  return Json::array({Make("godwit.prompt_progress", ProgressJson(progress))});
+  // Progress has no number of its own, because it depends on time: numbers of other events do not.
+  Json event = Make("godwit.prompt_progress", ProgressJson(progress));
+  event["sequence_number"] = std::max<int64_t>(0, --next_ - 1);
+  return Json::array({std::move(event)});
 }
 
 Json ResponseEvents::Last(const GenerateResult& result) {

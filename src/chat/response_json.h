@@ -50,7 +50,6 @@ class ResponseEvents {
   const CompletionName& name_;
   std::optional<AnswerReader> reader_;
   ResponseItems items_;
-  int64_t created_;
   int64_t next_ = 0;
 };
 

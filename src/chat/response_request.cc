@@ -36,7 +36,6 @@ Json MessagesOf(const Json& body) {
 
 // Fields with one possible value, beside those of chats.
 constexpr FixedField kFixedOfResponses[] = {
-    {"background", "[false]", "answers come over the connection of the request"},
     {"truncation", R"(["disabled"])", "text is never truncated"},
     {"include", "[[]]", "there are no further outputs"},
 };
@@ -91,9 +90,15 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
   if (!body.is_object()) Throw(ErrorKind::kInput, "expected a request that is an object");
   ResponseRequest request;
   Json chat{{"messages", MessagesOf(body)}};
+  if (const Json background = body.value("background", Json()); !background.is_null()) {
+    if (!background.is_boolean()) RefuseField("background", "true or false", background);
+    request.background = background.get<bool>();
+  }
   for (const auto& [name, value] : body.items()) {
-    if (name == "input" || name == "instructions" || value.is_null()) {
+    if (name == "input" || name == "instructions" || name == "background" || value.is_null()) {
       continue;
+    } else if (name == "store" && value == true && request.background) {
+      continue;  // an answer in the background is kept for a while
     } else if (name == "max_output_tokens") {
       if (!value.is_number_unsigned()) RefuseField(name, "a whole number", value);
       chat["max_tokens"] = value;

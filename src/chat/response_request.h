@@ -1,5 +1,5 @@
 // ResponseRequest: the body of /v1/responses, OpenAI's newer API. It is a chat in other words.
-// Nothing is stored, so that a request cannot continue an earlier one.
+// A request cannot continue an earlier one.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,6 +10,7 @@ namespace godwit::chat {
 
 struct ResponseRequest {
   CompletionRequest completion;  // a chat, of one answer
+  bool background = false;       // the answer is written whether anybody reads it or not
   // Fields that the answer repeats.
   nlohmann::ordered_json metadata = nlohmann::ordered_json::object();
   nlohmann::ordered_json tools = nlohmann::ordered_json::array();

@@ -33,6 +33,7 @@
 #include "console/terminal/output.h"
 #include "dist/mpi.h"
 #include "engine/prompt_share.h"
+#include "journal/folder.h"
 #include "server/api.h"
 #include "server/http_server.h"
 #include "server/loading.h"
@@ -50,8 +51,13 @@ struct ServeOptions {
   int64_t parallel = 0;  // 0: as memory allows
   int64_t queue = 64;
   bool log_json = false;
+  std::string journal;  // a folder; empty: none
+  journal::FolderLimits journal_limits;
+  int64_t grace_s = -1;  // -1: by --journal
   CompletionFlags completion;
 };
+
+constexpr int64_t kGraceOfJournal = 60;
 
 void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   options.model.prompt_slowdown = 2;
@@ -96,6 +102,37 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
               options.queue, 0, 1 << 20);
   line.Add({.names = "--log-json", .value = "", .help = "log each request as a line of JSON"},
            options.log_json);
+  line.AddInt({.names = "--grace",
+               .value = "SECONDS",
+               .help = "let a streamed answer go on for so long after its client has gone; the "
+                       "client may come back for the rest (Last-Event-ID)",
+               .fallback = "0; 60 with --journal",
+               .is_verbs_own = true},
+              options.grace_s, 0, 1 << 24);
+  line.Add({.names = "--journal",
+            .value = "FOLDER",
+            .help = "write streamed answers and those in the background down, so that they go on "
+                    "after the server was killed. The folder holds texts of requests and answers "
+                    "and is for this user alone (mode 700)",
+            .fallback = "nothing is written down"},
+           options.journal);
+  line.Add({.names = "--journal-size",
+            .value = "BYTES",
+            .help = "the limit of disk space for the journal; the oldest answers go first",
+            .fallback = "1G"},
+           [&options](const std::string& value) {
+             options.journal_limits.bytes = console::ParseBytes(value);
+           });
+  line.Add({.names = "--journal-hours",
+            .value = "N",
+            .help = "the time after which an answer is removed from the journal",
+            .fallback = "24"},
+           [&options](const std::string& value) {
+             constexpr double kSecondsOfHour = 3600;
+             options.journal_limits.age_s = kSecondsOfHour * console::ParseFloat(value);
+           });
+  line.Needs("--journal-size", {"--journal"});
+  line.Needs("--journal-hours", {"--journal"});
   line.Add({.names = "--allow-origin",
             .value = "ORIGIN",
             .help = "a site, such as https://chat.example, whose pages may send requests from a "
@@ -269,6 +306,17 @@ int Serve(std::span<const std::string> arguments) {
   asked.queue = options.queue;
   asked.origins = options.http.origins;
   asked.keys = ReadKeys(options.keys_file);
+  asked.grace_ms = 1000.0 * static_cast<double>(options.grace_s);
+  if (options.grace_s < 0) {
+    asked.grace_ms = options.journal.empty() ? 0 : 1000.0 * kGraceOfJournal;
+  }
+  std::optional<journal::Folder> journal;
+  if (!options.journal.empty()) {
+    journal.emplace(options.journal, options.journal_limits, [](const std::string& message) {
+      console::WriteNotice("godwit: journal: " + message + "\n");
+    });
+    asked.journal = &*journal;
+  }
   asked.on_served = options.log_json ? SayJson : SayServed;
   AllowManyFiles();
   // The server listens before a model is loaded, so that a taken port is reported at once. It is
@@ -298,6 +346,7 @@ int Serve(std::span<const std::string> arguments) {
   api.emplace(*models, std::move(asked));
   console::SignalNotes notes;
   notes.NoteAll(true);
+  api->GoOnInBackground();
   ready = &*api;
   SayLoaded(*models);
   console::WriteStatus(fmt::format("godwit: {} at {}\n", WhoAnswers(*models),

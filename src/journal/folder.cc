@@ -108,6 +108,12 @@ std::shared_ptr<File> Folder::Begin(const std::string& name) {
 
 std::shared_ptr<File> Folder::GoOn(const std::string& name, const Records& records) {
   try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto open = open_.find(name); open != open_.end() && !open->second.expired()) {
+        return nullptr;  // its last records are still on their way
+      }
+    }
     // An answer that goes on has no end.
     std::error_code ignored;
     fs::rename(PathOf(name, true), PathOf(name, false), ignored);

@@ -37,7 +37,7 @@ class Folder {
 
   // Begins a file. Null: it cannot be made, as the notice says.
   std::shared_ptr<File> Begin(const std::string& name);
-  // Goes on with a file that Read has found. Null: as Begin.
+  // Goes on with a file that Read has found. Null: as Begin, or the file is still being written.
   std::shared_ptr<File> GoOn(const std::string& name, const Records& records);
   // Says that an answer has ended.
   void Finish(const std::string& name, File& file) const;

@@ -2,61 +2,122 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/stopwatch.h"
 #include "chat/answers.h"
+#include "chat/result_json.h"
 #include "server/error_body.h"
 
 namespace godwit::server {
 namespace {
 
+// The event of each token, and what follows the last one. An event that does not tell the parts of
+// its text stays whole.
+std::vector<Event> PartsOf(const Event& event) {
+  if (event.text_ends.size() != event.tokens.size() || event.tokens.empty()) return {event};
+  std::vector<Event> parts;
+  size_t begin = 0;
+  for (size_t i = 0; i < event.tokens.size(); ++i) {
+    const auto end = static_cast<size_t>(event.text_ends[i]);
+    Event part{.tokens = {event.tokens[i]}, .text = event.text.substr(begin, end - begin)};
+    if (!event.logprobs.empty()) part.logprobs = {event.logprobs[i]};
+    parts.push_back(std::move(part));
+    begin = end;
+  }
+  parts.front().progress = event.progress;
+  if (begin < event.text.size()) parts.push_back({.text = event.text.substr(begin)});
+  return parts;
+}
+
+// The tokens of an answer, on their way to the disk. Those that are there already are compared.
+class WrittenTokens {
+ public:
+  explicit WrittenTokens(const CompletionPlan& plan, int texts)
+      : plan_(plan), counts_(static_cast<size_t>(texts)) {}
+
+  void Take(int text, std::span<const int32_t> tokens) {
+    if (plan_.journal == nullptr) return;
+    size_t& count = counts_[static_cast<size_t>(text)];
+    if (plan_.before != nullptr) {
+      const auto before = plan_.before->TokensOf(text);
+      const auto rest = before.subspan(std::min(count, before.size()));
+      const size_t known = std::min(tokens.size(), rest.size());
+      if (!std::ranges::equal(tokens.first(known), rest.first(known))) {
+        throw AnswerDiffers("its tokens came out otherwise");
+      }
+      count += known;
+      tokens = tokens.subspan(known);
+    }
+    count += tokens.size();
+    plan_.journal->Take(text, tokens);
+  }
+
+ private:
+  const CompletionPlan& plan_;
+  std::vector<size_t> counts_;  // tokens of each text so far
+};
+
 // An answer that is sent as server-sent events while the model writes it.
 class Stream {
  public:
-  Stream(AnswerShape& shape, bool tells_progress, HttpReply& reply)
-      : shape_(shape), tells_progress_(tells_progress), reply_(reply) {}
+  Stream(AnswerShape& shape, bool tells_progress, const CompletionPlan& plan)
+      : shape_(shape), tells_progress_(tells_progress), plan_(plan), kept_(*plan.kept) {}
 
   bool began() const { return began_; }
 
   void Take(int choice, const Event& event) {
     if (!std::exchange(began_, true)) {
-      reply_.Begin("text/event-stream");
-      Put(shape_.First());
+      // A client that knows of the answer finds it again.
+      if (plan_.journal != nullptr) plan_.journal->WaitForDisk();
+      Put(/*lane=*/0, shape_.First());
     }
+    for (const Event& part : PartsOf(event)) Put(kept_.LaneOf(choice), shape_.Of(choice, part));
     if (event.progress && choice == 0) Tell(*event.progress);
-    Put(shape_.Of(choice, event));
   }
 
   void End(const std::string& last) {
-    Put(last);
-    reply_.End();
+    began_ = true;
+    // An answer that lost its readers is not at its end: it goes on when one comes back.
+    if (kept_.is_lost()) return kept_.Drop();
+    Put(/*lane=*/0, last);
+    if (plan_.journal != nullptr) plan_.journal->End(last);
+    kept_.End();
   }
 
  private:
-  void Put(const std::string& events) {
-    if (!events.empty()) reply_.Write(events);
+  void Put(int lane, const std::string& events) {
+    if (events.empty()) return;
+    if (lane == 0 && kept_.about().has_body) {
+      if (std::string body = ResponseIn(events); !body.empty()) kept_.SetBody(std::move(body));
+    }
+    for (const std::string_view event : SplitEvents(events)) kept_.Add(lane, event);
   }
 
   // Sends the progress of reading the prompt. A client that did not ask for progress gets a comment
   // now and then, as a sign of life; a proxy between needs one, too.
   void Tell(const PromptProgress& progress) {
-    if (tells_progress_) return Put(shape_.Progress(progress));
+    if (tells_progress_) return kept_.Tell(shape_.Progress(progress));
     constexpr double kEveryMs = 5000;
     if (told_.ms() < kEveryMs) return;
     told_ = Stopwatch();
-    reply_.Write(
+    kept_.Tell(
         fmt::format(": read {} of {} tokens\n\n", progress.done_tokens, progress.total_tokens));
   }
 
   AnswerShape& shape_;
   bool tells_progress_;
-  HttpReply& reply_;
+  const CompletionPlan& plan_;
+  KeptAnswer& kept_;
   bool began_ = false;
   Stopwatch told_;
 };
@@ -77,18 +138,133 @@ CompletionOutcome OutcomeOf(std::span<const GenerateResult> results, int samples
   return outcome;
 }
 
+// What the bits of an answer depend on, besides its body and its seed.
+Facts FactsOf(const CompletionPlan& plan, const chat::CompletionRequest& request) {
+  SessionOptions options = plan.options;
+  options.kv = request.kv.value_or(options.kv);
+  options.prefill = request.prefill.value_or(options.prefill);
+  Facts facts = plan.engine.Facts(options);
+  const nlohmann::ordered_json sampler = chat::SamplerJson(request.generate.sampler);
+  for (const auto& [name, value] : sampler.items()) {
+    if (name != "seed") facts.emplace_back(name, value.dump());
+  }
+  facts.emplace_back("max_tokens", fmt::format("{}", request.generate.max_tokens));
+  if (request.is_chat()) {
+    const std::string_view text = plan.engine.chat_template();
+    facts.emplace_back("chat template", ContentName({std::as_bytes(std::span(text))}));
+  }
+  return facts;
+}
+
+// Writes down what an answer begins with, or goes on with what was written down.
+void BeginJournal(const CompletionPlan& plan, const chat::CompletionRequest& request,
+                  std::vector<chat::Prompt>& prompts) {
+  if (plan.journal == nullptr) return;
+  if (plan.before != nullptr && plan.before->begun) {
+    const auto& before = plan.before->begun->prompts;
+    for (size_t i = 0; i < std::min(prompts.size(), before.size()); ++i) {
+      prompts[i].query_tokens = before[i].first;
+      prompts[i].tokens = before[i].second;
+    }
+    return;
+  }
+  JournaledAnswer::Begun begun{
+      .seed = request.generate.sampler.seed, .facts = FactsOf(plan, request), .prompts = {}};
+  for (const chat::Prompt& prompt : prompts) {
+    begun.prompts.emplace_back(prompt.query_tokens, prompt.tokens);
+  }
+  plan.journal->Begin(begun);
+}
+
+std::vector<GenerateResult> CancelledResults(const chat::CompletionRequest& request) {
+  std::vector<GenerateResult> results(static_cast<size_t>(request.answers()));
+  for (GenerateResult& result : results) result.finish_reason = FinishReason::kCancelled;
+  return results;
+}
+
+// Answers into plan.kept.
+CompletionOutcome AnswerInEvents(const CompletionPlan& plan, const chat::CompletionRequest& request,
+                                 AnswerShape& shape) {
+  const JournaledAnswer* const before = plan.before;
+  if (before != nullptr && before->begun && !before->end) {
+    const std::string difference = DifferenceOf(FactsOf(plan, request), before->begun->facts);
+    if (!difference.empty()) throw AnswerDiffers(difference);
+  }
+  Stream stream(shape, request.return_progress, plan);
+  WrittenTokens written(plan, request.answers());
+  std::vector<bool> begun(static_cast<size_t>(request.answers()), !request.echo);
+  bool has_form = false;
+  const auto on_event = [&](int choice, const Event& event) {
+    const bool is_echo = !begun[static_cast<size_t>(choice)];
+    begun[static_cast<size_t>(choice)] = true;
+    if (!is_echo) {
+      plan.slot.Take(choice, event);
+      written.Take(choice, event.tokens);
+    }
+    stream.Take(choice, event);
+  };
+  const auto begun_of = [&](int choice) {
+    const auto tokens = before->TokensOf(choice);
+    return chat::BegunAnswer{.tokens = {tokens.begin(), tokens.end()},
+                             .ended = before->end.has_value()};
+  };
+  const CancelToken& cancel = plan.kept->cancel();
+  try {
+    const auto results = chat::AnswerRequest(
+        plan.engine, plan.session, plan.options, request, &cancel, on_event,
+        [&](const auto& form) {
+          shape.Begin(form);
+          has_form = true;
+        },
+        /*echoes=*/nullptr, [&](auto& prompts) { BeginJournal(plan, request, prompts); },
+        before == nullptr ? chat::BegunAnswers() : begun_of);
+    const CompletionOutcome outcome = OutcomeOf(results, request.samples);
+    stream.End(before != nullptr && before->end ? *before->end : shape.Last(results));
+    return outcome;
+  } catch (const AnswerDiffers&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCancelled && cancel.cancelled()) {
+      if (!has_form) shape.Begin({});
+      stream.End(shape.Last(CancelledResults(request)));
+      return {};
+    }
+    if (!stream.began() && !plan.kept->about().background) throw;
+    stream.End(shape.Failed(StatusOf(error), plan.message_for(error)));
+  } catch (const std::bad_alloc&) {
+    if (!stream.began() && !plan.kept->about().background) throw;
+    stream.End(shape.Failed(503, "out of memory"));
+  }
+  return {};
+}
+
 }  // namespace
+
+AnswerDiffers::AnswerDiffers(const std::string& difference)
+    : Error(ErrorKind::kInput,
+            fmt::format("this answer was begun with other settings and cannot go on ({})",
+                        difference)) {}
+
+std::string ResponseIn(std::string_view events) {
+  constexpr std::string_view kData = "data: ";
+  const size_t at = events.rfind(kData);
+  if (at == events.npos) return "";
+  const auto json = nlohmann::ordered_json::parse(events.substr(at + kData.size()),
+                                                  /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const auto response = json.is_object() ? json.value("response", nlohmann::ordered_json())
+                                         : nlohmann::ordered_json();
+  return response.is_object() ? DumpJson(response) : "";
+}
 
 CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
                                    const chat::CompletionRequest& request, AnswerShape& shape,
                                    HttpReply& reply) {
-  Stream stream(shape, request.return_progress, reply);
-  std::vector<bool> begun(request.answers(), !request.echo);
+  if (plan.kept != nullptr) return AnswerInEvents(plan, request, shape);
+  std::vector<bool> begun(static_cast<size_t>(request.answers()), !request.echo);
   const auto on_event = [&](int choice, const Event& event) {
-    const bool is_echo = !begun[choice];
-    begun[choice] = true;
+    const bool is_echo = !begun[static_cast<size_t>(choice)];
+    begun[static_cast<size_t>(choice)] = true;
     if (!is_echo) plan.slot.Take(choice, event);
-    if (request.stream) stream.Take(choice, event);
   };
   try {
     std::vector<Event> echoes;
@@ -96,22 +272,14 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
         plan.engine, plan.session, plan.options, request, &reply.gone(), on_event,
         [&](const auto& form) { shape.Begin(form); }, &echoes);
     const CompletionOutcome outcome = OutcomeOf(results, request.samples);
-    if (reply.gone().cancelled()) return outcome;
-    if (request.stream) {
-      stream.End(shape.Last(results));
-    } else {
+    if (!reply.gone().cancelled()) {
       reply.Send(200, "application/json", shape.Whole(results, echoes));
     }
     return outcome;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return {};
-    if (!stream.began()) throw;
-    stream.End(shape.Failed(StatusOf(error), plan.message_for(error)));
-  } catch (const std::bad_alloc&) {
-    if (!stream.began()) throw;
-    stream.End(shape.Failed(503, "out of memory"));
+    throw;
   }
-  return {};
 }
 
 }  // namespace godwit::server

@@ -24,6 +24,7 @@
 #include "chat/plans.h"
 #include "chat/result_json.h"
 #include "godwit/version.h"
+#include "server/api_parts.h"
 #include "server/error_body.h"
 #include "server/model_in_body.h"
 #include "server/refusals.h"
@@ -33,20 +34,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kJson = "application/json";
-constexpr std::string_view kChats = "/v1/chat/completions";
 constexpr std::string_view kModels = "/v1/models/";  // and a name
-constexpr std::string_view kEnding = "the server is shutting down";
-constexpr std::string_view kTooMany = "too many requests are waiting: try again later";
-constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
-// The most values of a text of more than a million tokens, given as numbers.
-constexpr size_t kMaxValues = 4'000'000;
 // The most fields of a request, many times those that exist: finding one compares it with the
 // others.
 constexpr size_t kMaxFields = 1000;
-
-void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
 // Compares a key in constant time, whatever the two have in common.
 bool IsSame(std::string_view key, std::string_view said) {
@@ -106,7 +98,7 @@ std::string ModelInQuery(std::string_view query) {
 auto ReadBody(const auto& work, const auto& read) {
   constexpr size_t kLargeBytes = size_t{1} << 20;
   static std::timed_mutex one_at_a_time;
-  const CancelToken* const gone = &work.reply.gone();
+  const CancelToken* const gone = &work.reply->gone();
   std::unique_lock<std::timed_mutex> lock;
   if (work.request.body.size() > kLargeBytes) lock = CancellableLock(one_at_a_time, gone);
   const Json body = ParseOrderedJson(work.request.body, "the body",
@@ -156,26 +148,6 @@ void RefuseForNow(HttpReply& reply, std::string_view why) {
   reply.Send(503, kJson, ErrorBody(503, why), {&kLater, 1});
 }
 
-struct Api::Work {
-  const HttpRequest& request;
-  const std::string& owner;
-  HttpReply& reply;
-  ServedRequest& served;
-  size_t model;
-  const LoadedModel* loaded;  // null: the server's own thread answers, whether it is loaded or not
-
-  const Engine& engine() const { return *loaded->engine; }
-  const chat::CompletionDefaults& defaults() const { return loaded->limits.defaults; }
-};
-
-struct Api::Route {
-  std::string_view method;
-  std::string_view path;
-  void (Api::*answer)(const Work&) const;
-  bool open = false;     // also without a key
-  bool at_once = false;  // by the server's own thread, regardless of other work
-};
-
 const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
     {"GET", "/ready", &Api::Ready, /*open=*/true, /*at_once=*/true},
@@ -200,7 +172,8 @@ Api::Api(Models& models, ApiOptions options)
     : models_(models),
       options_(std::move(options)),
       started_(chat::UnixSeconds()),
-      choosers_(/*threads=*/models.size() > 1 ? 1 : 0, /*max_waiting=*/1 << 20) {
+      kept_({.grace_ms = options_.grace_ms}),
+      choosers_(/*threads=*/1, /*max_waiting=*/1 << 20) {
   for (size_t i = 0; i < models.size(); ++i) {
     desks_.push_back(std::make_unique<Desk>(options_.parallel, options_.queue));
   }
@@ -210,7 +183,7 @@ Api::Api(Models& models, ApiOptions options)
 const Api::Route* Api::FindRoute(std::string_view path) {
   if (path.starts_with(kModels) && path.size() > kModels.size()) path = "/v1/models/{id}";
   const auto* const route = std::ranges::find(kRoutes, path, &Route::path);
-  return route == std::end(kRoutes) ? nullptr : route;
+  return route == std::end(kRoutes) ? FindAnswerRoute(path) : route;
 }
 
 // The reason to refuse a request of another site's page in a browser of this machine. Such a
@@ -262,16 +235,19 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (route == nullptr) {
     std::vector<Endpoint> endpoints{{"POST", kChats}};  // first, as the one that is asked most
     for (const Route& other : kRoutes) endpoints.push_back({other.method, other.path});
+    AddAnswerEndpoints(endpoints);
     return Refuse(asked, 404, UnknownPathMessage(wants.path, endpoints));
   }
   asked.route = route;
   asked.served.path = route->path;
-  if (route->method != wants.method) {
+  if (route->method != wants.method && !(route->is_answer && wants.method == "DELETE")) {
     const std::pair<std::string_view, std::string_view> allow{
-        "Allow", route->method == "GET" ? "GET, HEAD" : route->method};
+        "Allow", route->method == "POST" ? "POST"
+                 : route->is_answer      ? "GET, HEAD, DELETE"
+                                         : "GET, HEAD"};
     return Refuse(asked, 405, fmt::format("expected {}", route->method), {&allow, 1});
   }
-  asked.served.method = route->method;
+  asked.served.method = route->is_answer ? wants.method : route->method;
   if (const auto why = WhyForeign(wants); !why.empty()) return Refuse(asked, 403, why);
   const std::string* const owner = KeyOf(wants);
   if (owner == nullptr && !route->open) {
@@ -284,12 +260,17 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
                   {&kScheme, 1}, has_key ? "invalid_api_key" : "");
   }
   if (owner != nullptr) asked.owner = *owner;
+  if (route->is_answer) return HandleAnswer(std::move(asked));
   if (route->at_once) {
     const std::string name = ModelInQuery(wants.query);
     const auto model = models_.Find(name);
     return model ? Finish(std::move(asked), *model) : RefuseModel(asked, name);
   }
   if (draining_) return Refuse(asked, 503, kEnding, {&kLater, 1});
+  if (wants.path == kResponses && wants.body.find("\"background\"") != wants.body.npos) {
+    choosers_.Take([this, asked]() mutable { BeginInBackground(std::move(asked)); });
+    return;
+  }
   constexpr size_t kSmallBytes = 16 << 10;  // read within a fraction of a millisecond
   if (models_.size() == 1) return Enqueue(std::move(asked), 0);
   if (wants.body.size() <= kSmallBytes) return Choose(std::move(asked));
@@ -365,7 +346,7 @@ void Api::Run(Asked& asked, size_t model) const {
   const ErrorWords words = WordsOf(request.path);
   const CancelScope scope(reply.gone());
   try {
-    Work work{request, asked.owner, reply, served, model, /*loaded=*/nullptr};
+    Work work{request, asked.owner, asked.reply, served, model, /*loaded=*/nullptr};
     if (asked.route->at_once) return (this->*asked.route->answer)(work);
     const Models::Use use = models_.Take(model, reply.gone());
     work.loaded = &*use;
@@ -421,11 +402,11 @@ std::string Api::StallReason() const {
 void Api::Health(const Work& work) const {
   if (has_ended()) {
     work.served.status = 503;
-    return RefuseForNow(work.reply, kEnding);
+    return RefuseForNow(*work.reply, kEnding);
   }
   const std::string stall = StallReason();
-  if (stall.empty()) return SendJson(work.reply, {{"status", "ok"}});
-  SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
+  if (stall.empty()) return SendJson(*work.reply, {{"status", "ok"}});
+  SendJson(*work.reply, {{"status", "stalled"}, {"message", stall}});
 }
 
 bool Api::has_ended() const { return draining_ || models_.ranks_ended(); }
@@ -439,9 +420,9 @@ void Api::Ready(const Work& work) const {
   } else if (std::ranges::all_of(desks_, is_full)) {
     why = kTooMany;
   }
-  if (why.empty()) return SendJson(work.reply, {{"status", "ready"}});
+  if (why.empty()) return SendJson(*work.reply, {{"status", "ready"}});
   work.served.status = 503;
-  RefuseForNow(work.reply, why);
+  RefuseForNow(*work.reply, why);
 }
 
 nlohmann::ordered_json Api::ModelJson(size_t model) const {
@@ -466,16 +447,16 @@ nlohmann::ordered_json Api::ModelJson(size_t model) const {
 void Api::ListModels(const Work& work) const {
   Json list = Json::array();
   for (size_t i = 0; i < models_.size(); ++i) list.push_back(ModelJson(i));
-  SendJson(work.reply, {{"object", "list"}, {"data", std::move(list)}});
+  SendJson(*work.reply, {{"object", "list"}, {"data", std::move(list)}});
 }
 
 void Api::OneModel(const Work& work) const {
   const std::string name = Unescaped(std::string_view(work.request.path).substr(kModels.size()));
   for (size_t i = 0; i < models_.size(); ++i) {
-    if (name == models_.facts(i).name) return SendJson(work.reply, ModelJson(i));
+    if (name == models_.facts(i).name) return SendJson(*work.reply, ModelJson(i));
   }
   work.served.status = 404;
-  work.reply.Send(404, kJson, ErrorBody(404, UnknownModel(name), "model_not_found"));
+  work.reply->Send(404, kJson, ErrorBody(404, UnknownModel(name), "model_not_found"));
 }
 
 // Tells a client the server's properties and the limits of its requests. A model that was never
@@ -512,7 +493,7 @@ void Api::Props(const Work& work) const {
     props["prefill"] = choices(options_.session.prefill, limits.defaults.prefill_choices);
     props["draft"] = choices(generate.draft, {"", "ngram"});
   }
-  SendJson(work.reply, props);
+  SendJson(*work.reply, props);
 }
 
 void Api::ShowSlots(const Work& work) const {
@@ -525,7 +506,7 @@ void Api::ShowSlots(const Work& work) const {
       all.push_back(std::move(slot));
     }
   }
-  SendJson(work.reply, all);
+  SendJson(*work.reply, all);
 }
 
 void Api::ShowMetrics(const Work& work) const {
@@ -548,7 +529,7 @@ void Api::ShowMetrics(const Work& work) const {
       {"weight_bytes", weight_bytes}};
   std::string text = metrics_.Text(gauges);
   if (models_.size() > 1) text += is_loaded.Text("model") + loads.Text("model");
-  work.reply.Send(200, "text/plain; version=0.0.4", text, {});
+  work.reply->Send(200, "text/plain; version=0.0.4", text, {});
 }
 
 void Api::Complete(const Work& work) const {
@@ -585,7 +566,7 @@ void Api::CountTokens(const Work& work) const {
       work.engine().Tokenize(Rendered(work.engine(), request), /*add_special=*/false);
   const auto sink = work.engine().sink_token();
   const bool has_sink = sink && (tokens.empty() || tokens.front() != *sink);
-  SendJson(work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
+  SendJson(*work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
 }
 
 // Tells what a request would take in each way that it leaves open, and with draft tokens.
@@ -602,7 +583,7 @@ void Api::MakePlan(const Work& work) const {
   const auto plans =
       chat::PlansOf(work.engine(), work.loaded->session, session, request, ways,
                     [&](const Error& error) { return MessageFor(error, work.model, work.served); });
-  SendJson(work.reply, chat::PlansJson(plans, request.first_token_within_s));
+  SendJson(*work.reply, chat::PlansJson(plans, request.first_token_within_s));
 }
 
 // A server without keys has one owner of all texts, and words of one client would reach another.
@@ -620,38 +601,6 @@ void Api::FillIn(const Work& work) const {
          [&](const chat::CompletionName& name) { return InfillShape(request, name); });
 }
 
-void Api::Answer(
-    const Work& work, chat::CompletionRequest& request,
-    FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName&)> shape_of) const {
-  SessionOptions session = options_.session;
-  session.owner = work.owner;
-  const auto message_for = [&](const Error& error) {
-    return MessageFor(error, work.model, work.served);
-  };
-  if (request.explain_cache) RequireOwnTexts();
-  try {
-    chat::PrepareRequest(work.engine(), work.loaded->session, session, work.defaults(), message_for,
-                         request);
-  } catch (const chat::LateFirstToken& late) {
-    work.served.status = 400;
-    const ErrorWords words = WordsOf(work.request.path);
-    Json body = ParseOrderedJson(ErrorBody(400, late.what(), "first_token_too_late", words), "");
-    body["error"]["plan"] = late.plans();
-    return work.reply.Send(400, kJson, DumpJson(body));
-  }
-  const int64_t number = next_id_++;
-  const chat::CompletionName name{.id = fmt::format("{:x}-{}", started_, number),
-                                  .model = models_.facts(work.model).name};
-  const std::unique_ptr<AnswerShape> shape = shape_of(name);
-  Slots::Taken slot(desks_[work.model]->slots, number);
-  work.served.completion = AnswerCompletion({.engine = work.engine(),
-                                             .session = work.loaded->session,
-                                             .options = session,
-                                             .slot = slot,
-                                             .message_for = message_for},
-                                            request, *shape, work.reply);
-}
-
 void Api::Tokenize(const Work& work) const {
   const auto [text, special] = ReadBody(work, [](const Json& body) {
     CheckFields(body, {"content", "add_special", "model"});
@@ -661,7 +610,7 @@ void Api::Tokenize(const Work& work) const {
     }
     return std::pair(body["content"].get<std::string>(), add_special.get<bool>());
   });
-  SendJson(work.reply, {{"tokens", work.engine().Tokenize(text, special)}});
+  SendJson(*work.reply, {{"tokens", work.engine().Tokenize(text, special)}});
 }
 
 void Api::Detokenize(const Work& work) const {
@@ -678,7 +627,7 @@ void Api::Detokenize(const Work& work) const {
     }
     return list.get<std::vector<int32_t>>();
   });
-  SendJson(work.reply, {{"content", work.engine().Detokenize(tokens)}});
+  SendJson(*work.reply, {{"content", work.engine().Detokenize(tokens)}});
 }
 
 void Api::ApplyTemplate(const Work& work) const {
@@ -688,7 +637,7 @@ void Api::ApplyTemplate(const Work& work) const {
                  "continue_final_message", "add_generation_prompt", "model"});
     return chat::ParseCompletionRequest(body, work.defaults());
   });
-  SendJson(work.reply, {{"prompt", Rendered(work.engine(), request)}});
+  SendJson(*work.reply, {{"prompt", Rendered(work.engine(), request)}});
 }
 
 }  // namespace godwit::server

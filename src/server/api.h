@@ -14,11 +14,15 @@
 #include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "chat/completion_request.h"
+#include "chat/plans.h"
 #include "godwit/engine.h"
+#include "journal/folder.h"
 #include "server/answer_completion.h"
 #include "server/http_server.h"
+#include "server/kept_answers.h"
 #include "server/metrics.h"
 #include "server/models.h"
+#include "server/refusals.h"
 #include "server/slots.h"
 #include "server/workers.h"
 
@@ -50,6 +54,11 @@ struct ApiOptions {
   // Origins whose pages may ask, as in HttpOptions. A request's Host may be one of their names,
   // too.
   std::vector<std::string> origins;
+  // How long an answer in events goes on without a reader.
+  double grace_ms = 0;
+  // Where answers in events are written down, so that they go on in a later process; null: nowhere.
+  // It must outlive the Api.
+  journal::Folder* journal = nullptr;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
@@ -64,12 +73,16 @@ class Api {
   // Handles a request of HttpServer.
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
 
+  // Goes on with answers in the background that an earlier process has begun.
+  void GoOnInBackground();
+
   // Refuses new requests, and waits for the rest.
   void Drain();
 
  private:
   struct Route;
   struct Work;
+  struct Task;
   // A request on its way to its answer.
   struct Asked {
     std::shared_ptr<const HttpRequest> request;
@@ -86,8 +99,11 @@ class Api {
     Workers workers;  // last: they use the others
   };
   static const Route kRoutes[];
+  static const Route kAnswerRoutes[];  // of answers by their ids
 
   static const Route* FindRoute(std::string_view path);
+  static const Route* FindAnswerRoute(std::string_view path);
+  static void AddAnswerEndpoints(std::vector<Endpoint>& endpoints);
   // The reason to refuse a request from another site's page; empty: there is none.
   std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
@@ -100,6 +116,21 @@ class Api {
   void Enqueue(Asked asked, size_t model);
   void Finish(Asked asked, size_t model);
   void Run(Asked& asked, size_t model) const;
+
+  // Answers a request for an answer by its id.
+  void HandleAnswer(Asked asked);
+  void FindInJournal(Asked asked, const std::string& name);
+  void TellAnswer(Asked& asked, const std::shared_ptr<KeptAnswer>& kept);
+  void RemoveAnswer(Asked& asked, const std::string& name);
+  void RefuseAnswer(Asked& asked);
+  // Begins an answer in the background, if that is asked for.
+  void BeginInBackground(Asked asked);
+  // Hands an answer without a client to the workers of its model. False: there are too many.
+  bool EnqueueTask(std::shared_ptr<Task> task, size_t model);
+  void RunTask(Task& task, size_t model);
+  std::shared_ptr<KeptAnswer> KeepAnswer(const chat::CompletionName& name, const std::string& path,
+                                         const std::string& owner, int texts, bool background,
+                                         bool* is_new) const;
 
   int64_t CountOf(int64_t (Workers::*count)() const) const;
   std::string StallReason() const;
@@ -120,6 +151,8 @@ class Api {
   void CountTokens(const Work& work) const;
   void MakePlan(const Work& work) const;
   void RequireOwnTexts() const;
+  bool PrepareAnswer(const Work& work, const SessionOptions& session,
+                     const chat::MessageFor& message_for, chat::CompletionRequest& request) const;
   void FillIn(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
@@ -139,6 +172,7 @@ class Api {
   std::atomic<bool> draining_ = false;
   mutable std::atomic<int64_t> next_id_ = 0;
   Metrics metrics_;
+  mutable KeptAnswers kept_;
   std::vector<std::unique_ptr<Desk>> desks_;  // [models]
   Workers choosers_;  // last: they use the others. They look for the model's name in large bodies
 };

@@ -296,6 +296,7 @@ class HttpServer::Impl {
       waiting_bytes_ += bytes;
     }
     void WaitForReader() {
+      if (server_.context_.get_executor().running_in_this_thread()) return;
       std::unique_lock lock(mutex_);
       changed_.wait(
           lock, [&] { return waiting_bytes_ <= HttpReply::kMaxUnsentBytes || gone_.cancelled(); });
@@ -400,6 +401,7 @@ class HttpServer::Impl {
                           .allowed_origin = false,
                           .authorization = text(message[http::field::authorization]),
                           .api_key = text(message["X-Api-Key"]),
+                          .last_event_id = text(message["Last-Event-ID"]),
                           .body = std::move(message.body())};
       if (const size_t mark = request.path.find('?'); mark != request.path.npos) {
         request.query = request.path.substr(mark + 1);
@@ -422,9 +424,9 @@ class HttpServer::Impl {
     // Answers a browser's preflight request.
     static void AnswerPreflight(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
-          {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
+          {"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
           {"Access-Control-Allow-Headers",
-           "Authorization, Content-Type, X-Api-Key, Anthropic-Version"},
+           "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Last-Event-ID"},
           {"Access-Control-Max-Age", "600"}};
       reply.Send(200, "text/plain", "", kMayAsk);
     }

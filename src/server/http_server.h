@@ -28,7 +28,8 @@ struct HttpRequest {
   std::string origin;
   bool allowed_origin = false;  // one of HttpOptions::origins
   std::string authorization;
-  std::string api_key;  // X-Api-Key
+  std::string api_key;        // X-Api-Key
+  std::string last_event_id;  // Last-Event-ID
   std::string body;
 };
 

@@ -59,10 +59,6 @@ bool IsThisMachine(std::string_view host) {
          (is_numbers && host.starts_with("127."));
 }
 
-ErrorWords WordsOf(std::string_view path) {
-  return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
-}
-
 // Decodes %2F and the like in a path.
 std::string Unescaped(std::string_view text) {
   std::string plain;

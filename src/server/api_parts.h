@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "server/answer_journal.h"
 #include "server/api.h"
+#include "server/error_body.h"
 
 namespace godwit::server {
 
@@ -25,6 +26,10 @@ inline constexpr size_t kMaxValues = 4'000'000;
 
 inline void SendJson(HttpReply& reply, const nlohmann::ordered_json& json) {
   reply.Send(200, kJson, DumpJson(json));
+}
+
+inline ErrorWords WordsOf(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
 
 // An answer that is written without its first client: one in the background, or one of an earlier

@@ -1,0 +1,258 @@
+"""Answers survive kills of the server at random moments: texts, chats with tools, schemas, drafts
+and samples, each byte for byte as without a kill, and none twice.
+
+GODWIT_KILLS: the number of kills of each way of keeping texts (default 4).
+"""
+
+import http.client
+import json
+import os
+import random
+import re
+import threading
+import time
+import unittest
+
+import harness
+from serve_test import Server
+
+KILLS = int(os.environ.get("GODWIT_KILLS", "4"))
+LOST = (http.client.HTTPException, ConnectionError, TimeoutError, OSError)
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {
+    "type": "object", "required": ["at", "for"], "additionalProperties": False,
+    "properties": {"at": {"type": "string", "minLength": 20, "maxLength": 60},
+                   "for": {"type": "array", "items": {"type": "integer"}, "minItems": 4,
+                           "maxItems": 9}}}}}
+HELLO = [{"role": "user", "content": "Hello! Tell me about the cow that went upon a time."}]
+TEXT = "Once upon a time there was a cow. Once upon a time there was a cow. Once upon"
+
+TEMPLATE = """{%- for tool in tools or [] %}{{ tool | tojson }}
+{% endfor %}{% if tools %}<tool_call>{% endif %}{% for message in messages %}
+{{- message.role }}: {{ message.content }}
+{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"""
+
+REQUESTS = {
+    "text": ("/v1/completions", {"prompt": TEXT, "temperature": 1, "seed": 5}),
+    "drafts": ("/v1/completions", {"prompt": TEXT, "draft": "ngram", "temperature": 0}),
+    "drawn drafts": ("/v1/completions", {"prompt": TEXT, "draft": "ngram", "temperature": 1,
+                                         "seed": 9, "repeat_penalty": 1.2}),
+    "samples": ("/v1/completions", {"prompt": [TEXT, "There"], "n": 2, "temperature": 1,
+                                    "seed": 7}),
+    "logprobs": ("/v1/completions", {"prompt": TEXT, "logprobs": 2, "max_tokens": 60}),
+    "chat": ("/v1/chat/completions", {"messages": HELLO, "temperature": 1, "seed": 2}),
+    "tools": ("/v1/chat/completions", {"messages": HELLO, "tools": [TOOL], "temperature": 1,
+                                       "seed": 4, "tool_choice": "required",
+                                       "ignore_eos": False}),
+    "schema": ("/v1/chat/completions", {
+        "messages": HELLO, "temperature": 1, "seed": 6, "ignore_eos": False,
+        "response_format": {"type": "json_schema", "json_schema": {
+            "name": "x", "schema": TOOL["function"]["parameters"]}}}),
+    "responses": ("/v1/responses", {"input": "Hello!", "temperature": 1, "seed": 3}),
+    "messages": ("/v1/messages", {"messages": HELLO, "temperature": 1, "seed": 8}),
+}
+
+
+def body_of(name, tokens):
+    path, body = REQUESTS[name]
+    body = {"ignore_eos": True, **body, "stream": True}
+    limit = "max_output_tokens" if path == "/v1/responses" else "max_tokens"
+    body.setdefault(limit, tokens)
+    return path, body
+
+
+class Reader(threading.Thread):
+    """A client that keeps what it has and comes back for the rest."""
+
+    def __init__(self, port_of, name, tokens):
+        super().__init__(daemon=True)
+        self.port_of, self.name_, self.tokens = port_of, name, tokens
+        self.path, self.body = body_of(name, tokens)
+        self.events, self.ids, self.problem = [], [], None
+        self.returns = 0
+
+    def run(self):
+        try:
+            while not self.ended():
+                try:
+                    self.read()
+                except LOST:
+                    time.sleep(0.01)
+        except Exception as problem:  # pylint: disable=broad-except
+            self.problem = problem
+
+    def ended(self):
+        return bool(self.events) and any(mark in self.events[-1] for mark in (
+            "data: [DONE]", '"type":"response.incomplete"', '"type":"response.completed"',
+            '"type":"message_stop"'))
+
+    def read(self):
+        port = self.port_of()
+        if port is None:
+            raise ConnectionError
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            if self.ids:
+                self.returns += 1
+                answer = self.ids[-1].rsplit(":", 1)[0]
+                connection.request("GET", f"{self.path}/{answer}",
+                                   headers={"Last-Event-ID": self.ids[-1]})
+            else:
+                connection.request("POST", self.path, json.dumps(self.body))
+            response = connection.getresponse()
+            if response.status in (429, 503):
+                raise ConnectionError
+            assert response.status == 200, (self.name_, response.status, response.read())
+            block = b""
+            while line := response.readline():
+                block += line
+                if line == b"\n":
+                    self.take(block.decode())
+                    block = b""
+        finally:
+            connection.close()
+
+    def take(self, event):
+        if event.startswith(":"):
+            return
+        found = re.match(r"id: (\S+)\n", event)
+        assert found, event
+        self.ids.append(found[1])
+        self.events.append(event)
+
+    def told(self):
+        """The pieces of each text, without names and times."""
+        texts = {}
+        for event in self.events:
+            data = event.split("data: ", 1)[1].strip()
+            if data == "[DONE]":
+                continue
+            chunk = json.loads(data)
+            if "choices" in chunk:
+                for choice in chunk["choices"]:
+                    for key in ("kv", "drafts", "pauses"):
+                        choice.pop(key, None)
+                    for call in choice.get("delta", {}).get("tool_calls", []):
+                        call.pop("id", None)
+                    texts.setdefault(choice["index"], []).append(choice)
+            elif "delta" in chunk:
+                texts.setdefault(0, []).append(chunk["delta"])
+        return texts
+
+    def check(self, test):
+        test.assertIsNone(self.problem, (self.name_, self.problem))
+        test.assertTrue(self.ended(), self.name_)
+        test.assertEqual(len(set(self.ids)), len(self.ids), f"{self.name_}: an event came twice")
+        if "." not in self.ids[0].rsplit(":", 1)[1]:
+            numbers = [int(one.rsplit(":", 1)[1]) for one in self.ids]
+            test.assertEqual(numbers, list(range(len(numbers))), self.name_)
+
+
+class SurviveTest(harness.CliTest):
+    def start_server(self, folder, *flags):
+        template = self.folder / "tools.jinja"
+        template.write_text(TEMPLATE)
+        return Server(self, "--journal", folder, "--parallel", "16", "-q", "--chat-template",
+                      template, *flags)
+
+    def survive(self, tokens, *flags):
+        undisturbed = self.start_server(self.folder / "whole", *flags)
+        expected, total = {}, 0
+        for name in REQUESTS:
+            reader = Reader(lambda: undisturbed.port, name, tokens)
+            reader.start()
+            reader.join(harness.HANG_S)
+            reader.check(self)
+            expected[name] = reader.told()
+            total += len(reader.ids)
+            self.assertTrue(expected[name], name)
+        undisturbed.process.kill()
+
+        journal = self.folder / "journal"
+        kills = returns = rounds = 0
+        chance = random.Random(1)
+        server = self.start_server(journal, *flags)
+        place = [server.port]
+        while kills < KILLS:
+            readers = [Reader(lambda: place[0], name, tokens) for name in REQUESTS]
+            for reader in readers:
+                reader.start()
+            while any(reader.is_alive() for reader in readers):
+                if kills < KILLS:
+                    so_far = sum(len(reader.ids) for reader in readers)
+                    wanted = so_far + chance.randrange(total // 2)
+                    while (sum(len(reader.ids) for reader in readers) < wanted
+                           and any(reader.is_alive() for reader in readers)):
+                        time.sleep(0.0005)
+                    if not any(reader.is_alive() for reader in readers):
+                        break
+                    server.process.kill()
+                    place[0] = None
+                    server.process.wait()
+                    kills += 1
+                    server = self.start_server(journal, *flags)
+                    place[0] = server.port
+                    continue
+                for reader in readers:
+                    reader.join(harness.HANG_S)
+            rounds += 1
+            for reader in readers:
+                reader.join()
+                reader.check(self)
+                self.assertEqual(reader.told(), expected[reader.name_], reader.name_)
+                returns += reader.returns
+        server.process.kill()
+        print(f"{' '.join(flags)}: {kills} kills, {rounds} rounds of {len(REQUESTS)} answers, "
+              f"clients came back {returns} times")
+        self.assertGreater(returns, 0)
+        for path in journal.iterdir():
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(journal.stat().st_mode & 0o777, 0o700)
+
+    def test_dense(self):
+        self.survive(300, "--kv", "dense")
+
+    def test_blocks(self):
+        self.survive(300, "--kv", "blocks:initial=0,local_windows_len=1,second_block_count=3")
+
+    def test_sinks(self):
+        self.survive(900, "--kv", "sinks:4+60")
+
+    def test_background(self):
+        """An answer in the background goes on without anybody asking for it."""
+        flags = ("--kv", "sinks:4+60")
+        server = self.start_server(self.folder / "journal", *flags)
+        body = {"input": "Hello!", "temperature": 1, "seed": 3, "max_output_tokens": 2000,
+                "ignore_eos": True}
+        whole = server.post("/v1/responses", **body)
+        begun = server.post("/v1/responses", **body, background=True)
+        self.assertEqual(begun["status"], "queued")
+        path = "/v1/responses/" + begun["id"]
+        server.process.kill()
+        server.process.wait()
+        server = self.start_server(self.folder / "journal", *flags)
+        for _ in range(harness.HANG_S * 50):
+            body = json.loads(server.ask("GET", path)[1])
+            if body["status"] not in ("queued", "in_progress"):
+                break
+            time.sleep(0.02)
+        self.assertEqual(body["output"][0]["content"], whole["output"][0]["content"])
+        self.assertEqual(server.ask("DELETE", path)[0], 200)
+        self.assertEqual(server.ask("GET", path)[0], 404)
+
+    def test_other_settings_are_refused(self):
+        server = self.start_server(self.folder / "journal", "--kv", "sinks:4+60")
+        reader = Reader(lambda: server.port, "text", 100_000)
+        reader.start()
+        harness.wait_for(lambda: len(reader.ids) > 50)
+        server.process.kill()
+        server.process.wait()
+        other = self.start_server(self.folder / "journal", "--kv", "sinks:4+60", "--top-p", "0.9")
+        answer = reader.ids[0].rsplit(":", 1)[0]
+        status, text = other.ask("GET", f"/v1/completions/{answer}")
+        self.assertEqual(status, 409, text)
+        self.assertIn("begun with other settings and cannot go on (top_p: 0.9, not ", text)
+        server.port = None
+
+
+if __name__ == "__main__":
+    unittest.main()

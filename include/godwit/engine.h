@@ -646,8 +646,9 @@ class Engine {
                                 std::string_view tools = "[]") const;
 
   // Names and values on which the bits of an output depend, besides its prompt and its
-  // GenerateOptions: the version, the instructions, the model, and how texts of such a session are
-  // kept and read. The first call reads parts of the model's files. Throws as NewSession does.
+  // GenerateOptions. They tell the version, the instructions, the model, and how texts of such a
+  // session are kept and read. The first call reads parts of the model's files. Throws as
+  // NewSession does.
   std::vector<std::pair<std::string, std::string>> Facts(const SessionOptions& session) const;
 
   int64_t vocab_size() const;

@@ -268,7 +268,7 @@ bool Request::Reserve(int64_t tokens) {
 Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
-    // Of an output that had begun, a part may be cached, too.
+    // A part of an output that had begun may be cached, too.
     result_.cached_tokens = std::min(sequence_.cache->length(), prompt_tokens_);
     result_.disk_tokens = disk_tokens_;
     saved_tokens_ = sequence_.cache->length();

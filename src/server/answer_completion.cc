@@ -138,7 +138,7 @@ CompletionOutcome OutcomeOf(std::span<const GenerateResult> results, int samples
   return outcome;
 }
 
-// What the bits of an answer depend on, besides its body and its seed.
+// The facts on which the bits of an answer depend, besides its body and its seed.
 Facts FactsOf(const CompletionPlan& plan, const chat::CompletionRequest& request) {
   SessionOptions options = plan.options;
   options.kv = request.kv.value_or(options.kv);

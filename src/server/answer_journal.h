@@ -1,5 +1,5 @@
-// AnswerJournal: what is written down of an answer, so that a later process makes the same one
-// again: the request, the tokens of its prompts, its seed and name, and its tokens so far.
+// AnswerJournal: the file from which a later process makes the same answer again. It has the
+// request, the tokens of its prompts, its seed and name, and its tokens so far.
 #pragma once
 
 #include <cstdint>

@@ -337,7 +337,7 @@ void Api::GoOnInBackground() {
     if (!answer || !answer->background || answer->end) continue;
     const auto model = std::ranges::find(names, answer->name.model);
     if (model == names.end()) continue;
-    // Its owner is known by the digest alone.
+    // The owner is known by the digest alone.
     std::string owner;
     for (const std::string& key : options_.keys) {
       if (DigestOf(key) == answer->owner) owner = key;

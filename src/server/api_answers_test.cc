@@ -137,8 +137,8 @@ TEST_F(ApiAnswersTest, AReaderComesBack) {
   }
 }
 
-// A later process goes on from any beginning of the journal, and all events are the same bytes but
-// for the times in the last ones.
+// A later process goes on from any beginning of the journal. All events are the same bytes, but for
+// the times in the last ones.
 TEST_F(ApiAnswersTest, ALaterProcessGoesOn) {
   for (Asked& asked : AllKinds()) {
     asked.body.erase("kv");

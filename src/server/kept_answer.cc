@@ -15,14 +15,11 @@ constexpr const char* kEvents = "text/event-stream";
 }  // namespace
 
 KeptAnswer::KeptAnswer(About about)
-    : about_(std::move(about)),
-      lanes_(about_.texts == 1 ? 1 : about_.texts + 1),
-      counts_(static_cast<size_t>(lanes_)) {}
+    : about_(std::move(about)), lanes_(about_.texts == 1 ? 1 : about_.texts + 1) {}
 
-// The position of the last event.
-std::string KeptAnswer::PositionText() const {
-  if (lanes_ == 1) return fmt::format("{}", counts_[0] - 1);
-  return fmt::format("{}", fmt::join(counts_, "."));
+std::string KeptAnswer::WithId(const Reader& reader, std::string_view event) const {
+  if (lanes_ == 1) return fmt::format("id: {}:{}\n{}", about_.id, reader.has[0] - 1, event);
+  return fmt::format("id: {}:{}\n{}", about_.id, fmt::join(reader.has, "."), event);
 }
 
 std::optional<EventCounts> KeptAnswer::CountsOf(std::string_view position) const {
@@ -42,69 +39,58 @@ std::optional<EventCounts> KeptAnswer::CountsOf(std::string_view position) const
   return counts;
 }
 
-bool KeptAnswer::Lacks(Reader& reader, int lane) {
-  int64_t& skips = reader.skips[static_cast<size_t>(lane)];
-  return skips == 0 || skips-- == 0;
-}
-
-void KeptAnswer::Add(int lane, std::string_view event) {
-  std::string text;
-  Readers readers;
-  {
-    const std::lock_guard lock(mutex_);
-    ++counts_[static_cast<size_t>(lane)];
-    text = fmt::format("id: {}:{}\n{}", about_.id, PositionText(), event);
-    if (about_.keeps) {
-      bytes_ += std::ssize(text);
-      events_.push_back({.lane = lane, .text = text});
-    }
-    // A reader that joins later has the event from Attach.
-    readers = ReadersOf(lane);
+std::string KeptAnswer::PieceFor(Reader& reader, int lane, std::string_view event) const {
+  const auto at = static_cast<size_t>(lane);
+  if (reader.skips[at] > 0) {
+    --reader.skips[at];
+    return "";
   }
-  Send(readers, text);
+  ++reader.has[at];
+  return WithId(reader, event);
 }
 
-void KeptAnswer::Tell(std::string_view piece) {
-  std::string text(piece);
-  Readers readers;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!piece.starts_with(':')) {
-      text = fmt::format("id: {}:{}\n{}", about_.id, PositionText(), piece);
-    }
-    readers = ReadersOf(/*lane=*/-1);
-  }
-  Send(readers, text);
-}
-
-KeptAnswer::Readers KeptAnswer::ReadersOf(int lane) {
+template <typename PieceOf>
+void KeptAnswer::Send(std::unique_lock<std::mutex>& lock, const PieceOf& piece_of) {
+  std::vector<std::pair<std::shared_ptr<Reader>, std::string>> pieces;
   std::erase_if(readers_, [](const auto& one) { return one->reply->gone().cancelled(); });
   if (!readers_.empty()) read_ = Stopwatch();
-  Readers readers;
-  for (const auto& reader : readers_) {
-    if (lane < 0 || Lacks(*reader, lane)) readers.push_back(reader);
-  }
-  return readers;
-}
-
-void KeptAnswer::Send(const Readers& readers, std::string_view piece) {
-  for (const auto& reader : readers) {
+  for (const auto& reader : readers_) pieces.emplace_back(reader, piece_of(*reader));
+  lock.unlock();
+  for (const auto& [reader, piece] : pieces) {
+    if (piece.empty()) continue;
     if (!std::exchange(reader->begun, true)) reader->reply->Begin(kEvents);
     reader->reply->Write(piece);
   }
+}
+
+void KeptAnswer::Add(int lane, std::string_view event) {
+  std::unique_lock lock(mutex_);
+  if (about_.keeps) {
+    bytes_ += std::ssize(event);
+    events_.push_back({.lane = lane, .text = std::string(event)});
+  }
+  // A reader that joins later has the event from Attach.
+  Send(lock, [&](Reader& reader) { return PieceFor(reader, lane, event); });
+}
+
+void KeptAnswer::Tell(std::string_view piece) {
+  std::unique_lock lock(mutex_);
+  const bool is_comment = piece.starts_with(':');
+  Send(lock, [&](const Reader& reader) {
+    return is_comment ? std::string(piece) : WithId(reader, piece);
+  });
 }
 
 void KeptAnswer::Attach(std::shared_ptr<HttpReply> reply, EventCounts has) {
   const std::lock_guard lock(mutex_);
   auto reader = std::make_shared<Reader>();
   reader->reply = std::move(reply);
-  reader->skips = has.empty() ? EventCounts(static_cast<size_t>(lanes_)) : std::move(has);
+  reader->has = has.empty() ? EventCounts(static_cast<size_t>(lanes_)) : std::move(has);
+  reader->skips = reader->has;
   read_ = Stopwatch();
   was_read_ = true;
   std::string missed;
-  for (const Event& event : events_) {
-    if (Lacks(*reader, event.lane)) missed += event.text;
-  }
+  for (const Event& event : events_) missed += PieceFor(*reader, event.lane, event.text);
   if (!missed.empty() || ended_) {
     reader->begun = true;
     reader->reply->Begin(kEvents);
@@ -118,7 +104,7 @@ void KeptAnswer::Attach(std::shared_ptr<HttpReply> reply, EventCounts has) {
 }
 
 void KeptAnswer::End() {
-  std::vector<std::shared_ptr<Reader>> readers;
+  Readers readers;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -132,7 +118,7 @@ void KeptAnswer::End() {
 }
 
 void KeptAnswer::Refuse(int status, const std::string& body) {
-  std::vector<std::shared_ptr<Reader>> readers;
+  Readers readers;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;

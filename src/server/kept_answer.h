@@ -3,7 +3,8 @@
 // One thread writes the events, and any number of clients read them. Each event has an id: the
 // answer's, a colon, and a position. In an answer with one text the position is the number of the
 // event, from 0 on. Several texts have no order among each other, so that their position counts the
-// events of each. Lane 0 is that of events of all texts together, and lane 1 + i that of text i.
+// events of each that the reader has. Lane 0 is that of events of all texts together, and lane 1 +
+// i that of text i.
 #pragma once
 
 #include <atomic>
@@ -55,7 +56,7 @@ class KeptAnswer {
   // Lets go of the readers, one of which gets another answer.
   void Drop();
 
-  // What GET of the answer says: a JSON object.
+  // Sets the JSON object that GET of the answer has.
   void SetBody(std::string body);
 
   // --- the readers' side ---
@@ -91,34 +92,33 @@ class KeptAnswer {
   };
   struct Reader {
     std::shared_ptr<HttpReply> reply;
-    EventCounts skips;  // events of each lane that it has from before
+    EventCounts has;    // the events of each lane that it has
+    EventCounts skips;  // those of them that are still to come again
     bool begun = false;
   };
-
-  std::string PositionText() const;
   using Readers = std::vector<std::shared_ptr<Reader>>;
 
-  // The present readers that lack the next event of a lane; -1: all. With the lock.
-  Readers ReadersOf(int lane);
-  // Called by the writer, without the lock, because a slow reader makes it wait.
-  static void Send(const Readers& readers, std::string_view piece);
-  // Whether the reader lacks the next event of a lane.
-  static bool Lacks(Reader& reader, int lane);
+  // An event with the id that tells all that the reader has with it.
+  std::string WithId(const Reader& reader, std::string_view event) const;
+  // The next event of a lane for a reader; empty: it has that already.
+  std::string PieceFor(Reader& reader, int lane, std::string_view event) const;
+  // Sends each reader its piece, without the lock, because a slow reader makes the writer wait.
+  template <typename PieceOf>
+  void Send(std::unique_lock<std::mutex>& lock, const PieceOf& piece_of);
 
   About about_;
   int lanes_;
   CancelToken cancel_;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<Event> events_;
-  EventCounts counts_;  // of all events so far
   Readers readers_;
   std::string body_;
   int64_t bytes_ = 0;
   bool ended_ = false;
   bool is_lost_ = false;
   bool was_read_ = false;  // before its first reader, none is lost
-  Stopwatch changed_;  // since the beginning or the end
-  Stopwatch read_;     // since a reader was there
+  Stopwatch changed_;      // since the beginning or the end
+  Stopwatch read_;         // since a reader was there
 };
 
 // The single events of a text of server-sent events, each with the empty line behind it.

@@ -106,7 +106,7 @@ class ServeTest(CliTest):
         self.assertEqual(response.getheader("Content-Type"), "text/event-stream")
         connection.close()
         _, text = server.ask("POST", "/v1/completions", {"prompt": TEXT, "stream": True})
-        lines = [line[len("data: "):] for line in text.split("\n\n") if line.startswith("data: ")]
+        lines = [line[len("data: "):] for line in text.split("\n") if line.startswith("data: ")]
         self.assertEqual(lines[-1], "[DONE]")
         pieces = [json.loads(line)["choices"][0]["text"] for line in lines[:-1]]
         self.assertEqual("".join(pieces), whole)

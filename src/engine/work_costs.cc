@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace godwit {
 namespace {
@@ -14,34 +15,46 @@ constexpr double kClassesOfDoubling = 4;
 // Lines are trusted up to this many times the depth of their deepest step.
 constexpr double kFarthestDepth = 4;
 
-double Attention(const StepWork& work, double ms_of_key, double ms_of_byte) {
+double Attention(const auto& work, double ms_of_key, double ms_of_byte) {
   return std::max(ms_of_key * work.keys, ms_of_byte * work.bytes) + ms_of_byte * work.alone_bytes;
 }
 
 }  // namespace
 
-const WorkCosts::Measured& WorkCosts::Cell::Median() const {
-  std::array<int, kKept> order;
-  for (int i = 0; i < count; ++i) order[static_cast<size_t>(i)] = i;
-  const auto pace = [this](int i) {
-    const Measured& step = steps[static_cast<size_t>(i)];
-    return step.ms / static_cast<double>(step.work.rows);
-  };
-  std::sort(order.begin(), order.begin() + count, [&](int a, int b) { return pace(a) < pace(b); });
-  return steps[static_cast<size_t>(order[static_cast<size_t>((count - 1) / 2)])];
+WorkCosts::Measured WorkCosts::Cell::Mean() const {
+  const auto end = steps.begin() + count;
+  const auto slowest = std::ranges::max_element(steps.begin(), end, {}, &Measured::RowMs);
+  Measured mean;
+  for (auto step = steps.begin(); step != end; ++step) {
+    if (step == slowest && count > 1) continue;
+    mean.rows += step->rows;
+    mean.keys += step->keys;
+    mean.bytes += step->bytes;
+    mean.alone_bytes += step->alone_bytes;
+    mean.ms += step->ms;
+  }
+  const double counted = std::max(1, count - 1);
+  for (double* const sum : {&mean.rows, &mean.keys, &mean.bytes, &mean.alone_bytes, &mean.ms}) {
+    *sum /= counted;
+  }
+  return mean;
 }
 
 int WorkCosts::BucketOf(int64_t rows) {
   return std::min(kBuckets - 1, static_cast<int>(std::bit_width(static_cast<uint64_t>(rows))) - 1);
 }
 
-double WorkCosts::DepthOf(const StepWork& work) {
-  return work.rows == 1 ? work.alone_bytes : work.keys / static_cast<double>(work.rows);
+WorkCosts::Measured WorkCosts::With(const StepWork& work, double ms) {
+  return {.rows = static_cast<double>(work.rows),
+          .keys = work.keys,
+          .bytes = work.bytes,
+          .alone_bytes = work.alone_bytes,
+          .ms = ms};
 }
 
-WorkCosts::Cell& WorkCosts::CellFor(const StepWork& work) {
-  const int depth = static_cast<int>(kClassesOfDoubling * std::log2(DepthOf(work) + 1));
-  Bucket& bucket = buckets_[static_cast<size_t>(BucketOf(work.rows))];
+WorkCosts::Cell& WorkCosts::CellFor(const Measured& step) {
+  const int depth = static_cast<int>(kClassesOfDoubling * std::log2(step.Depth() + 1));
+  Bucket& bucket = buckets_[static_cast<size_t>(BucketOf(static_cast<int64_t>(step.rows)))];
   const auto same = std::ranges::find(bucket, depth, &Cell::depth);
   if (same != bucket.end()) return *same;
   Cell& oldest = *std::ranges::min_element(bucket, {}, &Cell::last);  // unused ones first
@@ -59,12 +72,13 @@ void WorkCosts::Record(const StepWork& work, double ms) {
     began = true;
     return;
   }
-  Cell& cell = CellFor(work);
-  cell.steps[static_cast<size_t>(cell.next)] = {work, ms};
+  const Measured step = With(work, ms);
+  Cell& cell = CellFor(step);
+  cell.steps[static_cast<size_t>(cell.next)] = step;
   cell.next = (cell.next + 1) % kKept;
   cell.count = std::min(cell.count + 1, kKept);
   cell.last = ++steps_;
-  lines_.reset();
+  lines_known_ = false;
 }
 
 std::optional<double> WorkCosts::Slope(int first, int end) const {
@@ -74,9 +88,9 @@ std::optional<double> WorkCosts::Slope(int first, int end) const {
     const auto for_cells = [&](auto take) {
       for (const Cell& cell : buckets_[static_cast<size_t>(b)]) {
         if (cell.depth < 0) continue;
-        const Measured& step = cell.Median();
-        const double cost = step.ms / static_cast<double>(step.work.rows);
-        take(1 / (cost * cost), DepthOf(step.work), cost);
+        const Measured step = cell.Mean();
+        const double cost = step.RowMs();
+        take(1 / (cost * cost), step.Depth(), cost);
       }
     };
     for_cells([&](double w, double depth, double cost) {
@@ -96,8 +110,8 @@ std::optional<double> WorkCosts::Slope(int first, int end) const {
 }
 
 const WorkCosts::Lines& WorkCosts::lines() const {
-  if (lines_) return *lines_;
-  Lines& lines = lines_.emplace();
+  if (std::exchange(lines_known_, true)) return lines_;
+  Lines& lines = lines_ = Lines();
   lines.ms_of_byte = Slope(0, 1).value_or(0);
   const auto of_many = Slope(BucketOf(kManyRows), kBuckets);
   lines.ms_of_key = of_many ? *of_many : Slope(1, BucketOf(kManyRows)).value_or(0);
@@ -106,11 +120,11 @@ const WorkCosts::Lines& WorkCosts::lines() const {
     double weight = 0, rows = 0, base = 0;
     for (const Cell& cell : bucket) {
       if (cell.depth < 0) continue;
-      const Measured& step = cell.Median();
+      const Measured step = cell.Mean();
       const double w = 1 / (step.ms * step.ms);
       weight += w;
-      rows += w * static_cast<double>(step.work.rows);
-      base += w * (step.ms - Attention(step.work, lines.ms_of_key, lines.ms_of_byte));
+      rows += w * step.rows;
+      base += w * (step.ms - Attention(step, lines.ms_of_key, lines.ms_of_byte));
     }
     if (weight == 0) continue;
     largest = std::max(largest, base / weight);  // more rows take no less
@@ -168,10 +182,10 @@ bool WorkCosts::Tells(std::span<const StepWork> steps) const {
       for (const Cell& cell : buckets_[static_cast<size_t>(b)]) {
         if (cell.depth < 0) continue;
         ++depths;
-        deepest = std::max(deepest, DepthOf(cell.Median().work));
+        deepest = std::max(deepest, cell.Mean().Depth());
       }
     }
-    return depths >= 2 && kFarthestDepth * deepest >= DepthOf(work);
+    return depths >= 2 && kFarthestDepth * deepest >= With(work, 0).Depth();
   };
   return std::ranges::all_of(steps, tells);
 }

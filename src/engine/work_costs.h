@@ -5,9 +5,10 @@
 // a time for each byte that they look at. Rows that attend alone do, too. base(r) runs in straight
 // lines between the numbers of rows that were measured. A few rows cost little more than one.
 //
-// Measurements lie in cells of similar rows and similar depth. A cell remembers its last five and
-// counts as their median. An interruption then counts for nothing, and new costs replace old ones.
-// Lines through the cells weigh errors in percent of the time. Allocates nothing.
+// Measurements lie in cells of similar rows and similar depth. A cell remembers its last nine and
+// counts as their mean without the slowest. An interruption then counts for nothing. Many count, as
+// on a busy machine, where a median would pass over them. New costs replace old ones. Lines through
+// the cells weigh errors in percent of the time. Allocates nothing.
 #pragma once
 
 #include <array>
@@ -38,10 +39,13 @@ class WorkCosts {
   int64_t steps() const { return steps_; }
 
  private:
-  static constexpr int kBuckets = 13, kCells = 24, kKept = 5;
+  static constexpr int kBuckets = 13, kCells = 24, kKept = 9;
   struct Measured {
-    StepWork work;
-    double ms = 0;
+    double rows = 0, keys = 0, bytes = 0, alone_bytes = 0, ms = 0;
+
+    double RowMs() const { return ms / rows; }
+    // The depth of a row: bytes of one alone, keys of one of several.
+    double Depth() const { return rows < 2 ? alone_bytes : keys / rows; }
   };
   // Measured steps of similar rows and depth.
   struct Cell {
@@ -50,7 +54,8 @@ class WorkCosts {
     int count = 0;  // of kept steps
     int next = 0;   // place of the next one, the oldest's
     std::array<Measured, kKept> steps;
-    const Measured& Median() const;
+    // The mean of its steps, without the slowest of several.
+    Measured Mean() const;
   };
   using Bucket = std::array<Cell, kCells>;
   struct Lines {
@@ -60,8 +65,8 @@ class WorkCosts {
   };
 
   static int BucketOf(int64_t rows);
-  static double DepthOf(const StepWork& work);
-  Cell& CellFor(const StepWork& work);
+  static Measured With(const StepWork& work, double ms);
+  Cell& CellFor(const Measured& step);
   // The slope of a row's time over its depth, common to the lines of buckets [first, end). Nothing
   // if none has two depths.
   std::optional<double> Slope(int first, int end) const;
@@ -70,7 +75,8 @@ class WorkCosts {
   std::array<Bucket, kBuckets> buckets_;
   int64_t steps_ = 0;
   bool began_reading_ = false, began_answering_ = false;
-  mutable std::optional<Lines> lines_;  // of all cells; nothing after a step was recorded
+  mutable Lines lines_;  // of all cells, if they are known
+  mutable bool lines_known_ = false;
 };
 
 }  // namespace godwit

@@ -94,7 +94,7 @@ TEST(WorkCostsTest, AnInterruptionCountsForNothing) {
   WorkCosts costs;
   MeasureText(costs, machine);
   for (int64_t length = 2248; length < 2600; ++length) {
-    Measure(costs, machine, Answering(length), length % 3 == 0 ? 20 : 1);
+    Measure(costs, machine, Answering(length), length % 10 == 0 ? 20 : 1);
   }
   Measure(costs, machine, Reading(512, 256));
   Measure(costs, machine, Reading(512, 256), 9);
@@ -102,11 +102,24 @@ TEST(WorkCostsTest, AnInterruptionCountsForNothing) {
   ExpectNear(costs.Ms(Reading(4096, 256)), machine.Ms(Reading(4096, 256)));
 }
 
+// Where every second step is interrupted, the next ones will be, too.
+TEST(WorkCostsTest, ManyInterruptionsCount) {
+  const Machine machine;
+  WorkCosts costs;
+  MeasureText(costs, machine);
+  for (int64_t length = 2248; length < 2600; ++length) {
+    Measure(costs, machine, Answering(length), length % 2 == 0 ? 3 : 1);
+  }
+  const double mean_ms = 2 * machine.Ms(Answering(2600));
+  EXPECT_GT(*costs.Ms(Answering(2600)), 0.8 * mean_ms);
+  EXPECT_LT(*costs.Ms(Answering(2600)), 1.1 * mean_ms);
+}
+
 TEST(WorkCostsTest, NewCostsReplaceOldOnes) {
   const Machine before, now{.one_ms = 90, .row_ms = 3, .key_ms = 0.005, .byte_ms = 0.001};
   WorkCosts costs;
   MeasureText(costs, before);
-  for (int i = 0; i < 5; ++i) MeasureText(costs, now);
+  for (int i = 0; i < 9; ++i) MeasureText(costs, now);
   ExpectNear(costs.Ms(Reading(9000, 256)), now.Ms(Reading(9000, 256)));
   ExpectNear(costs.Ms(Answering(9000)), now.Ms(Answering(9000)));
 }

@@ -41,17 +41,20 @@ PassagesRead ReadPassagesAtTerminal(Session& session, std::span<const int32_t> h
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
     const SessionOptions& session, int count, int presses_to_exit,
-    const std::function<void(int answer, const Event& event)>& on_event) {
+    const std::function<void(int answer, const Event& event)>& on_event,
+    const chat::BegunAnswers& begun) {
   console::ProgressLine progress("reading the prompt", console::ProgressUnit::kTokens);
   progress.UpdateReading(0, std::ssize(prompt), /*cached=*/0, /*left_ms=*/{});
   const console::QuietInput quiet;
   CancelToken token;
   const console::CancelOnInterrupt cancel(token, presses_to_exit);
-  return chat::GenerateAnswers(engine, prompt, options, session, count, &token,
-                               [&](int answer, const Event& event) {
-                                 if (answer == 0 && event.progress) Show(*event.progress, progress);
-                                 on_event(answer, event);
-                               });
+  return chat::GenerateAnswers(
+      engine, prompt, options, session, count, &token,
+      [&](int answer, const Event& event) {
+        if (answer == 0 && event.progress) Show(*event.progress, progress);
+        on_event(answer, event);
+      },
+      begun);
 }
 
 }  // namespace godwit::cli

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "chat/answers.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -24,6 +25,7 @@ PassagesRead ReadPassagesAtTerminal(Session& session, std::span<const int32_t> h
 std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
     const SessionOptions& session, int count, int presses_to_exit,
-    const std::function<void(int answer, const Event& event)>& on_event);
+    const std::function<void(int answer, const Event& event)>& on_event,
+    const chat::BegunAnswers& begun = {});
 
 }  // namespace godwit::cli

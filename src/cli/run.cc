@@ -1,5 +1,7 @@
 // godwit run: continues one text.
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "chat/answer_reader.h"
 #include "chat/answers.h"
@@ -21,6 +24,7 @@
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/read_files_as_passages.h"
+#include "cli/run_journal.h"
 #include "cli/run_options.h"
 #include "cli/summary.h"
 #include "console/exit_code.h"
@@ -116,9 +120,24 @@ nlohmann::ordered_json RunJson(const Engine& engine, const RunOptions& options,
   return json;
 }
 
+// The facts on which the output depends, besides its seed.
+RunJournal::Facts FactsOf(const Engine& engine, const RunOptions& options,
+                          const chat::Prompt& prompt, const GenerateOptions& generate) {
+  RunJournal::Facts facts = engine.Facts(options.session);
+  const nlohmann::ordered_json sampler = chat::SamplerJson(generate.sampler);
+  for (const auto& [name, value] : sampler.items()) facts.emplace_back(name, value.dump());
+  facts.emplace_back("prompt", ContentName({std::as_bytes(std::span(prompt.tokens))}));
+  facts.emplace_back("question", fmt::format("{} tokens", generate.query_tokens));
+  facts.emplace_back("limit", fmt::format("{} tokens", generate.max_tokens));
+  facts.emplace_back("number of answers", fmt::format("{}", std::max(1, options.samples)));
+  facts.emplace_back("schema", generate.json_schema.empty() ? "none" : generate.json_schema);
+  facts.emplace_back("stop strings", fmt::format("{}", fmt::join(generate.stop, ", ")));
+  return facts;
+}
+
 std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptions& options,
                                             const chat::Prompt& prompt,
-                                            const GenerateOptions& generate) {
+                                            const GenerateOptions& generate, RunJournal& journal) {
   console::AnswerTexts texts(options.samples);
   std::deque<AnswerSplitter> splitters;
   for (int i = 0; i < options.samples; ++i) {
@@ -127,27 +146,33 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
                              texts.Take(i, piece, /*done=*/false);
                            }});
   }
-  return GenerateAnswersAtTerminal(engine, prompt.tokens, generate, options.session,
-                                   options.samples, /*presses_to_exit=*/2,
-                                   [&](int answer, const Event& event) {
-                                     if (options.json) return;
-                                     AnswerSplitter& one = splitters[answer];
-                                     one.Take(event);
-                                     if (!event.done) return;
-                                     one.Finish();
-                                     texts.Take(answer, "", /*done=*/true);
-                                   });
+  return GenerateAnswersAtTerminal(
+      engine, prompt.tokens, generate, options.session, options.samples, /*presses_to_exit=*/2,
+      [&](int answer, const Event& event) {
+        journal.Take(answer, event.tokens);
+        if (options.json) return;
+        AnswerSplitter& one = splitters[answer];
+        one.Take(event);
+        if (!event.done) return;
+        one.Finish();
+        texts.Take(answer, "", /*done=*/true);
+      },
+      [&](int answer) { return journal.BegunOf(answer); });
 }
 
 GenerateResult GenerateOne(const RunOptions& options, const chat::Prompt& prompt,
-                           GenerateOptions generate, Session& session) {
+                           GenerateOptions generate, Session& session, RunJournal& journal) {
   console::AnswerText answer;
   ThoughtText thought(options.thoughts);
   AnswerSplitter splitter(prompt.form,
                           {.on_text = [&](std::string_view piece) { answer.Write(piece); },
                            .on_thought = [&](std::string_view piece) { thought.Write(piece); },
                            .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
-  if (!options.json) generate.on_event = [&](const Event& event) { splitter.Take(event); };
+  generate.begun = journal.BegunOf(0).tokens;
+  generate.on_event = [&](const Event& event) {
+    journal.Take(0, event.tokens);
+    if (!options.json) splitter.Take(event);
+  };
   GenerateResult result =
       GenerateAtTerminal(session, prompt.tokens, generate, /*presses_to_exit=*/2);
   splitter.Finish();
@@ -178,7 +203,11 @@ int Run(std::span<const std::string> arguments) {
            "text goes to standard output.",
            arguments, options);
   ChooseModel(options.model);
+  RunJournal journal(options.resume);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  if (options.sampling.seed < 0) {
+    generate.sampler.seed = journal.SeedOr(generate.sampler.seed);
+  }
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
   // Standard input is a pipe under mpirun, which may never end.
   const console::GivenTexts texts =
@@ -213,9 +242,13 @@ int Run(std::span<const std::string> arguments) {
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   generate.thought = prompt.form.thought;
   generate.spelled_out = chat::MarksOf(prompt.form, /*with_tools=*/false);
-  const auto results =
-      options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
-                          : std::vector{GenerateOne(options, prompt, std::move(generate), session)};
+  if (!options.resume.empty()) {
+    journal.Begin(generate.sampler.seed, FactsOf(engine, options, prompt, generate));
+  }
+  const auto results = const auto results =
+      options.samples > 0
+          ? GenerateSamples(engine, options, prompt, generate, journal)
+          : std::vector{GenerateOne(options, prompt, std::move(generate), session, journal)};
   if (options.json) {
     auto json = RunJson(engine, options, prompt.form, sampler, results);
     if (passages) {

@@ -37,6 +37,16 @@ chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& 
   return prompt;
 }
 
+// Where `run` writes down its answer, to go on with it.
+void AddResumeFlag(console::CommandLine& line, RunOptions& options) {
+  line.Add({.names = "--resume",
+            .value = "FILE",
+            .help = "write the answer's tokens into FILE while they come; the same command, run "
+                    "again, prints what FILE has and goes on, whatever ended the run. The bytes "
+                    "are those of a run without an end"},
+           options.resume);
+}
+
 // How `run` reads files; a plan has them read in order.
 void AddPassageFlags(console::CommandLine& line, RunOptions& options) {
   line.Add({.names = "--passages",
@@ -52,7 +62,7 @@ void AddPassageFlags(console::CommandLine& line, RunOptions& options) {
               options.read_anew, 0);
   line.Needs("--passages", {"--chat"});
   line.Needs("--read-anew", {"--passages"});
-  for (const char* flag : {"--samples", "--prefill", "--keep-as"}) {
+  for (const char* flag : {"--samples", "--prefill", "--keep-as", "--resume"}) {
     line.Exclusive({"--passages", flag});
   }
 }
@@ -97,6 +107,7 @@ void ParseRun(std::string_view verb, std::string_view summary,
                .help = "with --json: print each token's log-probability under the model, before "
                        "sampling, and the K most likely tokens in its place"},
               options.logprobs, 0, kMaxLogprobs);
+  if (verb == "run") AddResumeFlag(line, options);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);

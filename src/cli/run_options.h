@@ -32,6 +32,7 @@ struct RunOptions {
   int samples = 0;         // 0: one, without a title
   int logprobs = -1;       // GenerateOptions::top_logprobs
   std::string keep_as;     // GenerateOptions::keep_as
+  std::string resume;      // the file of RunJournal; empty: none
   bool json = false;
 };
 

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import harness
+from harness import TINY
 from serve_test import Server
 
 KILLS = int(os.environ.get("GODWIT_KILLS", "4"))
@@ -216,6 +217,35 @@ class SurviveTest(harness.CliTest):
 
     def test_sinks(self):
         self.survive(900, "--kv", "sinks:4+60")
+
+    def test_runs(self):
+        """`run --resume`, killed until it has ended."""
+        ways = (("--kv", "dense", "-n", "300"), ("--kv", "sinks:4+60", "-n", "2500"),
+                ("--kv", "sinks:4+60", "-n", "1500", "--draft", "ngram"),
+                ("--kv", "sinks:4+60", "-n", "900", "--samples", "3"))
+        chance = random.Random(2)
+        for number, way in enumerate(ways):
+            flags = ("run", "-m", TINY, "-t", "1", "-p", TEXT, "--ignore-eos", "--temp", "1",
+                     *way, "-q")
+            whole = self.ok(*flags, "--seed", "7")
+            file = self.folder / f"{number}.run"
+            sizes = []
+            for kill in range(KILLS):
+                seed = ("--seed", "7") if kill == 0 else ()  # later ones find it in the file
+                process = self.start(*flags, *seed, "--resume", file)
+                harness.wait_for(lambda: file.exists() and file.stat().st_size > 0)
+                wanted = file.stat().st_size + chance.randrange(300)
+                harness.wait_for(lambda: file.stat().st_size > wanted
+                                 or process.poll() is not None)
+                harness.end(process)
+                sizes.append(file.stat().st_size)
+            self.assertEqual(self.ok(*flags, "--resume", file), whole, way)
+            self.assertEqual(self.ok(*flags, "--resume", file), whole, "a finished one is told again")
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+            told = self.refused(2, *flags, "--resume", file, "--top-p", "0.5")
+            self.assertIn("an earlier run had another top_p (", told)
+        self.assertIn("expected a journal of godwit", self.refused(
+            4, "run", "-m", TINY, "-p", "x", "--resume", TINY / "config.json"))
 
     def test_background(self):
         """An answer in the background goes on without anybody asking for it."""

@@ -1,11 +1,14 @@
 // godwit batch: answers a file of requests.
 
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
+#include "chat/result_json.h"
 #include "checkpoint/model_folder.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/commands.h"
@@ -28,6 +31,7 @@ struct BatchOptions {
   ModelOptions model;
   std::string requests, results;
   bool retry_failed = false;
+  bool resume = false;
   int64_t parallel = 0;  // 0: as memory allows
   CompletionFlags completion;
 };
@@ -56,6 +60,11 @@ void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
             .value = "",
             .help = "run requests again whose result is a failure, and replace their results"},
            options.retry_failed);
+  line.Add({.names = "--resume",
+            .value = "",
+            .help = "also continue answers that were in progress: their tokens are written beside "
+                    "the results, into FILE.unfinished, until the batch has ended"},
+           options.resume);
   line.AddInt(
       {.names = "-np,--parallel",
        .value = "N",
@@ -143,8 +152,18 @@ int Batch(std::span<const std::string> arguments) {
     plan.defaults =
         MakeCompletionDefaults(options.completion, std::move(generate), engine.sampler_defaults());
     if (retries) ForgetFailures(results, plan.finished);
+    std::optional<BatchJournal> journal;
+    if (options.resume) {
+      BatchJournal::Facts facts = engine.Facts(options.completion.session);
+      const nlohmann::ordered_json sampler = chat::SamplerJson(plan.defaults.generate.sampler);
+      for (const auto& [name, value] : sampler.items()) facts.emplace_back(name, value.dump());
+      facts.emplace_back("limit", fmt::format("{}", plan.defaults.generate.max_tokens));
+      journal.emplace(options.results + ".unfinished", facts, plan.finished.lines);
+      plan.journal = &*journal;
+    }
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);
+    if (journal && !summary.cancelled) journal->Remove();
     SayHowBatchEnded(plan, summary, watch.ms() / 1000);
   }
   const int64_t failed = std::ssize(failures) + summary.failed;

@@ -247,6 +247,43 @@ class SurviveTest(harness.CliTest):
         self.assertIn("expected a journal of godwit", self.refused(
             4, "run", "-m", TINY, "-p", "x", "--resume", TINY / "config.json"))
 
+    def test_batches(self):
+        """`batch --resume`, killed until it has ended. Seeds are drawn by the first run."""
+        requests = self.folder / "requests"
+        lines = [{"custom_id": name, "body": {key: value for key, value in body.items()
+                                              if key != "stream"}}
+                 for name, (path, body) in REQUESTS.items()
+                 if path.endswith("completions") and name != "tools"]
+        for number, line in enumerate(lines):
+            line["body"].setdefault("max_tokens", 700 + 100 * number)
+            line["body"].setdefault("ignore_eos", True)
+        requests.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+        def told(file):
+            answers = {}
+            for line in file.read_text().splitlines():
+                result = json.loads(line)
+                self.assertNotIn(result["custom_id"], answers, "answered twice")
+                choices = result["response"]["body"]["choices"]
+                answers[result["custom_id"]] = [
+                    choice.get("text") or choice["message"]["content"] for choice in choices]
+            return answers
+
+        flags = ("batch", "-m", TINY, "-t", "1", "--kv", "sinks:4+60", "-q", "-f", requests)
+        whole, file = self.folder / "whole", self.folder / "results"
+        self.ok(*flags, "-o", whole)
+        unfinished = self.folder / "results.unfinished"
+        chance = random.Random(3)
+        for _ in range(KILLS):
+            process = self.start(*flags, "-o", file, "--resume")
+            harness.wait_for(lambda: unfinished.exists() and unfinished.stat().st_size > 0
+                             or process.poll() is not None)
+            time.sleep(chance.random() * 0.05)
+            harness.end(process)
+        self.ok(*flags, "-o", file, "--resume")
+        self.assertEqual(told(file), told(whole))
+        self.assertFalse(unfinished.exists())
+
     def test_background(self):
         """An answer in the background goes on without anybody asking for it."""
         flags = ("--kv", "sinks:4+60")

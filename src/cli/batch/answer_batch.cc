@@ -1,6 +1,7 @@
 #include "cli/batch/answer_batch.h"
 
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -75,19 +76,35 @@ class RunningBatch {
   }
 
   void Answer(const Request& request, chat::TokenTexts& texts) {
-    const BatchRequest parsed = ParseBatchRequest(request.line, request.where, plan_.defaults);
+    BatchRequest parsed = ParseBatchRequest(request.line, request.where, plan_.defaults);
     const RequestName name{
         .custom_id = parsed.custom_id,
         .place = {.line = request.number, .fingerprint = Fingerprint(request.line)}};
-    const chat::CompletionRequest& asked = parsed.completion;
+    chat::CompletionRequest& asked = parsed.completion;
+    BatchJournal* const journal = plan_.journal;
+    std::function<void(int, const Event&)> on_event;
+    chat::BegunAnswers begun;
+    if (journal != nullptr) {
+      uint64_t& seed = asked.generate.sampler.seed;
+      seed = journal->Begin(name.place, seed);
+      // With echo the first event of an answer is its prompt.
+      if (!asked.echo) {
+        on_event = [journal, line = request.number](int answer, const Event& event) {
+          journal->Take(line, answer, event.tokens);
+        };
+        begun = [journal, line = request.number](int answer) {
+          return journal->BegunOf(line, answer);
+        };
+      }
+    }
     std::vector<GenerateResult> answers;
     std::vector<Event> echoes;
     std::string line;
     try {
       chat::AnswerForm form;
       answers = chat::AnswerRequest(
-          engine_, session_, plan_.session, asked, &cancel_, {},
-          [&](const auto& of_prompt) { form = of_prompt; }, &echoes);
+          engine_, session_, plan_.session, asked, &cancel_, on_event,
+          [&](const auto& of_prompt) { form = of_prompt; }, &echoes, /*on_prompts=*/{}, begun);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }

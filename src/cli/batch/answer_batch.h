@@ -6,6 +6,7 @@
 #include <string>
 
 #include "chat/completion_request.h"
+#include "cli/batch/batch_journal.h"
 #include "cli/batch/result_file.h"
 #include "console/terminal/appended_file.h"
 #include "godwit/engine.h"
@@ -20,6 +21,7 @@ struct BatchPlan {
   chat::CompletionDefaults defaults;
   SessionOptions session;
   int64_t parallel = 1;
+  BatchJournal* journal = nullptr;  // of answers in progress; null: there is none
 };
 
 struct BatchSummary {

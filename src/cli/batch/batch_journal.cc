@@ -1,0 +1,128 @@
+#include "cli/batch/batch_journal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "console/terminal/output.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Other kinds than those of servers and runs.
+enum BatchRecord : uint32_t { kBatch = 32, kBegunRequest = 33, kBatchTokens = 34 };
+
+}  // namespace
+
+BatchJournal::BatchJournal(std::string path, const Facts& facts, const std::vector<bool>& finished)
+    : path_(std::move(path)) {
+  Json json = Json::object();
+  for (const auto& [name, value] : facts) json[name] = value;
+  facts_ = DumpJson(json);
+  if (IsListed(path_)) Read();
+  std::erase_if(begun_, [&](const auto& one) {
+    return one.first < std::ssize(finished) && finished[static_cast<size_t>(one.first)];
+  });
+  // The file is written anew with the answers that go on, so that it does not grow from run to run.
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  writer_ = std::make_unique<journal::Writer>([](const std::string& message) {
+    console::WriteNotice("godwit: --resume: " + message + "\n");
+  });
+  file_ = writer_->Begin(path_);
+  file_->Append(kBatch, facts_);
+  for (const auto& [line, begun] : begun_) {
+    WriteBegun(line, begun);
+    for (const auto& [answer, tokens] : begun.tokens) WriteTokens(line, answer, tokens);
+  }
+}
+
+void BatchJournal::Read() {
+  const journal::Records records = journal::ReadRecords(path_);
+  if (records.records.empty()) return;
+  if (records.records.front().kind != kBatch) {
+    Throw(ErrorKind::kFormat, "{}: expected a file of godwit batch --resume",
+          QuoteUnlessPlain(path_));
+  }
+  if (records.records.front().bytes != facts_) {
+    return console::WriteNotice(
+        "godwit: --resume: answers in progress were begun with other settings and begin anew\n");
+  }
+  for (const journal::Record& record : records.records) {
+    if (record.kind == kBegunRequest) {
+      const Json json = ParseOrderedJson(record.bytes, path_);
+      Begun begun;
+      begun.fingerprint = json.value("fingerprint", uint64_t{0});
+      begun.seed = json.value("seed", uint64_t{0});
+      begun_[json.value("line", int64_t{0})] = std::move(begun);
+    } else if (record.kind == kBatchTokens) {
+      constexpr size_t kPlaceNumbers = 2;
+      const std::vector<int32_t> numbers = journal::TokensOf(record.bytes);
+      if (numbers.size() <= kPlaceNumbers) continue;
+      const auto begun = begun_.find(numbers[0]);
+      if (begun == begun_.end()) continue;
+      auto& tokens = begun->second.tokens[numbers[1]];
+      tokens.insert(tokens.end(), numbers.begin() + kPlaceNumbers, numbers.end());
+    }
+  }
+}
+
+void BatchJournal::WriteBegun(int64_t line, const Begun& begun) {
+  file_->Append(
+      kBegunRequest,
+      DumpJson(Json{{"line", line}, {"fingerprint", begun.fingerprint}, {"seed", begun.seed}}));
+}
+
+void BatchJournal::WriteTokens(int64_t line, int answer, std::span<const int32_t> tokens) {
+  const int32_t place[] = {static_cast<int32_t>(line), answer};
+  file_->Append(kBatchTokens, journal::BytesOf(place) + journal::BytesOf(tokens));
+}
+
+uint64_t BatchJournal::Begin(const RequestPlace& place, uint64_t otherwise) {
+  const std::lock_guard lock(mutex_);
+  const auto found = begun_.find(place.line);
+  if (found != begun_.end() && found->second.fingerprint == place.fingerprint) {
+    return found->second.seed;
+  }
+  Begun begun;
+  begun.fingerprint = place.fingerprint;
+  begun.seed = otherwise;
+  WriteBegun(place.line, begun);
+  begun_[place.line] = std::move(begun);
+  return otherwise;
+}
+
+chat::BegunAnswer BatchJournal::BegunOf(int64_t line, int answer) const {
+  const std::lock_guard lock(mutex_);
+  const auto& tokens = begun_.at(line).tokens;
+  const auto found = tokens.find(answer);
+  return {.tokens = found == tokens.end() ? std::vector<int32_t>() : found->second};
+}
+
+void BatchJournal::Take(int64_t line, int answer, std::span<const int32_t> tokens) {
+  const std::lock_guard lock(mutex_);
+  Begun& begun = begun_.at(line);
+  size_t& count = begun.counts[answer];
+  const auto before = begun.tokens.find(answer);
+  const size_t written = before == begun.tokens.end() ? 0 : before->second.size();
+  const size_t known = std::min(tokens.size(), written - std::min(written, count));
+  count += tokens.size();
+  if (known < tokens.size()) WriteTokens(line, answer, tokens.subspan(known));
+}
+
+void BatchJournal::Remove() {
+  const std::lock_guard lock(mutex_);
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+}
+
+}  // namespace godwit::cli

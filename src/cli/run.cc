@@ -245,7 +245,7 @@ int Run(std::span<const std::string> arguments) {
   if (!options.resume.empty()) {
     journal.Begin(generate.sampler.seed, FactsOf(engine, options, prompt, generate));
   }
-  const auto results = const auto results =
+  const auto results =
       options.samples > 0
           ? GenerateSamples(engine, options, prompt, generate, journal)
           : std::vector{GenerateOne(options, prompt, std::move(generate), session, journal)};

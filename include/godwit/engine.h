@@ -601,8 +601,8 @@ class Engine {
   // where ranks share the model.
   RequestPrice PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
                        const SessionOptions& session = {}) const;
-  // Where the prompt of this request leaves the cache, of texts with SessionOptions::owner. Throws
-  // as PriceOf does, and probes nothing.
+  // Where the prompt of this request leaves the cache, of texts with SessionOptions::owner. Probes
+  // and throws as PriceOf does.
   PrefixReport ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,
                              const SessionOptions& session = {}) const;
 

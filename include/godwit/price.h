@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,7 @@ struct PrefixReport {
   int64_t other_tokens = 0;   // of that text that were read; 0: none begins alike
   // The next tokens of both, from alike_tokens on; of a few at most.
   std::vector<int32_t> mine, other;
-  // The time to read what is not cached, as far as that text goes; nothing if no cost is known.
-  std::optional<double> lost_ms;
+  double lost_ms = 0;  // to read what is not cached, as far as that text goes
 };
 
 }  // namespace godwit

@@ -144,11 +144,11 @@ Json ExplainPrefix(const Engine& engine, const SessionOptions& session,
   generate.query_tokens = prompt.query_tokens;
   const PrefixReport report = engine.ExplainPrefix(prompt.tokens, generate, session);
   Json json{{"cached_tokens", report.cached_tokens}, {"alike_tokens", report.alike_tokens}};
-  if (report.lost_ms) json["lost_s"] = std::round(*report.lost_ms) / 1000;
   if (report.other_tokens == 0) {
     json["cause"] = "no text in memory begins as this prompt does";
     return json;
   }
+  json["lost_s"] = std::round(1000 * report.lost_ms) / 1e6;
   // The engine may have put a sink token in front.
   const auto in_front = report.prompt_tokens - std::ssize(prompt.tokens);
   const auto alike = static_cast<size_t>(std::max<int64_t>(0, report.alike_tokens - in_front));

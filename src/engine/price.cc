@@ -123,15 +123,16 @@ PrefixReport Engine::Impl::ExplainPrefix(std::span<const int32_t> prompt,
                       .alike_tokens = found.alike,
                       .other_tokens = found.length,
                       .mine = {},
-                      .other = found.other,
-                      .lost_ms = {}};
+                      .other = found.other};
   const auto behind = std::span(text).subspan(static_cast<size_t>(found.alike));
   const auto shown = behind.first(std::min<size_t>(behind.size(), Scheduler::Found::kOther));
   report.mine.assign(shown.begin(), shown.end());
   const int64_t end = std::min(foreseen.tokens() - 1, found.length);
-  report.lost_ms = end <= found.tokens ? 0
-                                       : scheduler->costs().Ms(
-                                             foreseen.kind, ReadingOf(foreseen, found.tokens, end));
+  if (found.length == 0 || end <= found.tokens) return report;
+  const auto lost = ReadingOf(foreseen, found.tokens, end);
+  MeasuredCosts& costs = scheduler->costs();
+  if (!costs.Tells(foreseen.kind, lost)) ProbeCostsFor(*foreseen.request, foreseen.chunk_tokens);
+  report.lost_ms = costs.Ms(foreseen.kind, lost).value_or(0);
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -106,14 +107,24 @@ std::shared_ptr<File> Folder::Begin(const std::string& name) {
   }
 }
 
-std::shared_ptr<File> Folder::GoOn(const std::string& name, const Records& records) {
-  try {
+// Waits a moment for the writer to let go of a file whose owner has.
+bool Folder::IsOpen(const std::string& name) const {
+  constexpr int kLooks = 100;
+  constexpr std::chrono::milliseconds kBetween{2};
+  for (int i = 0; i < kLooks; ++i) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto open = open_.find(name); open != open_.end() && !open->second.expired()) {
-        return nullptr;  // its last records are still on their way
-      }
+      const auto open = open_.find(name);
+      if (open == open_.end() || open->second.expired()) return false;
     }
+    std::this_thread::sleep_for(kBetween);
+  }
+  return true;
+}
+
+std::shared_ptr<File> Folder::GoOn(const std::string& name, const Records& records) {
+  try {
+    if (IsOpen(name)) return nullptr;
     // An answer that goes on has no end.
     std::error_code ignored;
     fs::rename(PathOf(name, true), PathOf(name, false), ignored);

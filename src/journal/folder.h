@@ -49,6 +49,8 @@ class Folder {
   bool Remove(const std::string& name);
 
  private:
+  // Whether somebody still writes the file.
+  bool IsOpen(const std::string& name) const;
   std::filesystem::path PathOf(const std::string& name, bool done) const;
   // Removes what is too old, and more until so many bytes may be added. False: they may not.
   bool MakeRoom(int64_t bytes);

@@ -45,19 +45,24 @@ File::File(Writer& writer, std::filesystem::path path, FileDescriptor descriptor
   if (bytes == 0) pending_ = FileHeader();
 }
 
+void File::List() {
+  is_on_disk_ = false;
+  if (!std::exchange(is_listed_, true)) writer_.files_.push_back(shared_from_this());
+  writer_.changed_.notify_all();
+}
+
 void File::Append(uint32_t kind, std::string_view bytes) {
   const std::lock_guard lock(writer_.mutex_);
   if (failed_ || std::ssize(bytes) > kMaxRecordBytes) return;
   pending_ += RecordBytes(records_++, kind, bytes);
-  is_on_disk_ = false;
-  writer_.changed_.notify_all();
+  List();
 }
 
 void File::Finish(std::filesystem::path done) {
   const std::lock_guard lock(writer_.mutex_);
+  if (failed_) return;
   done_ = std::move(done);
-  is_on_disk_ = false;
-  writer_.changed_.notify_all();
+  List();
 }
 
 bool File::WaitForDisk(double wait_ms) {
@@ -105,11 +110,7 @@ std::shared_ptr<File> Writer::GoOn(const std::filesystem::path& path, const Reco
 
 std::shared_ptr<File> Writer::Add(std::shared_ptr<File> file) {
   const std::lock_guard lock(mutex_);
-  // A file whose owner has let go of it, and that is on the disk, is closed.
-  std::erase_if(files_, [](const auto& one) {
-    return one.use_count() == 1 && (one->is_on_disk_ || one->failed_);
-  });
-  files_.push_back(file);
+  file->List();
   return file;
 }
 
@@ -133,9 +134,10 @@ void Writer::Loop() {
         BringToDisk(*file, lock);
       }
     }
-    std::erase_if(files_, [](const auto& one) {
-      // `files` holds it, too.
-      return one.use_count() == 2 && (one->is_on_disk_ || one->failed_);
+    std::erase_if(files_, [&](const auto& file) {
+      if (is_pending(file)) return false;
+      file->is_listed_ = false;
+      return true;
     });
     if (stop_ && !any(is_pending)) return;
   }

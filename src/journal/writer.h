@@ -26,7 +26,7 @@ namespace godwit::journal {
 class Writer;
 
 // A file that grows. It must not outlive its writer.
-class File {
+class File : public std::enable_shared_from_this<File> {
  public:
   File(Writer& writer, std::filesystem::path path, FileDescriptor descriptor, int64_t bytes,
        int64_t records);
@@ -41,6 +41,9 @@ class File {
 
  private:
   friend class Writer;
+
+  // Makes the writer look at it.
+  void List();
 
   Writer& writer_;
   FileDescriptor descriptor_;

@@ -194,6 +194,7 @@ void Api::FindInJournal(Asked asked, const std::string& name) {
   const auto kept = KeepAnswer(answer->name, answer->path, asked.owner, answer->texts,
                                answer->background, &is_new);
   if (!is_new) return TellAnswer(asked, kept);
+  kept->Touch();  // a reader without success is one that has gone
   if (answer->end) kept->SetBody(ResponseIn(*answer->end));
   auto task = std::make_shared<Task>();
   task->kept = kept;

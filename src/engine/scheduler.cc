@@ -593,11 +593,8 @@ void Scheduler::Step() {
     bool no_memory = false;
     try {
       const double begin_ms = now_ms_();
-      const int64_t begin = parts_.front().request->sequence().cache->length();
       Compute(parts_);
-      const double ms = now_ms_() - begin_ms;
-      prompt_share_.RecordStep(ms, prompt_rows_);
-      if (parts_.size() == 1) Measure(*parts_.front().request, begin, ms);
+      prompt_share_.RecordStep(now_ms_() - begin_ms, prompt_rows_);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
       no_memory = caught.kind() == ErrorKind::kMemory;
@@ -636,7 +633,11 @@ void Scheduler::Compute(std::span<const Part> parts) {
     if (part.rows > 0) participants_.push_back(part.request->PartOf(part.rows));
   }
   if (participants_.empty()) return;  // only other ranks have rows
+  const double begin_ms = now_ms_();
+  const int64_t begin = parts.front().request->sequence().cache->length();
   StepTogether(model_, MakeExec(leader_ ? nullptr : &step_cancel_), participants_, now_ms_);
+  // Later the request may have ended, and its reader has its cache.
+  if (parts.size() == 1 && !leader_) Measure(*parts.front().request, begin, now_ms_() - begin_ms);
   auto next = participants_.begin();
   for (const Part& part : parts) {
     if (part.rows == 0) continue;
@@ -653,7 +654,7 @@ void Scheduler::Compute(std::span<const Part> parts) {
 void Scheduler::Measure(const Request& request, int64_t begin, double ms) {
   const Sequence& text = request.sequence();
   const Participant& part = participants_.front();
-  if (text.cache == nullptr || part.error) return;  // it has ended
+  if (part.error) return;
   const PolicyOptions& options = request.plan().options();
   const MeasuredCosts::Kind kind = MeasuredCosts::KindOf(options);
   const auto work = [&](int64_t rows) {

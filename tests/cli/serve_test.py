@@ -79,6 +79,14 @@ def children(parent):
     return found
 
 
+def stop(process):
+    """Returns once all threads of the process stand still, which a busy machine lets them do late."""
+    os.kill(process, signal.SIGSTOP)
+    tasks = list(pathlib.Path(f"/proc/{process}/task").glob("*/stat"))
+    while any(task.read_text().rsplit(")", 1)[1].split()[0] != "T" for task in tasks):
+        pass
+
+
 class ServeTest(CliTest):
     def serve(self, *flags):
         return Server(self, *flags)
@@ -252,7 +260,7 @@ class ServeTest(CliTest):
         self.assertTrue(helpers)
         try:
             for helper in helpers:
-                os.kill(helper, signal.SIGSTOP)
+                stop(helper)
             connection = server.connection()  # which waits for one of them, for ever
             connection.request("POST", "/detokenize", json.dumps({"tokens": [5, 6, 7]}))
             while "godwit_requests_running 1\n" not in server.ask("GET", "/metrics")[1]:

@@ -81,8 +81,8 @@ class Stream {
       if (plan_.journal != nullptr) plan_.journal->WaitForDisk();
       Put(/*lane=*/0, shape_.First());
     }
-    for (const Event& part : PartsOf(event)) Put(kept_.LaneOf(choice), shape_.Of(choice, part));
     if (event.progress && choice == 0) Tell(*event.progress);
+    for (const Event& part : PartsOf(event)) Put(kept_.LaneOf(choice), shape_.Of(choice, part));
   }
 
   void End(const std::string& last) {

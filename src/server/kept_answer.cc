@@ -18,6 +18,8 @@ KeptAnswer::KeptAnswer(About about)
     : about_(std::move(about)), lanes_(about_.texts == 1 ? 1 : about_.texts + 1) {}
 
 std::string KeptAnswer::WithId(const Reader& reader, std::string_view event) const {
+  // Progress before the first event has no position to come back to.
+  if (lanes_ == 1 && reader.has[0] == 0) return std::string(event);
   if (lanes_ == 1) return fmt::format("id: {}:{}\n{}", about_.id, reader.has[0] - 1, event);
   return fmt::format("id: {}:{}\n{}", about_.id, fmt::join(reader.has, "."), event);
 }

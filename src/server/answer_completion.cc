@@ -81,7 +81,11 @@ class Stream {
       if (plan_.journal != nullptr) plan_.journal->WaitForDisk();
       Put(/*lane=*/0, shape_.First());
     }
-    if (event.progress && choice == 0) Tell(*event.progress);
+    if (event.progress) {
+      // Some answers begin with the numbers of their prompt.
+      Put(kept_.LaneOf(choice), shape_.Of(choice, {.progress = event.progress}));
+      if (choice == 0) Tell(*event.progress);
+    }
     for (const Event& part : PartsOf(event)) Put(kept_.LaneOf(choice), shape_.Of(choice, part));
   }
 

@@ -126,9 +126,8 @@ AttentionMap MeasureMap(const AttentionOptions& options, const ModelFolder& mode
   policy.prefill.clear();
   policy.context = options.tokens;
   AttentionMap map(geometry.layers, geometry.shape.heads, options.tokens);
-  const auto decoder =
-      LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
-                storage, cli::PackedCopy(options.model));
+  const auto decoder = LoadAsAsked(model, options.model, run.exec().pool,
+                                   {.warn = run.hooks().warn, .cancel = run.exec().cancel});
   const auto pool = std::make_shared<KvPool>(LayoutOf(geometry, policy.kv_type));
   console::ProgressLine progress("reading the sentences", console::ProgressUnit::kTokens);
   for (const std::vector<int32_t>& sentence : sentences) {

@@ -22,7 +22,6 @@
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "console/terminal/table.h"
-#include "engine/model_device.h"
 #include "engine/policy_options.h"
 #include "engine/storage_types.h"
 #include "lab/commands.h"
@@ -123,11 +122,8 @@ std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFold
     policy.spec = options.kvs[i];
     measured.push_back({MakePolicy(geometry, policy), &recalls[i]});
   }
-  const auto gpu = OpenDevice(options.model.device, options.model.gpu_memory_bytes);
-  const auto decoder =
-      LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
-                storage, cli::PackedCopy(options.model));
-  PlaceOnDevice(*decoder, gpu, LoadOptions().step_tokens);
+  const auto decoder = LoadAsAsked(model, options.model, run.exec().pool,
+                                   {.warn = run.hooks().warn, .cancel = run.exec().cancel});
   const KvLayout layout = LayoutOf(geometry, policy.kv_type);
   auto pool = PoolOf(options.model.kv_memory, layout);
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);

@@ -5,10 +5,13 @@
 #include "base/cores.h"
 #include "base/machine_memory.h"
 #include "base/quote.h"
+#include "checkpoint/packed_copy.h"
 #include "console/options/parse_value.h"
 #include "console/options/text_input.h"
 #include "console/terminal/format.h"
 #include "console/terminal/output.h"
+#include "engine/model_device.h"
+#include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 
 namespace godwit::lab {
@@ -41,6 +44,15 @@ std::shared_ptr<KvPool> PoolOf(const cli::KvMemory& memory, const KvLayout& layo
   if (memory.file.empty()) return std::make_shared<KvPool>(layout, std::move(budget));
   return std::make_shared<KvPool>(
       layout, std::make_shared<KvFile>(memory.file, memory.file_bytes, std::move(budget)));
+}
+
+std::unique_ptr<Decoder> LoadAsAsked(const ModelFolder& model, const cli::ModelOptions& options,
+                                     ThreadPool& pool, const LoadHooks& hooks) {
+  auto gpu = OpenDevice(options.device, options.gpu_memory_bytes);
+  auto decoder =
+      LoadModel(model, pool, hooks, ParseWeightType(options.weights), cli::PackedCopy(options));
+  PlaceOnDevice(*decoder, std::move(gpu), LoadOptions().step_tokens);
+  return decoder;
 }
 
 std::optional<quant::SmoothKind> SmoothKindOf(const cli::SmoothingFlags& flags) {

@@ -15,6 +15,8 @@
 #include "console/terminal/interrupt.h"
 #include "console/terminal/progress_line.h"
 #include "kv/kv_pool.h"
+#include "model/decoder.h"
+#include "model/loader.h"
 #include "ops/exec.h"
 #include "quant/calibration_text.h"
 #include "quant/quantize_model.h"
@@ -26,6 +28,11 @@ namespace godwit::lab {
 // The pool that the flags ask for; null: they ask for none, and memory is the limit. Throws what
 // KvFile does.
 std::shared_ptr<KvPool> PoolOf(const cli::KvMemory& memory, const KvLayout& layout);
+
+// Loads a model as the flags say. Its layers compute on the GPU that they name, which is opened
+// first. Throws as OpenDevice, LoadModel and PlaceOnDevice do.
+std::unique_ptr<Decoder> LoadAsAsked(const ModelFolder& model, const cli::ModelOptions& options,
+                                     ThreadPool& pool, const LoadHooks& hooks);
 
 // The values of the flags; nothing if they are not set.
 std::optional<quant::SmoothKind> SmoothKindOf(const cli::SmoothingFlags& flags);

@@ -12,10 +12,9 @@
 #include "engine/draft_shape.h"
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
-#include "engine/model_device.h"
-#include "engine/storage_types.h"
 #include "generate/suffix_drafts.h"
 #include "kernels/dispatch.h"
+#include "lab/model_run.h"
 #include "model/loader.h"
 #include "tensor/workspace.h"
 
@@ -139,10 +138,7 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
   Workspace workspace;
   const Exec exec{
       .pool = pool, .kernels = *kernels::SelectIsa(compute.isa).table, .workspace = workspace};
-  const auto gpu = OpenDevice(compute.device, compute.gpu_memory_bytes);
-  const auto decoder =
-      LoadModel(model, pool, {}, ParseWeightType(compute.weights), cli::PackedCopy(compute));
-  PlaceOnDevice(*decoder, gpu, LoadOptions().step_tokens);
+  const auto decoder = LoadAsAsked(model, compute, pool, {});
   const AttentionGeometry geometry = Geometry(model.spec());
   const PolicyOptions text{.spec = options.kv, .context = std::ssize(tokens)};
   const DraftParts parts = {

@@ -5,7 +5,7 @@ import unittest
 
 from harness import TINY, CliTest
 
-INPUT = 2
+INPUT, MEMORY = 2, 6
 
 
 class EvalAttentionTest(CliTest):
@@ -40,6 +40,11 @@ class EvalAttentionTest(CliTest):
         result = self.godwit(*self.measure, "--sentences", "500")
         self.assertEqual(result.returncode, 0)
         self.assertRegex(result.stderr, r"warning: .*text.txt has only \d+ sentences of 9 tokens")
+
+    def test_on_a_gpu(self):
+        measure = [*self.measure, "--sentences", "3", "--weights", "bf16", "--device", "emulated"]
+        self.assertIn("3 sentences of 9 tokens", self.ok(*measure))
+        self.assertIn("no layer fits", self.refused(MEMORY, *measure, "--gpu-memory", "1K"))
 
     def test_refusals(self):
         self.assertIn("no sentence of 4000 tokens", self.refused(

@@ -86,9 +86,7 @@ void RunJournal::Take(int answer, std::span<const int32_t> tokens) {
   const auto at = static_cast<size_t>(answer);
   counts_.resize(std::max(counts_.size(), at + 1));
   const size_t before = at < tokens_.size() ? tokens_[at].size() : 0;
-  const size_t known = std::min(tokens.size(), before - std::min(before, counts_[at]));
-  counts_[at] += tokens.size();
-  tokens = tokens.subspan(known);
+  tokens = journal::NotWritten(tokens, before, counts_[at]);
   if (tokens.empty()) return;
   const int32_t number = answer;
   file_->Append(kRunTokens, journal::BytesOf({&number, 1}) + journal::BytesOf(tokens));

@@ -224,6 +224,17 @@ TEST(JournalFolder, EndsAndGoesOn) {
   EXPECT_FALSE(journal.Read("a"));
 }
 
+TEST(JournalRecords, TokensThatAreThereAreNotWrittenAgain) {
+  const std::vector<int32_t> tokens = {1, 2, 3, 4};
+  const auto all = std::span<const int32_t>(tokens);
+  size_t count = 0;
+  EXPECT_EQ(NotWritten(all.first(2), 3, count).size(), 0u);
+  const auto rest = NotWritten(all.subspan(1), 3, count);
+  EXPECT_EQ(std::vector(rest.begin(), rest.end()), (std::vector<int32_t>{3, 4}));
+  EXPECT_EQ(NotWritten(all, 3, count).size(), 4u);
+  EXPECT_EQ(count, 9u);
+}
+
 // The oldest answers that have ended go first, and none that goes on.
 TEST(JournalFolder, IsBounded) {
   const TempFolder folder;

@@ -1,5 +1,6 @@
 #include "journal/record_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/checksum.h"
@@ -101,6 +102,13 @@ std::vector<int32_t> TokensOf(std::string_view bytes) {
   std::vector<int32_t> tokens(bytes.size() / sizeof(int32_t));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = Get<int32_t>(bytes, i * sizeof(int32_t));
   return tokens;
+}
+
+std::span<const int32_t> NotWritten(std::span<const int32_t> tokens, size_t written,
+                                    size_t& count) {
+  const size_t known = std::min(tokens.size(), written - std::min(written, count));
+  count += tokens.size();
+  return tokens.subspan(known);
 }
 
 }  // namespace godwit::journal

@@ -44,4 +44,8 @@ std::string RecordBytes(int64_t number, uint32_t kind, std::string_view bytes);
 std::string BytesOf(std::span<const int32_t> tokens);
 std::vector<int32_t> TokensOf(std::string_view bytes);
 
+// The part of an output's next tokens that lies behind the first `written` of the output. count:
+// the output's tokens so far, to which these are added.
+std::span<const int32_t> NotWritten(std::span<const int32_t> tokens, size_t written, size_t& count);
+
 }  // namespace godwit::journal

@@ -16,6 +16,7 @@
 #include "base/stopwatch.h"
 #include "chat/answers.h"
 #include "chat/result_json.h"
+#include "journal/record_file.h"
 #include "server/error_body.h"
 
 namespace godwit::server {
@@ -48,18 +49,15 @@ class WrittenTokens {
   void Take(int text, std::span<const int32_t> tokens) {
     if (plan_.journal == nullptr) return;
     size_t& count = counts_[static_cast<size_t>(text)];
-    if (plan_.before != nullptr) {
-      const auto before = plan_.before->TokensOf(text);
-      const auto rest = before.subspan(std::min(count, before.size()));
-      const size_t known = std::min(tokens.size(), rest.size());
-      if (!std::ranges::equal(tokens.first(known), rest.first(known))) {
-        throw AnswerDiffers("its tokens came out otherwise");
-      }
-      count += known;
-      tokens = tokens.subspan(known);
+    const auto before =
+        plan_.before == nullptr ? std::span<const int32_t>() : plan_.before->TokensOf(text);
+    const auto expected = before.subspan(std::min(count, before.size()));
+    const auto rest = journal::NotWritten(tokens, before.size(), count);
+    const size_t known = tokens.size() - rest.size();
+    if (!std::ranges::equal(tokens.first(known), expected.first(known))) {
+      throw AnswerDiffers("its tokens came out otherwise");
     }
-    count += tokens.size();
-    plan_.journal->Take(text, tokens);
+    plan_.journal->Take(text, rest);
   }
 
  private:

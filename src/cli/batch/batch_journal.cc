@@ -111,12 +111,10 @@ chat::BegunAnswer BatchJournal::BegunOf(int64_t line, int answer) const {
 void BatchJournal::Take(int64_t line, int answer, std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
   Begun& begun = begun_.at(line);
-  size_t& count = begun.counts[answer];
   const auto before = begun.tokens.find(answer);
   const size_t written = before == begun.tokens.end() ? 0 : before->second.size();
-  const size_t known = std::min(tokens.size(), written - std::min(written, count));
-  count += tokens.size();
-  if (known < tokens.size()) WriteTokens(line, answer, tokens.subspan(known));
+  const auto rest = journal::NotWritten(tokens, written, begun.counts[answer]);
+  if (!rest.empty()) WriteTokens(line, answer, rest);
 }
 
 void BatchJournal::Remove() {

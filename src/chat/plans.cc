@@ -3,20 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "chat/anthropic_request.h"
 #include "chat/prefix_doctor.h"
 #include "chat/response_request.h"
+#include "chat/result_json.h"
 
 namespace godwit::chat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Seconds, to the microsecond.
-double Seconds(double ms) { return std::round(1000 * ms) / 1e6; }
 
 // Seconds with two digits that count.
 std::string Brief(double ms) {
@@ -126,8 +123,8 @@ Json PlanJson(const Plan& plan) {
   json["cached_tokens"] = price.cached_tokens;
   json["disk_tokens"] = price.disk_tokens;
   json["kv_bytes"] = price.kv_bytes;
-  json["first_token_s"] = Seconds(price.first_token_ms);
-  json["token_s"] = Seconds(price.token_ms);
+  json["first_token_s"] = RoundedSeconds(price.first_token_ms);
+  json["token_s"] = RoundedSeconds(price.token_ms);
   if (!plan.way.draft.empty()) json["draft_measured"] = price.draft_measured;
   if (!price.near_measured) json["near_measured"] = false;
   return json;

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <span>
 
 #include "base/utf8.h"
 #include "chat/continued_message.h"
+#include "chat/result_json.h"
 
 namespace godwit::chat {
 namespace {
@@ -148,7 +148,7 @@ Json ExplainPrefix(const Engine& engine, const SessionOptions& session,
     json["cause"] = "no text in memory begins as this prompt does";
     return json;
   }
-  json["lost_s"] = std::round(1000 * report.lost_ms) / 1e6;
+  json["lost_s"] = RoundedSeconds(report.lost_ms);
   // The engine may have put a sink token in front.
   const auto in_front = report.prompt_tokens - std::ssize(prompt.tokens);
   const auto alike = static_cast<size_t>(std::max<int64_t>(0, report.alike_tokens - in_front));

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sampling/options.h"
 
 namespace godwit::chat {
+
+double RoundedSeconds(double ms) { return std::round(1000 * ms) / 1e6; }
 
 std::string FinishReasonName(FinishReason reason) {
   switch (reason) {

@@ -14,6 +14,9 @@ std::string FinishReasonName(FinishReason reason);
 // {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
+// Seconds, to the microsecond.
+double RoundedSeconds(double ms);
+
 // The progress of a prompt: {"total", "cache", "processed", "time_ms"}, and "left_ms", the expected
 // time for the rest, where it is known.
 nlohmann::ordered_json ProgressJson(const PromptProgress& progress);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/answer_form.h"
 #include "chat/files_in_message.h"
 #include "chat/passages.h"
 #include "cli/generate.h"
@@ -23,13 +24,16 @@ PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options
   }
   std::vector<std::string> passages;
   for (const auto& [name, text] : texts.files) passages.push_back(chat::FileInMessage(name, text));
-  const chat::PassagePrompt cut = chat::CutAtPassages(
-      engine.ApplyChatTemplate(MessagesOf(options, texts), /*open=*/true,
-                               options.template_variables),
-      passages,
-      [&](std::string_view part) { return session.Tokenize(part, /*add_special=*/false); });
+  const std::string text = engine.ApplyChatTemplate(MessagesOf(options, texts), /*open=*/true,
+                                                    options.template_variables);
+  const auto tokenize = [&session](std::string_view part) {
+    return session.Tokenize(part, /*add_special=*/false);
+  };
+  const chat::PassagePrompt cut = chat::CutAtPassages(text, passages, tokenize);
   PassagesRead read = ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
                                              /*presses_to_exit=*/2);
+  prompt.form =
+      chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
   prompt.tokens = read.tokens;
   prompt.tokens.insert(prompt.tokens.end(), cut.rest.begin(), cut.rest.end());
   prompt.query_tokens = std::ssize(cut.rest);

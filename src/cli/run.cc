@@ -234,10 +234,12 @@ int Run(std::span<const std::string> arguments) {
   Session session = engine.NewSession(options.session);
   SayThereIsATemplate(engine, options, texts);
   SayTokens(engine, session, texts);
-  auto prompt = MakePrompt(engine, session, options, texts);
+  chat::Prompt prompt;
   std::optional<PassagesRead> passages;
   if (options.passages) {
     passages = ReadFilesAsPassages(engine, options, texts, session, prompt);
+  } else {
+    prompt = MakePrompt(engine, session, options, texts);
   }
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   generate.thought = prompt.form.thought;

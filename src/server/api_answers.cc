@@ -409,7 +409,7 @@ bool Api::PrepareAnswer(const Work& work, const SessionOptions& session,
   } catch (const chat::LateFirstToken& late) {
     work.served.status = 400;
     const ErrorWords words = WordsOf(work.request.path);
-    Json body = ParseOrderedJson(ErrorBody(400, late.what(), "first_token_too_late", words), "");
+    Json body = ErrorJson(400, late.what(), "first_token_too_late", words);
     body["error"]["plan"] = late.plans();
     work.reply->Send(400, kJson, DumpJson(body));
     return false;

@@ -6,10 +6,21 @@
 #include "base/json.h"
 
 namespace godwit::server {
-namespace {
+int StatusOf(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kInput:
+    case ErrorKind::kFormat:
+    case ErrorKind::kUnsupported:
+      return 400;
+    case ErrorKind::kMemory:  // a text too long for all memory stays too long
+      return error.data().code == ErrorCode::kPromptTooLong ? 400 : 503;
+    default:
+      return 500;
+  }
+}
 
-nlohmann::ordered_json Body(int status, std::string_view message, std::string_view code,
-                            ErrorWords words) {
+nlohmann::ordered_json ErrorJson(int status, std::string_view message, std::string_view code,
+                                 ErrorWords words) {
   const bool is_anthropic = words == ErrorWords::kAnthropic;
   const char* type = status == 403                   ? "permission_error"
                      : status == 401                 ? "authentication_error"
@@ -27,29 +38,14 @@ nlohmann::ordered_json Body(int status, std::string_view message, std::string_vi
   return body;
 }
 
-}  // namespace
-
-int StatusOf(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::kInput:
-    case ErrorKind::kFormat:
-    case ErrorKind::kUnsupported:
-      return 400;
-    case ErrorKind::kMemory:  // a text too long for all memory stays too long
-      return error.data().code == ErrorCode::kPromptTooLong ? 400 : 503;
-    default:
-      return 500;
-  }
-}
-
 std::string ErrorBody(int status, std::string_view message, std::string_view code,
                       ErrorWords words) {
-  return DumpJson(Body(status, message, code, words));
+  return DumpJson(ErrorJson(status, message, code, words));
 }
 
 std::string ErrorBody(const Error& error, std::string_view message, ErrorWords words) {
   const bool too_long = error.data().code == ErrorCode::kPromptTooLong;
-  auto body = Body(StatusOf(error), message, too_long ? "context_length_exceeded" : "", words);
+  auto body = ErrorJson(StatusOf(error), message, too_long ? "context_length_exceeded" : "", words);
   if (too_long) {
     body["error"]["n_prompt_tokens"] = error.data().found;
     body["error"]["n_ctx"] = error.data().limit;

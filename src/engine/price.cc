@@ -68,12 +68,17 @@ void Engine::Impl::ProbeCostsFor(const Request& request, int64_t chunk_tokens) c
   if (costs.probed(kind) >= depth / 2) return;
   // A caller that gives up waits for no step of the probe.
   const CancelToken* const gone = CancelScope::current();
-  scheduler->RunAlone(request.interrupt(), [&](const Exec& of_scheduler) {
-    Exec exec = of_scheduler;
-    if (gone != nullptr) exec.cancel = gone;
-    ProbeCosts(*model, exec, request.plan(), request.sequence().tokens, chunk, depth, now_ms_,
-               [&](const StepWork& work, double ms) { costs.Record(kind, work, ms); });
-  });
+  const Scheduler::Guest guest(*scheduler);
+  const auto run_part = [&](FunctionRef<void(const Exec&)> part) {
+    if (gone != nullptr) gone->ThrowIfCancelled();
+    scheduler->RunAlone(request.interrupt(), [&](const Exec& of_scheduler) {
+      Exec exec = of_scheduler;
+      if (gone != nullptr) exec.cancel = gone;
+      part(exec);
+    });
+  };
+  ProbeCosts(*model, request.plan(), request.sequence().tokens, chunk, depth, now_ms_, run_part,
+             [&](const StepWork& work, double ms) { costs.Record(kind, work, ms); });
   costs.SetProbed(kind, depth);
 }
 

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "attention/make_policy.h"
 #include "base/file.h"
@@ -24,6 +28,7 @@ namespace godwit::price_test {
 namespace {
 
 constexpr int64_t kVocab = FakeTokenizer::kEos + 1, kContext = 20'000;
+constexpr const char* kStar = "star:block=1K,anchor=0";
 constexpr double kStepMs = 30, kRowMs = 2, kKeyMs = 0.01;
 
 std::atomic<double> clock_ms = 0;
@@ -31,12 +36,13 @@ std::atomic<double> clock_ms = 0;
 // A model whose steps take a made-up time: for each, for each row, and for each key that a row
 // meets.
 struct Priced {
-  Priced() {
+  explicit Priced(int64_t kv_memory_bytes = 0) {
     auto fake = std::make_unique<FakeModel>(
         kVocab, [](int32_t token, int64_t) { return token == 'z' ? 'a' : token + 1; });
     fake->on_step = [steps = fake.get(), this] {
       double ms = kStepMs;
       for (const Segment& segment : steps->segments()) {
+        if (also_on_step) also_on_step(segment);
         const int64_t begin = segment.text->length();
         for (int64_t i = 0; i < std::ssize(segment.tokens); ++i) {
           ms += kRowMs + kKeyMs * static_cast<double>(Seen(segment, begin + i));
@@ -47,7 +53,8 @@ struct Priced {
     };
     engine = std::make_unique<Engine::Impl>(
         std::move(fake), FakeModel::Spec(kVocab, kContext), std::make_unique<FakeTokenizer>(),
-        SpecialTokens{.eos_ids = {FakeTokenizer::kEos}}, LoadOptions{.threads = 1},
+        SpecialTokens{.eos_ids = {FakeTokenizer::kEos}},
+        LoadOptions{.threads = 1, .kv_memory_bytes = kv_memory_bytes},
         [] { return clock_ms.load(); });
   }
 
@@ -61,8 +68,12 @@ struct Priced {
 
   GenerateResult Run(const Tokens& prompt, GenerateOptions options,
                      const SessionOptions& session = {}) const {
+    return Submit(prompt, options, session).Wait();
+  }
+  Generation Submit(const Tokens& prompt, GenerateOptions options,
+                    const SessionOptions& session = {}) const {
     const std::shared_ptr<const Engine::Impl> borrowed(std::shared_ptr<void>(), engine.get());
-    return SubmitTo(borrowed, prompt, options, session).Wait();
+    return SubmitTo(borrowed, prompt, options, session);
   }
 
   // The times of a request to its first token, and of the next one.
@@ -81,6 +92,7 @@ struct Priced {
   }
 
   int64_t steps_taken = 0;
+  std::function<void(const Segment&)> also_on_step;  // by the computing thread
   std::unique_ptr<Engine::Impl> engine;
 };
 
@@ -100,7 +112,7 @@ void ExpectForetold(const RequestPrice& price, const Priced::Times& times) {
 // Prompts of many lengths, read in each way.
 TEST(PriceTest, AProbeForetellsARequest) {
   for (const int64_t length : {300, 3000, 9000}) {
-    for (const char* prefill : {"", "star:block=1K,anchor=0"}) {
+    for (const char* prefill : {"", kStar}) {
       const Priced priced;
       const SessionOptions session{.prefill = prefill};
       const Tokens prompt = Letters(length);
@@ -125,6 +137,37 @@ TEST(PriceTest, WhatWasProbedIsNotProbedAgain) {
   priced.engine->PriceOf(Letters(2000, 1), Greedy(1), {});
   priced.engine->PriceOf(Letters(3000, 1), Greedy(1), {});
   EXPECT_EQ(priced.steps_taken, probed);
+}
+
+// An answer that begins behind a probe's first step has ended before the last one.
+TEST(PriceTest, AProbeLetsOthersStepInBetween) {
+  Priced priced;
+  std::vector<bool> of_probe;  // of each step
+  std::optional<Generation> answer;
+  priced.also_on_step = [&](const Segment& segment) {
+    of_probe.push_back(segment.text->policy().facts().prefill.empty());
+    if (!answer) answer = priced.Submit(Letters(10), Greedy(5), {.prefill = kStar});
+  };
+  priced.engine->PriceOf(Letters(2000), Greedy(1), {});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->Wait().tokens.size(), 5);
+  ASSERT_GT(std::ranges::count(of_probe, true), 7);
+  EXPECT_EQ(std::ranges::count(of_probe, false), 5);
+  EXPECT_TRUE(of_probe.front() && of_probe.back());
+}
+
+// A request does not fail for want of memory that a probe holds.
+TEST(PriceTest, ARequestWaitsForTheMemoryOfAProbe) {
+  const Tokens prompt = Letters(2000);
+  const int64_t kv_bytes = Priced().engine->PriceOf(prompt, Greedy(1), {}).kv_bytes;
+  Priced priced(kv_bytes);
+  std::optional<Generation> answer;
+  priced.also_on_step = [&](const Segment& segment) {
+    if (!answer && segment.text->length() > 64) answer = priced.Submit(prompt, Greedy(1));
+  };
+  priced.engine->PriceOf(Letters(1500), Greedy(1), {});
+  ASSERT_TRUE(answer.has_value()) << "the probe was shorter";
+  EXPECT_EQ(answer->Wait().tokens.size(), 1);
 }
 
 // Requests are measured, too, so that nothing is left to probe.

@@ -19,7 +19,7 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;  // of caches with drawn keys
 
 // Lets the text grow to `length` tokens whose keys and values are drawn. Times do not depend on
 // them, so all layers and all steps get the same.
-void Fill(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_tokens) {
+void Fill(TextCache& text, int64_t length, int64_t chunk_tokens, RunPart run_part) {
   if (text.length() >= length) return;
   const AttentionGeometry& geometry = text.geometry();
   const int64_t index_cols = geometry.key_index ? geometry.key_index->head_dim : 0;
@@ -33,7 +33,7 @@ void Fill(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_token
     const uint64_t bits = RandomBits(/*seed=*/3, /*sequence=*/0, static_cast<int64_t>(i), 0);
     drawn[i] = static_cast<float>(bits >> 40) * 0x1p-23f - 1;  // -1 to 1
   }
-  while (text.length() < length) {
+  const auto fill = [&](const Exec& exec) {
     const int64_t rows = std::min(length - text.length(), chunk_tokens);
     const std::vector<int32_t> tokens(static_cast<size_t>(rows));  // only their number matters
     const Segment segment{.tokens = tokens, .text = &text};
@@ -52,19 +52,19 @@ void Fill(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_token
       step.Attend(layer, input, {});
     }
     step.End();
-  }
+  };
+  while (text.length() < length) run_part(fill);
 }
 
 class Probe {
  public:
-  Probe(const LanguageModel& model, const Exec& exec, const TextPlan& plan,
-        std::span<const int32_t> prompt, NowMs now_ms,
-        FunctionRef<void(const StepWork& work, double ms)> record)
+  Probe(const LanguageModel& model, const TextPlan& plan, std::span<const int32_t> prompt,
+        NowMs now_ms, RunPart run_part, FunctionRef<void(const StepWork& work, double ms)> record)
       : model_(model),
-        exec_(exec),
         plan_(plan),
         prompt_(prompt),
         now_ms_(now_ms),
+        run_part_(run_part),
         record_(record) {}
 
   // Begins a text with `depth` drawn tokens, of which those before `question` are the context.
@@ -72,7 +72,7 @@ class Probe {
     text_ = plan_.NewText();
     question_ = question;
     text_->SetQuestion(question, question);
-    Fill(*text_, exec_, depth, chunk_tokens);
+    Fill(*text_, depth, chunk_tokens, run_part_);
   }
 
   // Reads so many tokens in a step; returns the time that it took.
@@ -85,16 +85,17 @@ class Probe {
     const Segment segment{.tokens = tokens,
                           .text = text_.get(),
                           .phase = begin < question_ ? Phase::kPrompt : Phase::kDecode};
-    const double began_ms = now_ms_();
-    {
-      Workspace::Scope scope(exec_.workspace);
-      const auto hidden = exec_.workspace.Matrix<float>(rows, model_.hidden_size());
-      model_.Forward(exec_, {&segment, 1}, hidden);
+    double ms = 0;
+    run_part_([&](const Exec& exec) {
+      const double began_ms = now_ms_();
+      Workspace::Scope scope(exec.workspace);
+      const auto hidden = exec.workspace.Matrix<float>(rows, model_.hidden_size());
+      model_.Forward(exec, {&segment, 1}, hidden);
       if (rows == 1) {
-        model_.Logits(exec_, hidden, exec_.workspace.Matrix<float>(1, model_.vocab_size()));
+        model_.Logits(exec, hidden, exec.workspace.Matrix<float>(1, model_.vocab_size()));
       }
-    }
-    const double ms = now_ms_() - began_ms;
+      ms = now_ms_() - began_ms;
+    });
     record_(
         WorkOf(text_->policy(), text_->geometry(), text_->cache().layout(), begin, rows, question_),
         ms);
@@ -107,10 +108,10 @@ class Probe {
 
  private:
   const LanguageModel& model_;
-  const Exec& exec_;
   const TextPlan& plan_;
   std::span<const int32_t> prompt_;
   NowMs now_ms_;
+  RunPart run_part_;
   FunctionRef<void(const StepWork& work, double ms)> record_;
   std::unique_ptr<TextCache> text_;
   int64_t question_ = 0;
@@ -128,11 +129,11 @@ int64_t ProbeDepth(const TextPlan& plan, int64_t prompt_tokens, int64_t chunk_to
   return std::max<int64_t>(0, depth);
 }
 
-void ProbeCosts(const LanguageModel& model, const Exec& exec, const TextPlan& plan,
-                std::span<const int32_t> prompt, int64_t chunk_tokens, int64_t depth, NowMs now_ms,
+void ProbeCosts(const LanguageModel& model, const TextPlan& plan, std::span<const int32_t> prompt,
+                int64_t chunk_tokens, int64_t depth, NowMs now_ms, RunPart run_part,
                 FunctionRef<void(const StepWork& work, double ms)> record) {
   try {
-    Probe probe(model, exec, plan, prompt, now_ms, record);
+    Probe probe(model, plan, prompt, now_ms, run_part, record);
     const int64_t few = std::min(kFewRows, chunk_tokens);
     int64_t rows = chunk_tokens;
     probe.Begin(/*depth=*/0, /*question=*/2 * few, rows);

@@ -16,12 +16,16 @@ namespace godwit {
 // memory go.
 int64_t ProbeDepth(const TextPlan& plan, int64_t prompt_tokens, int64_t chunk_tokens);
 
+// Runs a part of a probe while no other step runs, and returns when it has ended. Other requests'
+// steps may come between two parts.
+using RunPart = FunctionRef<void(FunctionRef<void(const Exec& exec)> part)>;
+
 // Reads a few chunks of the prompt's tokens and continues them by a few. It does so at a text's
-// beginning, and behind `depth` tokens whose keys are drawn, not computed. Each step is recorded. A
-// chunk has at most `chunk_tokens`, and so few that it takes about two seconds. Ends early without
-// memory.
-void ProbeCosts(const LanguageModel& model, const Exec& exec, const TextPlan& plan,
-                std::span<const int32_t> prompt, int64_t chunk_tokens, int64_t depth, NowMs now_ms,
+// beginning, and behind `depth` tokens whose keys are drawn, not computed. Each step is a part, and
+// is recorded. A chunk has at most `chunk_tokens`, and so few that it takes about two seconds. Ends
+// early without memory.
+void ProbeCosts(const LanguageModel& model, const TextPlan& plan, std::span<const int32_t> prompt,
+                int64_t chunk_tokens, int64_t depth, NowMs now_ms, RunPart run_part,
                 FunctionRef<void(const StepWork& work, double ms)> record);
 
 }  // namespace godwit

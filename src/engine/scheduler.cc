@@ -344,7 +344,9 @@ bool Scheduler::IsOlderShortOfMemory(const Request& request) const {
 
 size_t Scheduler::RunningOfAll() const {
   size_t count = 0;
-  for (const Scheduler* const one : step_turns_.schedulers()) count += one->running_.size();
+  for (const Scheduler* const one : step_turns_.schedulers()) {
+    count += one->running_.size() + one->guests_;
+  }
   return count;
 }
 

@@ -14,6 +14,7 @@
 // then runs to its end, because no rank can stop alone.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -97,6 +98,19 @@ class Scheduler {
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
   void RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work);
 
+  // A guest computes by RunAlone, more than once, and holds memory in between. Requests that lack
+  // memory meanwhile wait for the guest to leave.
+  class Guest {
+   public:
+    explicit Guest(Scheduler& host) : host_(host) { ++host_.guests_; }
+    ~Guest() { --host_.guests_; }
+    Guest(const Guest&) = delete;
+    Guest& operator=(const Guest&) = delete;
+
+   private:
+    Scheduler& host_;
+  };
+
  private:
   using Requests = std::vector<std::shared_ptr<Request>>;
   struct Turn {
@@ -110,7 +124,7 @@ class Scheduler {
   // before less memory is in use.
   struct MemoryInUse {
     const Request* request = nullptr;
-    size_t running = 0;  // requests of all schedulers
+    size_t running = 0;  // requests and guests of all schedulers
     int64_t pages = 0;   // in use, of the request's kind
     int64_t bytes = 0;   // taken of the budget of all
 
@@ -185,6 +199,7 @@ class Scheduler {
   std::deque<Turn*> turns_;
   bool woken_ = false;
   bool stop_ = false;
+  std::atomic<size_t> guests_ = 0;
 
   // Members of the computing thread, and of the holder of the turn. Both lists of requests are in
   // the order of tickets.

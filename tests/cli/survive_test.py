@@ -202,7 +202,7 @@ class SurviveTest(harness.CliTest):
                 self.assertEqual(reader.told(), expected[reader.name_], reader.name_)
                 returns += reader.returns
         server.process.kill()
-        print(f"{' '.join(flags)}: {kills} kills, {rounds} rounds of {len(REQUESTS)} answers, "
+        print(f"{' '.join(map(str, flags))}: {kills} kills, {rounds} rounds of {len(REQUESTS)} answers, "
               f"clients came back {returns} times")
         self.assertGreater(returns, 0)
         for path in journal.iterdir():
@@ -217,6 +217,10 @@ class SurviveTest(harness.CliTest):
 
     def test_sinks(self):
         self.survive(900, "--kv", "sinks:4+60")
+
+    def test_saved_texts_and_a_draft_model(self):
+        """Texts that were saved before a kill are read from the disk behind it."""
+        self.survive(300, "--kv", "dense", "--cache-dir", self.folder / "cache", "-md", TINY)
 
     def test_runs(self):
         """`run --resume`, killed until it has ended."""

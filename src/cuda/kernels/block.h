@@ -49,12 +49,13 @@ inline constexpr int kWarpThreads = 32;
 template <class Block, class T>
 using PerThread = typename Block::template PerThreadOf<T>;
 
-// A thread's part of the tiles that a warp multiplies on tensor cores, 16 x 16 by 16 x 8 numbers.
-// Words have two bf16 numbers that lie side by side in k. With g = lane / 4 and t = lane % 4, the
-// layout is that of PTX's mma.m16n8k16 ("Matrix Fragments for mma.m16n8k16"):
-//   TileA  words (row g, pair t), (row g + 8, pair t), (row g, pair t + 4), (row g + 8, pair t + 4)
-//   TileB  words (pair t, column g), (pair t + 4, column g)
-//   TileC  sums (row g, columns 2 t and 2 t + 1), (row g + 8, the same columns)
+// A thread's part of the tiles that a warp multiplies on tensor cores. A word has two numbers of
+// bf16, or four of int8, that lie side by side in k. Tiles are 16 rows and 8 columns of 8 words.
+// The layout is that of PTX's mma.m16n8k16 and, for int8, mma.m16n8k32 ("Matrix Fragments"). With
+// g = lane / 4 and t = lane % 4 it is:
+//   TileA  words (row g, word t), (row g + 8, word t), (row g, word t + 4), (row g + 8, word t + 4)
+//   TileB  words (word t, column g), (word t + 4, column g)
+//   TileC  sums (row g, columns 2 t and 2 t + 1), (row g + 8, the same columns); TileInts: of int8
 struct TileA {
   uint32_t words[4];
 };
@@ -63,6 +64,9 @@ struct TileB {
 };
 struct TileC {
   float sums[4];
+};
+struct TileInts {
+  int32_t sums[4];
 };
 
 // The place of a block in its grid.
@@ -109,39 +113,27 @@ class EmulatedBlock {
     ForThreads(body);
   }
 
-  // Adds the product of each warp's tiles, c += a * b. Here k ascends in one chain of sums;
+  // Adds the product of each warp's tiles of bf16, c += a * b. Here k ascends in one chain of sums;
   // products of bf16 numbers are exact. Tensor cores add the 16 products in an order of their own.
   void MultiplyTiles(const PerThreadOf<TileA>& a, const PerThreadOf<TileB>& b,
                      PerThreadOf<TileC>& c) const {
-    for (int warp = 0; warp < kThreads; warp += kWarpThreads) {
-      float left[16][16], right[16][8], sums[16][8];  // [row][k], [k][column], [row][column]
-      for (int lane = 0; lane < kWarpThreads; ++lane) {
-        const int g = lane / 4, t = lane % 4, thread = warp + lane;
-        for (int i = 0; i < 4; ++i) {
-          float* const pair = &left[g + i % 2 * 8][(t + i / 2 * 4) * 2];
-          pair[0] = std::bit_cast<float>(a[thread].words[i] << 16);
-          pair[1] = std::bit_cast<float>(a[thread].words[i] & 0xffff0000u);
-          sums[g + i / 2 * 8][t * 2 + i % 2] = c[thread].sums[i];
-        }
-        for (int i = 0; i < 2; ++i) {
-          const int k = (t + i * 4) * 2;
-          right[k][g] = std::bit_cast<float>(b[thread].words[i] << 16);
-          right[k + 1][g] = std::bit_cast<float>(b[thread].words[i] & 0xffff0000u);
-        }
-      }
-      for (int row = 0; row < 16; ++row) {
-        for (int k = 0; k < 16; ++k) {
-          for (int column = 0; column < 8; ++column) {
-            sums[row][column] += left[row][k] * right[k][column];
-          }
-        }
-      }
-      for (int lane = 0; lane < kWarpThreads; ++lane) {
-        for (int i = 0; i < 4; ++i) {
-          c[warp + lane].sums[i] = sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
-        }
-      }
-    }
+    const auto number = [](uint32_t word, int i) {
+      return std::bit_cast<float>(i == 0 ? word << 16 : word & 0xffff0000u);
+    };
+    MultiplyWords<float, 2>(a, b, number, number, c);
+  }
+
+  // The same of int8, exact. The numbers of b are signed or unsigned, those of a signed.
+  template <bool kSignedB>
+  void MultiplyInts(const PerThreadOf<TileA>& a, const PerThreadOf<TileB>& b,
+                    PerThreadOf<TileInts>& c) const {
+    const auto number = [](uint32_t word, int i) {
+      return int32_t{static_cast<int8_t>(word >> (8 * i) & 255u)};
+    };
+    const auto number_of_b = [&](uint32_t word, int i) {
+      return kSignedB ? number(word, i) : static_cast<int32_t>(word >> (8 * i) & 255u);
+    };
+    MultiplyWords<int32_t, 4>(a, b, number, number_of_b, c);
   }
 
   // Every thread's number becomes the sum of its warp's, or the largest of them. The order of the
@@ -159,6 +151,42 @@ class EmulatedBlock {
   }
 
  private:
+  // Words of kNumbers numbers. of_a(word, i) and of_b(word, i) are number i of a word.
+  template <class T, int kNumbers, class OfA, class OfB, class Sums>
+  static void MultiplyWords(const PerThreadOf<TileA>& a, const PerThreadOf<TileB>& b,
+                            const OfA& of_a, const OfB& of_b, PerThreadOf<Sums>& c) {
+    constexpr int kDepth = 8 * kNumbers;
+    for (int warp = 0; warp < kThreads; warp += kWarpThreads) {
+      T left[16][kDepth], right[kDepth][8], sums[16][8];  // [row][k], [k][column], [row][column]
+      for (int lane = 0; lane < kWarpThreads; ++lane) {
+        const int g = lane / 4, t = lane % 4, thread = warp + lane;
+        for (int i = 0; i < 4; ++i) {
+          for (int n = 0; n < kNumbers; ++n) {
+            left[g + i % 2 * 8][(t + i / 2 * 4) * kNumbers + n] = of_a(a[thread].words[i], n);
+          }
+          sums[g + i / 2 * 8][t * 2 + i % 2] = c[thread].sums[i];
+        }
+        for (int i = 0; i < 2; ++i) {
+          for (int n = 0; n < kNumbers; ++n) {
+            right[(t + i * 4) * kNumbers + n][g] = of_b(b[thread].words[i], n);
+          }
+        }
+      }
+      for (int row = 0; row < 16; ++row) {
+        for (int k = 0; k < kDepth; ++k) {
+          for (int column = 0; column < 8; ++column) {
+            sums[row][column] += left[row][k] * right[k][column];
+          }
+        }
+      }
+      for (int lane = 0; lane < kWarpThreads; ++lane) {
+        for (int i = 0; i < 4; ++i) {
+          c[warp + lane].sums[i] = sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+        }
+      }
+    }
+  }
+
   template <class Join>
   static void JoinWarps(PerThreadOf<float>& numbers, const Join& join,
                         int largest_distance = kWarpThreads / 2) {
@@ -221,6 +249,26 @@ class GpuBlock {
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+  }
+
+  template <bool kSignedB>
+  __device__ __forceinline__ void MultiplyInts(const PerThreadOf<TileA>& a,
+                                               const PerThreadOf<TileB>& b,
+                                               PerThreadOf<TileInts>& c) const {
+    const uint32_t* const x = a[0].words;
+    const uint32_t* const y = b[0].words;
+    int32_t* const sums = c[0].sums;
+    if constexpr (kSignedB) {
+      asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+          : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+    } else {
+      asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
+          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+          : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+    }
   }
 
   __device__ void SumOfWarps(PerThreadOf<float>& numbers) const {

@@ -24,8 +24,10 @@
   ENTRY(MergeStretches)       \
   ENTRY(ProductBF16Few)       \
   ENTRY(ProductBF16Many)      \
-  ENTRY(ProductGroups)        \
-  ENTRY(ProductInt8)          \
+  ENTRY(ProductGroupsFew)     \
+  ENTRY(ProductGroupsMany)    \
+  ENTRY(ProductInt8Few)       \
+  ENTRY(ProductInt8Many)      \
   ENTRY(QuantizeRows)         \
   ENTRY(RmsNorm)              \
   ENTRY(Rotate)               \

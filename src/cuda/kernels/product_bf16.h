@@ -10,8 +10,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/block.h"
-#include "cuda/kernels/numbers.h"
-#include "kernels/packing.h"
+#include "cuda/kernels/product_tiles.h"
 
 namespace godwit::cuda {
 
@@ -35,48 +34,17 @@ struct ProductBF16Args {
 
 inline constexpr int64_t kPartDepth = 256;
 inline constexpr int64_t kPartPairs = kPartDepth / 2;
-inline constexpr int kPanel = static_cast<int>(kernels::kPanelColumns);
-// Rows, pairs and columns of the tiles that tensor cores multiply, and their number in a panel.
-inline constexpr int kTileRows = 16;
-inline constexpr int kTilePairs = 8;
-inline constexpr int kTileColumns = 8;
-inline constexpr int kPanelTiles = kPanel / kTileColumns;
 
-// Where sum i of a TileC lies in its tile.
-GODWIT_DEVICE int TileRow(int thread, int i) { return thread % kWarpThreads / 4 + i / 2 * 8; }
-GODWIT_DEVICE int TileColumn(int thread, int i) { return thread % 4 * 2 + i % 2; }
-
-// The sums of a warp: 16 rows of a panel.
 template <class Block>
-struct PanelSums {
-  PerThread<Block, TileC> of_tile[kPanelTiles];
+using FloatSums = TileSums<Block, TileC>;
 
-  GODWIT_DEVICE void Clear(int thread) {
-    GODWIT_UNROLL
-    for (int tile = 0; tile < kPanelTiles; ++tile) of_tile[tile][thread] = {};
-  }
-};
-
-// Adds the products of 16 numbers of k. word_of_a(thread, row, pair) and word_of_w(thread, pair,
-// column) load words of the warp's tile of rows and of the panel.
+// Adds the products of a tile's words by AddTiles.
 template <class Block, class LoadA, class LoadW>
-GODWIT_DEVICE void AddTiles(const Block& block, const LoadA& word_of_a, const LoadW& word_of_w,
-                            PanelSums<Block>& sums) {
-  PerThread<Block, TileA> a;
-  block.ForThreadsAlone([&](int thread) {
-    const int row = thread % kWarpThreads / 4, pair = thread % 4;
-    a[thread] = {{word_of_a(thread, row, pair), word_of_a(thread, row + 8, pair),
-                  word_of_a(thread, row, pair + 4), word_of_a(thread, row + 8, pair + 4)}};
-  });
-  GODWIT_UNROLL
-  for (int tile = 0; tile < kPanelTiles; ++tile) {
-    PerThread<Block, TileB> b;
-    block.ForThreadsAlone([&](int thread) {
-      const int column = tile * kTileColumns + thread % kWarpThreads / 4, pair = thread % 4;
-      b[thread] = {{word_of_w(thread, pair, column), word_of_w(thread, pair + 4, column)}};
-    });
-    block.MultiplyTiles(a, b, sums.of_tile[tile]);
-  }
+GODWIT_DEVICE void AddFloats(const Block& block, const LoadA& word_of_a, const LoadW& word_of_w,
+                             FloatSums<Block>& sums) {
+  AddTiles(
+      block, word_of_a, word_of_w,
+      [&](const auto& a, const auto& b, auto& c) { block.MultiplyTiles(a, b, c); }, sums);
 }
 
 // A block computes 16 rows of a panel. Each of its warps adds up one part of the sum.
@@ -128,11 +96,11 @@ struct ProductBF16Few {
     Shared& shared = block.shared();
     const int64_t pairs = args.pairs();
     const uint32_t* const w = args.w + block.x() * pairs * kPanel;
-    PanelSums<Block> sums;
+    FloatSums<Block> sums;
     block.ForThreadsAlone([&](int thread) { sums.Clear(thread); });
-    for (int64_t i = 0; i < kPartPairs && first + i < pairs; i += kTilePairs) {
+    for (int64_t i = 0; i < kPartPairs && first + i < pairs; i += kTileWords) {
       // Words behind the end are zeros, which leave a sum as it is.
-      AddTiles(
+      AddFloats(
           block,
           [&](int thread, int row, int pair) -> uint32_t {
             const int64_t at = first + thread / kWarpThreads * kPartPairs + i + pair;
@@ -166,20 +134,16 @@ struct ProductBF16Many {
   static constexpr int kWarps = 4;
   static constexpr int kRows = kWarps * kTileRows;
   static constexpr int kThreads = kWarps * kWarpThreads;
-  static constexpr int kPiecePairs = 2 * kTilePairs;
+  static constexpr int kPiecePairs = 2 * kTileWords;
   static_assert(kPartPairs % kPiecePairs == 0);
   using Args = ProductBF16Args;
-  // Rows are longer than their words, so that words which a warp reads at once lie in all banks.
-  struct Shared {
-    uint32_t a[kRows][kPiecePairs + 4];
-    uint32_t w[kPiecePairs][kPanel + 8];
-  };
+  using Shared = TilePieces<kRows, kPiecePairs>;
 
   template <class Block>
   GODWIT_DEVICE static void Run(const Block& block, const Args& args) {
     Shared& shared = block.shared();
     const int64_t pairs = args.pairs(), first_row = block.x() * kRows;
-    PanelSums<Block> part, total;
+    FloatSums<Block> part, total;
     block.ForThreadsAlone([&](int thread) {
       part.Clear(thread);
       total.Clear(thread);
@@ -188,8 +152,8 @@ struct ProductBF16Many {
       block.ForThreads(
           [&](int thread) { Load(args, block.y(), first_row, first, thread, shared); });
       GODWIT_UNROLL
-      for (int half = 0; half < kPiecePairs; half += kTilePairs) {
-        AddTiles(
+      for (int half = 0; half < kPiecePairs; half += kTileWords) {
+        AddFloats(
             block,
             [&](int thread, int row, int pair) {
               return shared.a[thread / kWarpThreads * kTileRows + row][half + pair];
@@ -219,20 +183,20 @@ struct ProductBF16Many {
   GODWIT_DEVICE static void Load(const Args& args, int64_t panel, int64_t first_row, int64_t first,
                                  int thread, Shared& shared) {
     const int64_t pairs = args.pairs();
-    for (int i = thread; i < kRows * kPiecePairs; i += kThreads) {
-      const int64_t row = first_row + i / kPiecePairs, pair = first + i % kPiecePairs;
-      const bool inside = row < args.rows && pair < pairs;
-      shared.a[i / kPiecePairs][i % kPiecePairs] = inside ? args.a[row * args.a_stride + pair] : 0;
-    }
-    for (int i = thread; i < kPiecePairs * kPanel; i += kThreads) {
-      const int64_t pair = first + i / kPanel;
-      shared.w[i / kPanel][i % kPanel] =
-          pair < pairs ? args.w[(panel * pairs + pair) * kPanel + i % kPanel] : 0;
-    }
+    shared.template Load<kThreads>(
+        thread,
+        [&](int row, int pair) -> uint32_t {
+          const bool inside = first_row + row < args.rows && first + pair < pairs;
+          return inside ? args.a[(first_row + row) * args.a_stride + first + pair] : 0;
+        },
+        [&](int pair, int column) -> uint32_t {
+          const int64_t at = first + pair;
+          return at < pairs ? args.w[(panel * pairs + at) * kPanel + column] : 0;
+        });
   }
 
   template <class Block>
-  GODWIT_DEVICE static void Move(int thread, PanelSums<Block>& part, PanelSums<Block>& total) {
+  GODWIT_DEVICE static void Move(int thread, FloatSums<Block>& part, FloatSums<Block>& total) {
     GODWIT_UNROLL
     for (int tile = 0; tile < kPanelTiles; ++tile) {
       GODWIT_UNROLL

@@ -14,6 +14,17 @@ namespace {
 int64_t Pieces(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 int64_t UpTo(int64_t n, int64_t unit) { return Pieces(n, unit) * unit; }
 
+// The kernel for so many rows. Both have the same bits.
+template <class Few, class Many>
+void Launch(const Stream& stream, const typename Few::Args& args) {
+  const int64_t panels = kernels::PanelCount(args.columns);
+  if (args.rows <= kFewRows) {
+    stream.Launch<Few>({.x = panels, .y = Pieces(args.rows, Few::kRows)}, args);
+  } else {
+    stream.Launch<Many>({.x = Pieces(args.rows, Many::kRows), .y = panels}, args);
+  }
+}
+
 const uint32_t* Words(const void* numbers) { return static_cast<const uint32_t*>(numbers); }
 
 }  // namespace
@@ -22,22 +33,15 @@ void LinearBF16(const Stream& stream, DeviceMatrix<const BF16> x, const DeviceWe
                 DeviceMatrix<float> out) {
   assert(x.cols == w.inputs && x.stride % 2 == 0 && x.stride >= x.cols);
   assert(out.rows == x.rows && out.cols == w.outputs);
-  const ProductBF16Args args = {.a = Words(x.data),
-                                .a_stride = x.stride / 2,
-                                .w = Words(w.panels),
-                                .bias = w.bias,
-                                .out = out.data,
-                                .out_stride = out.stride,
-                                .rows = x.rows,
-                                .k = w.inputs,
-                                .columns = w.outputs};
-  const int64_t panels = kernels::PanelCount(w.outputs);
-  if (x.rows <= kFewRows) {
-    stream.Launch<ProductBF16Few>({.x = panels, .y = Pieces(x.rows, ProductBF16Few::kRows)}, args);
-  } else {
-    stream.Launch<ProductBF16Many>({.x = Pieces(x.rows, ProductBF16Many::kRows), .y = panels},
-                                   args);
-  }
+  Launch<ProductBF16Few, ProductBF16Many>(stream, {.a = Words(x.data),
+                                                   .a_stride = x.stride / 2,
+                                                   .w = Words(w.panels),
+                                                   .bias = w.bias,
+                                                   .out = out.data,
+                                                   .out_stride = out.stride,
+                                                   .rows = x.rows,
+                                                   .k = w.inputs,
+                                                   .columns = w.outputs});
 }
 
 int64_t IntegerStride(int64_t cols) { return UpTo(cols, kernels::kQuad); }
@@ -81,40 +85,36 @@ void LinearInt8(const Stream& stream, const DeviceIntegers& x, const DeviceWeigh
                 DeviceMatrix<float> out) {
   assert(x.cols == w.inputs && w.scales != nullptr && w.inputs <= kernels::kMaxDepthI8);
   assert(out.rows == x.rows && out.cols == w.outputs);
-  stream.Launch<ProductInt8>(
-      {.x = kernels::PanelCount(w.outputs), .y = Pieces(x.rows, ProductInt8::kRows)},
-      {.a = Words(x.data),
-       .a_stride = x.stride / kernels::kQuad,
-       .a_scales = x.scales,
-       .w = Words(w.panels),
-       .w_scales = w.scales,
-       .bias = w.bias,
-       .out = out.data,
-       .out_stride = out.stride,
-       .rows = x.rows,
-       .k = w.inputs,
-       .columns = w.outputs});
+  Launch<ProductInt8Few, ProductInt8Many>(stream, {.a = Words(x.data),
+                                                   .a_stride = x.stride / kernels::kQuad,
+                                                   .a_scales = x.scales,
+                                                   .w = Words(w.panels),
+                                                   .w_scales = w.scales,
+                                                   .bias = w.bias,
+                                                   .out = out.data,
+                                                   .out_stride = out.stride,
+                                                   .rows = x.rows,
+                                                   .k = w.inputs,
+                                                   .columns = w.outputs});
 }
 
 void LinearGroups(const Stream& stream, const DeviceIntegers& x, const GroupFormat& format,
                   const DeviceWeight& w, DeviceMatrix<float> out) {
   assert(x.cols == w.inputs && x.group_sums != nullptr);
   assert(out.rows == x.rows && out.cols == w.outputs);
-  stream.Launch<ProductGroups>(
-      {.x = kernels::PanelCount(w.outputs), .y = Pieces(x.rows, ProductGroups::kRows)},
-      {.format = format,
-       .a = Words(x.data),
-       .a_stride = x.stride / kernels::kQuad,
-       .a_scales = x.scales,
-       .a_sums = x.group_sums,
-       .w = static_cast<const uint8_t*>(w.panels),
-       .factors = w.scales,
-       .bias = w.bias,
-       .out = out.data,
-       .out_stride = out.stride,
-       .rows = x.rows,
-       .k = w.inputs,
-       .columns = w.outputs});
+  Launch<ProductGroupsFew, ProductGroupsMany>(stream, {.format = format,
+                                                       .a = Words(x.data),
+                                                       .a_stride = x.stride / kernels::kQuad,
+                                                       .a_scales = x.scales,
+                                                       .a_sums = x.group_sums,
+                                                       .w = static_cast<const uint8_t*>(w.panels),
+                                                       .factors = w.scales,
+                                                       .bias = w.bias,
+                                                       .out = out.data,
+                                                       .out_stride = out.stride,
+                                                       .rows = x.rows,
+                                                       .k = w.inputs,
+                                                       .columns = w.outputs});
 }
 
 }  // namespace godwit::cuda

@@ -11,6 +11,9 @@
 
 namespace godwit::cuda {
 
+// Up to kFewRows rows take another kernel than more rows, of the same bits.
+inline constexpr int64_t kFewRows = 16;
+
 struct DeviceWeight {
   const void* panels;
   int64_t outputs;
@@ -20,8 +23,7 @@ struct DeviceWeight {
 };
 
 // out = x * w^T + bias, for bf16 x and w. x [rows, w.inputs] has an even stride and zeros behind an
-// odd number of inputs. Up to kFewRows rows take another kernel, of the same bits.
-inline constexpr int64_t kFewRows = 16;
+// odd number of inputs.
 void LinearBF16(const Stream& stream, DeviceMatrix<const BF16> x, const DeviceWeight& w,
                 DeviceMatrix<float> out);
 

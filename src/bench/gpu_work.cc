@@ -21,4 +21,26 @@ GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan) {
   return work;
 }
 
+void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights, TestResult& result) {
+  const bool bf16 = weights == DType::kBF16;
+  const double peak = bf16 ? limits.bf16_per_second : limits.int8_per_second;
+  const auto texts = static_cast<double>(result.test.texts);
+  const auto layers = static_cast<double>(work.layer_multiply_adds);
+  const auto head = static_cast<double>(work.head_multiply_adds);
+  const auto read_bytes = static_cast<double>(work.weight_bytes) / texts;  // of a token
+  const bool prompt = result.test.prompt_tokens > 0;
+  const double products =  // of a token; one of a prompt meets the head
+      layers + (prompt ? head / static_cast<double>(result.test.prompt_tokens) : head);
+  const bool multiplies = prompt || products / peak > read_bytes / limits.read_bytes_per_second;
+  result.limit_kind = multiplies ? LimitKind::kMultiplyPeak : LimitKind::kReadBandwidth;
+  result.limit_name = !multiplies ? "gpu_read_bandwidth" : bf16 ? "gpu_bf16_peak" : "gpu_int8_peak";
+  result.work_per_token = multiplies ? products : read_bytes;
+  const double limit = multiplies ? peak : limits.read_bytes_per_second;
+  result.limits.assign(result.tokens_per_second.size(), limit);
+  result.fractions.clear();
+  for (const double rate : result.tokens_per_second) {
+    result.fractions.push_back(rate * result.work_per_token / limit);
+  }
+}
+
 }  // namespace godwit::bench

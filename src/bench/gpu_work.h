@@ -1,13 +1,19 @@
-// The work that a step has on a GPU, counted from the model's description and the plan. A GPU's own
-// limits are not known here: no measurement of one was made.
+// The work that a step has on a GPU, counted from the model's description and the plan, beside the
+// GPU's limits.
 #pragma once
 
 #include <cstdint>
 
+#include "bench/suite.h"
 #include "model/gpu_plan.h"
 #include "model/spec.h"
+#include "ops/gpu/gpu_limits.h"
+#include "tensor/dtype.h"
 
 namespace godwit::bench {
+
+using ops::GpuLimits;
+using ops::MeasureGpuLimits;
 
 struct GpuWork {
   int64_t weight_bytes = 0;         // that every step reads there
@@ -20,5 +26,10 @@ struct GpuWork {
 };
 
 GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan);
+
+// Holds a test against the GPU's limit, by the GPU's part of its work. For a prompt that is
+// multiplying. For a continued text it is reading weights or multiplying, whichever takes longer.
+// weights: of layers.
+void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights, TestResult& result);
 
 }  // namespace godwit::bench

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "bench/work.h"
 #include "model/shapes.h"
 
@@ -35,6 +38,43 @@ TEST(GpuWork, BytesOfTheBusAreThoseOfQueriesKeysValuesAndResults) {
   const DecoderSpec spec = FindShape("8b");
   const GpuWork work = CountGpuWork(spec, {.layers = 32});
   EXPECT_EQ(work.layer_bus_bytes, 4 * (32 * (6144 + 4096) + 2 * 4096));
+}
+
+constexpr GpuLimits kLimits = {
+    .read_bytes_per_second = 1000, .bf16_per_second = 400, .int8_per_second = 800};
+constexpr GpuWork kWork = {
+    .weight_bytes = 500, .layer_multiply_adds = 40, .head_multiply_adds = 10};
+
+TestResult Held(const TestCase& test, DType weights, std::vector<double> rates) {
+  TestResult result{.test = test, .tokens_per_second = std::move(rates)};
+  HoldAgainst(kLimits, kWork, weights, result);
+  return result;
+}
+
+// A prompt of five tokens has 42 multiply-adds for each: the head meets one of them.
+TEST(GpuWork, APromptIsHeldAgainstThePeakOfItsWeights) {
+  const TestResult bf16 = Held({.prompt_tokens = 5}, DType::kBF16, {2, 4});
+  EXPECT_EQ(bf16.limit_name, "gpu_bf16_peak");
+  EXPECT_EQ(bf16.limits, (std::vector<double>{400, 400}));
+  EXPECT_EQ(bf16.fractions, (std::vector<double>{2 * 42.0 / 400, 4 * 42.0 / 400}));
+  for (const DType ints : {DType::kI8, DType::kGrouped}) {
+    const TestResult held = Held({.prompt_tokens = 5}, ints, {2});
+    EXPECT_EQ(held.limit_name, "gpu_int8_peak");
+    EXPECT_EQ(held.fractions, std::vector<double>{2 * 42.0 / 800});
+  }
+}
+
+// A step reads 500 bytes in 0.5 s. Its products take 0.125 s for a text, and more from five on.
+TEST(GpuWork, ContinuedTextsAreHeldAgainstWhatTakesLonger) {
+  const TestResult one = Held({.predict_tokens = 8}, DType::kBF16, {1});
+  EXPECT_EQ(one.limit_name, "gpu_read_bandwidth");
+  EXPECT_EQ(one.fractions, std::vector<double>{0.5});
+  const TestResult four = Held({.predict_tokens = 8, .texts = 4}, DType::kBF16, {4});
+  EXPECT_EQ(four.limit_name, "gpu_read_bandwidth");
+  EXPECT_EQ(four.fractions, std::vector<double>{0.5}) << "all texts share a reading";
+  const TestResult five = Held({.predict_tokens = 8, .texts = 5}, DType::kBF16, {4});
+  EXPECT_EQ(five.limit_name, "gpu_bf16_peak");
+  EXPECT_EQ(five.fractions, std::vector<double>{4 * 50.0 / 400});
 }
 
 }  // namespace

@@ -531,7 +531,10 @@ int Bench(std::span<const std::string> arguments) {
                      .fill_kv = options.fill_kv,
                      .layers = static_cast<double>(subject.spec.layers),
                      .device = device};
-  if (device) report.gpu_work = bench::CountGpuWork(subject.spec, *model->gpu_plan());
+  if (device) {
+    report.gpu_work = bench::CountGpuWork(subject.spec, *model->gpu_plan());
+    if (!options.no_limits) report.gpu_limits = bench::MeasureGpuLimits(*gpu);
+  }
   {
     console::ProgressLine progress("measuring", console::ProgressUnit::kTests);
     bench::MachineProbe probe(*suite.isa);
@@ -541,6 +544,11 @@ int Bench(std::span<const std::string> arguments) {
       progress.Update(done, total, /*start=*/0, left_ms);
     };
     report.result = bench::RunSuite(*model, suite);
+  }
+  if (report.gpu_limits) {
+    for (bench::TestResult& result : report.result.tests) {
+      bench::HoldAgainst(*report.gpu_limits, report.gpu_work, model->weight_types().layers, result);
+    }
   }
   console::WriteOutput(options.json  ? BenchJson(report)
                        : options.csv ? BenchCsv(report)

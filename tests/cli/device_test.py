@@ -41,14 +41,18 @@ class DeviceTest(CliTest):
         self.assertEqual(nothing["layers"], 0)
         self.assertIn("no layer fits into 1.0 KiB of a GPU", nothing["problem"])
 
-    def test_bench_counts_what_it_cannot_measure(self):
+    def test_bench_measures_the_limits_of_the_gpu(self):
         bench = ["bench", "-m", TINY, *BF16, "--device", "emulated", "-p", "8", "-n", "2", "-r", "1"]
         text = self.ok(*bench)
-        self.assertIn("limits of the GPU and of the bus: not measured", text)
+        self.assertRegex(text, r"\nit reads [\d.]+ GB/s; multiplies bf16 [\d.]+ Gop/s, int8 ")
         rows = json.loads(self.ok(*bench, "--json"))
-        self.assertEqual([row["limit"] for row in rows], [None, None])
+        self.assertEqual(rows[0]["limit"]["kind"], "gpu_bf16_peak")
         device = rows[0]["device"]
-        self.assertIsNone(device["limits"])
+        self.assertEqual(rows[0]["limit"]["value"], device["limits"]["bf16_peak"])
+        self.assertTrue(all(rate > 0 for rate in device["limits"].values()), device)
+        without = json.loads(self.ok(*bench, "--no-limits", "--json"))
+        self.assertIsNone(without[0]["device"]["limits"])
+        self.assertIsNone(without[0]["limit"])
         self.assertEqual(device["waits_per_step"], device["layers"] + 2)
         self.assertGreater(device["bus_bytes_per_token"], 0)
         here = json.loads(self.ok(*bench[:5], *bench[7:], "--no-limits", "--json"))

@@ -7,6 +7,7 @@
 #include "cuda/kernels/attend_tiles.h"
 #include "cuda/kernels/embed.h"
 #include "cuda/kernels/merge_stretches.h"
+#include "cuda/kernels/peak.h"
 #include "cuda/kernels/product_bf16.h"
 #include "cuda/kernels/product_groups.h"
 #include "cuda/kernels/product_int8.h"
@@ -22,6 +23,8 @@
   ENTRY(AttendTiles)          \
   ENTRY(Embed)                \
   ENTRY(MergeStretches)       \
+  ENTRY(PeakBF16)             \
+  ENTRY(PeakInt8)             \
   ENTRY(ProductBF16Few)       \
   ENTRY(ProductBF16Many)      \
   ENTRY(ProductGroupsFew)     \
@@ -29,6 +32,7 @@
   ENTRY(ProductInt8Few)       \
   ENTRY(ProductInt8Many)      \
   ENTRY(QuantizeRows)         \
+  ENTRY(ReadMemory)           \
   ENTRY(RmsNorm)              \
   ENTRY(Rotate)               \
   ENTRY(StoreRows)

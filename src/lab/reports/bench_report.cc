@@ -110,7 +110,20 @@ std::string RanksText(const BenchReport& report, const TestResult& result) {
       FormatBytes(static_cast<int64_t>(sent)), sent / report.layers, seconds);
 }
 
-// The work of the GPU, which is counted. Its limits would have to be measured.
+std::string GpuLimitsText(const bench::GpuLimits& limits) {
+  const auto bytes = [](double per_second) { return console::FormatRate(per_second / 1e9); };
+  const auto operations = [](double multiply_adds) {
+    return console::FormatRate(kOperations * multiply_adds / 1e9);
+  };
+  return fmt::format(
+      "it reads {} GB/s; multiplies bf16 {} Gop/s, int8 {} Gop/s; the bus brings {} GB/s there and "
+      "{} GB/s back\n",
+      bytes(limits.read_bytes_per_second), operations(limits.bf16_per_second),
+      operations(limits.int8_per_second), bytes(limits.in_bytes_per_second),
+      bytes(limits.out_bytes_per_second));
+}
+
+// The work of the GPU, which is counted, and its limits, which are measured.
 std::string DeviceText(const BenchReport& report) {
   const bench::GpuWork& work = report.gpu_work;
   const auto operations = [](int64_t multiply_adds) {
@@ -120,10 +133,19 @@ std::string DeviceText(const BenchReport& report) {
       "{}\n"
       "each step reads {} of weights there and waits for it {} times; a token of a prompt takes {} "
       "Gop there and {} over the bus, its logits {} Gop and {}\n"
-      "limits of the GPU and of the bus: not measured\n",
+      "{}",
       cli::DescribeDevice(*report.device), FormatBytes(work.weight_bytes), work.waits,
       operations(work.layer_multiply_adds), FormatBytes(work.layer_bus_bytes),
-      operations(work.head_multiply_adds), FormatBytes(work.head_bus_bytes));
+      operations(work.head_multiply_adds), FormatBytes(work.head_bus_bytes),
+      report.gpu_limits ? GpuLimitsText(*report.gpu_limits) : "");
+}
+
+Json GpuLimitsJson(const bench::GpuLimits& limits) {
+  return {{"read_bandwidth", limits.read_bytes_per_second},
+          {"bf16_peak", kOperations * limits.bf16_per_second},
+          {"int8_peak", kOperations * limits.int8_per_second},
+          {"bus_in_bandwidth", limits.in_bytes_per_second},
+          {"bus_out_bandwidth", limits.out_bytes_per_second}};
 }
 
 Json DeviceJson(const BenchReport& report) {
@@ -139,7 +161,7 @@ Json DeviceJson(const BenchReport& report) {
           {"bus_bytes_per_token", work.layer_bus_bytes},
           {"bus_bytes_per_logits", work.head_bus_bytes},
           {"waits_per_step", work.waits},
-          {"limits", nullptr}};
+          {"limits", report.gpu_limits ? GpuLimitsJson(*report.gpu_limits) : Json()}};
 }
 
 Json LimitJson(const TestResult& result) {
@@ -206,7 +228,8 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
   }
   if (result.profile) AddProfile(*result.profile, json);
   json["device"] = report.device ? DeviceJson(report) : Json();
-  json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
+  const bool has_machine = !report.result.machine.empty();
+  json["machine"] = has_machine ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
 }
 

@@ -28,6 +28,8 @@ struct BenchReport {
   double layers = 0;
   std::optional<DeviceUse> device = {};  // none: the CPU computes all
   bench::GpuWork gpu_work = {};          // with a device
+  // With a device, unless limits were not asked for.
+  std::optional<bench::GpuLimits> gpu_limits = {};
   bench::SuiteResult result = {};
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -107,7 +109,9 @@ void Models::LoadThoseThatFit(const NoteProgress& note) {
     lock.lock();
     entry.limits = std::make_shared<const ModelLimits>(loaded->limits);
     entry.loaded = std::move(loaded);
+    entry.used_ms = options_.now_ms();
     ++entry.loads;
+    changed_.notify_all();
   }
 }
 
@@ -146,9 +150,14 @@ void Models::Release(size_t model) {
   {
     const std::lock_guard lock(mutex_);
     --entries_[model].users;
-    entries_[model].used_at = ++uses_;
+    NoteUse(entries_[model]);
   }
   changed_.notify_all();
+}
+
+void Models::NoteUse(Entry& entry) {
+  entry.used_at = ++uses_;
+  entry.used_ms = options_.now_ms();
 }
 
 Models::Status Models::status(size_t model) const {
@@ -181,7 +190,7 @@ void Models::Loop() {
   while (!stop_) {
     if (wanted_.empty()) {
       for (Entry& entry : entries_) entry.is_leaving = false;
-      changed_.wait(lock);
+      WaitForIdle(lock);
       continue;
     }
     const size_t model = wanted_.front();
@@ -224,13 +233,29 @@ bool Models::MakeRoom(std::unique_lock<std::mutex>& lock) {
     changed_.wait(lock);
     return true;
   }
-  std::shared_ptr<const LoadedModel> leaving = std::move(oldest->loaded);
-  oldest->is_leaving = false;
+  Unload(*oldest, /*idle=*/false, lock);
+  return true;
+}
+
+void Models::WaitForIdle(std::unique_lock<std::mutex>& lock) {
+  double left_ms = std::numeric_limits<double>::infinity();
+  for (Entry& entry : entries_) {
+    if (entry.loaded == nullptr || entry.users > 0) continue;
+    const double entry_left_ms = entry.used_ms + options_.idle_ms - options_.now_ms();
+    if (entry_left_ms <= 0) return Unload(entry, /*idle=*/true, lock);
+    left_ms = std::min(left_ms, entry_left_ms);
+  }
+  if (left_ms == std::numeric_limits<double>::infinity()) return changed_.wait(lock);
+  changed_.wait_for(lock, std::chrono::duration<double, std::milli>(left_ms));
+}
+
+void Models::Unload(Entry& entry, bool idle, std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<const LoadedModel> leaving = std::move(entry.loaded);
+  entry.is_leaving = false;
   lock.unlock();
-  if (options_.on_unload) options_.on_unload(oldest->source.facts);
+  if (options_.on_unload) options_.on_unload(entry.source.facts, idle);
   leaving.reset();
   lock.lock();
-  return true;
 }
 
 void Models::Load(size_t model, std::unique_lock<std::mutex>& lock) {
@@ -258,7 +283,7 @@ void Models::Load(size_t model, std::unique_lock<std::mutex>& lock) {
     entry.limits = std::make_shared<const ModelLimits>(loaded->limits);
     entry.loaded = std::move(loaded);
     entry.users += wait->requests;
-    entry.used_at = ++uses_;
+    NoteUse(entry);
     ++entry.loads;
   }
   wait->error = std::move(error);

@@ -4,7 +4,8 @@
 // One thread loads, one model at a time, in the order of the first requests for each. If it finds
 // no room, it unloads the model that was used last the longest ago. If requests use all of them, it
 // waits for those of one model. New requests for that model wait, too: otherwise they could keep
-// another model out for ever.
+// another model out for ever. It also
+// unloads models that no request has used for some time.
 #pragma once
 
 #include <condition_variable>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/stopwatch.h"
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 
@@ -81,8 +83,12 @@ struct ModelsOptions {
   // Whether the weights fit into memory now. It may free memory that no request needs. Empty: they
   // always do.
   std::function<bool(const ModelFacts&)> fits;
-  // The callback for a model that is about to go, on the loading thread.
-  std::function<void(const ModelFacts&)> on_unload;
+  // A model goes when no request has used it for so long.
+  double idle_ms = std::numeric_limits<double>::infinity();
+  // The callback for a model that is about to go, on the loading thread. idle: because no request
+  // used it, else because another needs its room.
+  std::function<void(const ModelFacts&, bool idle)> on_unload;
+  NowMs now_ms = SteadyMs;
 };
 
 class Models {
@@ -155,6 +161,7 @@ class Models {
     std::shared_ptr<const ModelLimits> limits = nullptr;
     int64_t users = 0;        // requests
     int64_t used_at = 0;      // the count of uses at its last use
+    double used_ms = 0;       // the end of its last use, or of its loading
     bool is_leaving = false;  // new requests wait for the next load
     bool is_loading = false;
     double progress = 0;
@@ -170,6 +177,11 @@ class Models {
   // Unloads a model that no request uses, or waits for those of one that is leaving. Takes the one
   // that was used last the longest ago. False: none is loaded.
   bool MakeRoom(std::unique_lock<std::mutex>& lock);
+  // Unloads a model that has been idle for long, or waits for what changes that.
+  void WaitForIdle(std::unique_lock<std::mutex>& lock);
+  // entry: loaded, and used by no request.
+  void Unload(Entry& entry, bool idle, std::unique_lock<std::mutex>& lock);
+  void NoteUse(Entry& entry);
 
   ModelsOptions options_;
   std::vector<Entry> entries_;  // of a fixed number

@@ -40,7 +40,9 @@ class ModelsTest : public testing::Test {
                                engine_, chat::CompletionDefaults(), SessionOptions());
                          }});
     }
-    options.on_unload = [this](const ModelFacts& facts) { Say("unloading " + facts.name); };
+    options.on_unload = [this](const ModelFacts& facts, bool idle) {
+      Say((idle ? "unloading idle " : "unloading ") + facts.name);
+    };
     return models_.emplace(std::move(sources), std::move(options));
   }
   void Say(const std::string& what) {
@@ -258,6 +260,39 @@ TEST_F(ModelsTest, ManyRequestsForAFewPlaces) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(used, 100);
   EXPECT_EQ(gone, 4);
+}
+
+// A model that a request uses stays, however long that takes.
+TEST_F(ModelsTest, ThatAreIdleGo) {
+  Models& models = Open({"a", "b"}, {.idle_ms = 1});
+  {
+    const Models::Use use = Take(0);
+    { const Models::Use other = Take(1); }
+    WaitForSaid("unloading idle b");
+    EXPECT_EQ(StateOf(0), State::kLoaded);
+  }
+  WaitForSaid("unloading idle a");
+  { const Models::Use again = Take(0); }
+  EXPECT_EQ(models.status(0).loads, 2);
+}
+
+TEST_F(ModelsTest, ThatWereLoadedAtTheStartGoIfNoRequestComes) {
+  Open({"a"}, {.idle_ms = 1}).LoadThoseThatFit([](int64_t, int64_t) {});
+  WaitForSaid("unloading idle a");
+}
+
+TEST_F(ModelsTest, StayForTheirTime) {
+  static std::atomic<double> clock_ms;
+  clock_ms = 0;
+  Models& models = Open({"a", "b"}, {.idle_ms = 100, .now_ms = [] { return clock_ms.load(); }});
+  { const Models::Use use = Take(0); }
+  clock_ms = 60;
+  { const Models::Use use = Take(1); }
+  clock_ms = 100;
+  { const Models::Use use = Take(1); }  // wakes the thread that unloads
+  WaitForSaid("unloading idle a");
+  EXPECT_EQ(StateOf(1), State::kLoaded);
+  EXPECT_EQ(models.status(1).loads, 1);
 }
 
 }  // namespace

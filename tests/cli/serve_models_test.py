@@ -85,6 +85,15 @@ class ServeModelsTest(CliTest):
         endless.close()
         self.tokens(server, "stories", TEXT, count=3)
 
+    def test_an_idle_model_goes_and_comes_back(self):
+        server = self.serve("--unload-after", "1", "--temp", "0")
+        expected = self.run_tokens("tiny-llama", TEXT, 12, "--temp", "0")
+        for _ in range(2):
+            self.assertEqual(self.tokens(server, "tiny-llama", TEXT), expected)
+            wait_for(lambda: self.states(server) == {"tiny-llama": "unloaded",
+                                                     "stories": "unloaded"})
+        self.assertIn("tiny-llama is unloaded until a request needs it", server.said)
+
     def test_many_requests_in_turn(self):
         server = self.serve("--models-loaded", "1", "--temp", "0")
         expected = {model: self.run_tokens(model, TEXT, 12, "--temp", "0") for model in MODELS}
@@ -102,6 +111,9 @@ class ServeModelsTest(CliTest):
                       self.refused(INPUT, "serve", "-m", f"={TINY}"))
         self.assertIn("--packed", self.refused(INPUT, *both, "--packed", "file"))
         self.assertIn("--models-loaded", self.refused(INPUT, *both, "--models-loaded", "0"))
+        self.assertIn("leave out --unload-after", self.refused(
+            UNSUPPORTED, "serve", "-m", TINY, "--unload-after", "9",
+            variables={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}))
         self.assertIn("policy \"x\"", self.refused(INPUT, *both, "--kv-choice", "x"))
         self.assertIn("mpirun", self.refused(
             UNSUPPORTED, *both,

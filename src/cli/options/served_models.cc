@@ -78,6 +78,12 @@ void AddLoadedFlag(console::CommandLine& line, ServedModelFlags& flags) {
                        "takes the place of the one that was used last the longest ago",
                .fallback = "as many as memory holds"},
               flags.most_loaded, 1);
+  line.AddInt({.names = "--unload-after",
+               .value = "SECONDS",
+               .help = "give a model's memory back when no request has used it for so long; the "
+                       "next request loads it again",
+               .fallback = "0: never"},
+              flags.unload_after_s, 0, 1 << 30);
 }
 
 void ChooseModels(ServedModelFlags& flags, const ModelOptions& model) {
@@ -86,6 +92,10 @@ void ChooseModels(ServedModelFlags& flags, const ModelOptions& model) {
   if (are_several && MpiSize() > 1) {
     Throw(ErrorKind::kUnsupported,
           "the ranks of mpirun serve one model: give one -m, or start one process without mpirun");
+  }
+  if (flags.unload_after_s > 0 && MpiSize() > 1) {
+    Throw(ErrorKind::kUnsupported,
+          "the ranks of mpirun keep their model: leave out --unload-after");
   }
   if (are_several && !model.packed.empty() && model.packed != "none") {
     Throw(ErrorKind::kInput,
@@ -135,6 +145,11 @@ std::vector<server::ModelSource> ModelSources(const ServedModelFlags& flags,
 server::ModelsOptions LimitsOfModels(const ServedModelFlags& flags, const ModelOptions& model) {
   server::ModelsOptions limits;
   if (flags.most_loaded > 0) limits.most_loaded = flags.most_loaded;
+  if (flags.unload_after_s > 0) limits.idle_ms = 1000.0 * static_cast<double>(flags.unload_after_s);
+  limits.on_unload = [](const server::ModelFacts& facts, bool idle) {
+    console::WriteNotice(fmt::format("godwit: {} {}\n", facts.name,
+                                     idle ? "is unloaded until a request needs it" : "makes room"));
+  };
   if (model.group == nullptr) return limits;
   limits.fits = [group = model.group, memory = model.kv_memory](const server::ModelFacts& facts) {
     const auto fits = [&] {
@@ -146,9 +161,6 @@ server::ModelsOptions LimitsOfModels(const ServedModelFlags& flags, const ModelO
     if (fits()) return true;
     group->ForgetTexts();
     return fits();
-  };
-  limits.on_unload = [](const server::ModelFacts& facts) {
-    console::WriteNotice(fmt::format("godwit: {} makes room\n", facts.name));
   };
   return limits;
 }

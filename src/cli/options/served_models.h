@@ -21,11 +21,12 @@ struct NamedModel {
 struct ServedModelFlags {
   std::vector<NamedModel> models;  // as given
   int64_t most_loaded = 0;         // 0: as many as memory holds
+  int64_t unload_after_s = 0;      // 0: never
 };
 
 // Adds a repeatable --model.
 void AddModelsFlag(console::CommandLine& line, ServedModelFlags& flags);
-// Adds --models-loaded.
+// Adds --models-loaded and --unload-after.
 void AddLoadedFlag(console::CommandLine& line, ServedModelFlags& flags);
 
 // ChooseModel for each, or for the project's own small model if there is none. A model has the name

@@ -122,7 +122,7 @@ class Probe {
 int64_t ProbeDepth(const TextPlan& plan, int64_t prompt_tokens, int64_t chunk_tokens) {
   const int64_t behind = 2 * chunk_tokens + kAnswerSteps;
   const KvBudget& budget = plan.pool().budget();
-  const int64_t free = std::min(kMostBytes, (budget.bytes() - budget.used()) / 2);
+  const int64_t free = std::min(kMostBytes, budget.free_bytes() / 2);
   int64_t depth = std::clamp(prompt_tokens / 2, kShallowest, kDeepest);
   depth = std::min(depth, plan.limit_tokens() - behind);
   while (depth > 0 && plan.KvBytes(depth + behind) > free) depth /= 2;

@@ -145,7 +145,7 @@ int64_t PromisedBytes(const TextPlan& plan, const TextCache& cache, int64_t prom
 RankAnswer AnswerToBegin(const Communicator& ranks, const TextPlan& plan, const BegunText& text,
                          const TextCache& cache, int64_t promised) {
   const KvBudget& budget = plan.pool().budget();
-  RankAnswer answer{.free_bytes = budget.bytes() - budget.used(), .left = {cache.ContextLeft()}};
+  RankAnswer answer{.free_bytes = budget.free_bytes(), .left = {cache.ContextLeft()}};
   const int64_t wanted =
       plan.ShardBytes(text.prompt_tokens, text.prompt_tokens - text.question_begin);
   const std::string part =

@@ -118,7 +118,7 @@ void RankFollower::Step(const Exec& exec, std::span<const TextRows> parts) {
     }
   }
   const KvBudget& budget = texts_.at(parts.front().ticket).plan->pool().budget();
-  mine.free_bytes = budget.bytes() - budget.used();
+  mine.free_bytes = budget.free_bytes();
   if (CompareAnswers(ranks_, mine).lack || participants.empty()) return;
   StepTogether(model_, exec, participants);
   for (Participant& one : participants) {

@@ -508,7 +508,7 @@ void Scheduler::PauseOrFailNewest() {
 // Whether all ranks have the memory for the step. If not, some was made free for the next try.
 bool Scheduler::AgreeOnStep() {
   const KvPool& pool = parts_.front().request->plan().pool();
-  RankAnswer mine{.free_bytes = pool.budget().bytes() - pool.budget().used()};
+  RankAnswer mine{.free_bytes = pool.budget().free_bytes()};
   std::vector<TextRows> told;
   for (const auto& [request, rows, steps] : parts_) {
     told.push_back({.ticket = request->ticket, .rows = rows, .steps = steps});

@@ -21,6 +21,8 @@ class KvBudget {
   // Counts more mapped bytes, or fewer where they are negative.
   void AddMapped(int64_t bytes) { mapped_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // Less than 0 where a smaller limit was set meanwhile.
+  int64_t free_bytes() const { return bytes() - used(); }
   // False, and nothing taken, if they exceed the budget.
   bool Take(int64_t bytes) {
     int64_t used = used_.load(std::memory_order_relaxed);

@@ -177,7 +177,7 @@ uint64_t KvFile::Use(Page& page, uint64_t blocks) {
 }
 
 void KvFile::Trim() {
-  const int64_t limit = std::max<int64_t>(0, memory_->bytes() - memory_->used());
+  const int64_t limit = std::max<int64_t>(0, memory_->free_bytes());
   if (in_memory_bytes_ <= limit) return;
   // Evicts a little more than necessary, so that many pages are written at once.
   const int64_t aim = limit - limit / 64;

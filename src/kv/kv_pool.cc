@@ -99,7 +99,7 @@ size_t KvPool::SlabWithout() {
 
 void KvPool::Require(int64_t pages) const {
   const int64_t bytes = CheckedMul(pages, layout_.page_bytes()).value_or(INT64_MAX);
-  if (bytes > budget_->bytes() - budget_->used()) budget_->Refuse(bytes);
+  if (bytes > budget_->free_bytes()) budget_->Refuse(bytes);
   const std::lock_guard lock(mutex_);
   RequireSlabs(pages);
 }

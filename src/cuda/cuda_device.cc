@@ -139,6 +139,20 @@ void CudaDevice::Free(DeviceAddress address) noexcept {
   driver_.mem_free(address);
 }
 
+void* CudaDevice::AllocateHost(int64_t bytes) {
+  Enter();
+  void* memory = nullptr;
+  const DriverResult result = driver_.mem_host_alloc(&memory, static_cast<size_t>(bytes), 0);
+  if (result == kDriverOutOfMemory) ThrowNoHostMemory(facts_.name, bytes);
+  Check(result, "taking memory of the machine");
+  return memory;
+}
+
+void CudaDevice::FreeHost(void* memory) noexcept {
+  driver_.ctx_set_current(context_);
+  driver_.mem_free_host(memory);
+}
+
 StreamId CudaDevice::NewStream() {
   Enter();
   DriverStream stream = nullptr;
@@ -222,6 +236,11 @@ void CudaDevice::Wait(StreamId stream, EventId event) {
   Enter();
   Check(driver_.stream_wait_event(streams_.at(stream), events_.at(event), 0),
         "waiting for an event");
+}
+
+void CudaDevice::Await(EventId event) {
+  Enter();
+  Check(driver_.event_synchronize(events_.at(event)), "the work before an event");
 }
 
 void CudaDevice::Synchronize(StreamId stream) {

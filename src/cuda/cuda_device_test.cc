@@ -154,6 +154,40 @@ TEST(CudaDevice, MissingMemoryIsToldAndTheGpuGoesOn) {
   EXPECT_EQ(SumOnDevice(device), 3);
 }
 
+TEST(CudaDevice, CopiesThroughMemoryOfTheHost) {
+  FakeGpu gpu;
+  {
+    CudaDevice device(Driver(), 0, kImage);
+    {
+      const Stream stream(device);
+      const Event copied(device);
+      const HostMemory here(device, 8);
+      const DeviceMemory there(device, 8);
+      EXPECT_EQ(gpu.host_blocks, 1);
+      std::memcpy(here.data(), "godwit!", 8);
+      stream.CopyIn(here.data(), there, 8);
+      copied.RecordIn(stream);
+      copied.Await();
+      EXPECT_EQ(gpu.calls["event_synchronize"], 1);
+      char back[8] = "";
+      stream.CopyOut(there, back, 8);
+      stream.Synchronize();
+      EXPECT_STREQ(back, "godwit!");
+    }
+    gpu.failures["mem_host_alloc"] = {0, kDriverOutOfMemory};
+    const Thrown thrown = Catch([&] { const HostMemory more(device, 5 << 20); });
+    EXPECT_EQ(thrown.kind, ErrorKind::kMemory);
+    EXPECT_EQ(thrown.message,
+              "this machine lacks memory from which GPU 0 (NVIDIA Test) copies: 5.0 MiB are "
+              "needed, which stay where they are");
+    EXPECT_EQ(SumOnDevice(device), 3);
+    gpu.failures["mem_host_alloc"] = {0, kFakeLost};
+    EXPECT_EQ(Catch([&] { const HostMemory more(device, 8); }).kind, ErrorKind::kIo);
+    EXPECT_EQ(Catch([&] { SumOnDevice(device); }).kind, ErrorKind::kIo);
+  }
+  EXPECT_TRUE(gpu.AllGivenBack());
+}
+
 TEST(CudaDevice, RefusesKernelsThatNeedMoreSharedMemory) {
   FakeGpu gpu;
   gpu.shared_bytes = 16;

@@ -32,6 +32,8 @@ CudaDriver LoadCudaDriver(const char* file) {
   find(driver.mem_get_info, "cuMemGetInfo_v2");
   find(driver.mem_alloc, "cuMemAlloc_v2");
   find(driver.mem_free, "cuMemFree_v2");
+  find(driver.mem_host_alloc, "cuMemHostAlloc");
+  find(driver.mem_free_host, "cuMemFreeHost");
   find(driver.memcpy_htod_async, "cuMemcpyHtoDAsync_v2");
   find(driver.memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2");
   find(driver.stream_create, "cuStreamCreate");
@@ -41,6 +43,7 @@ CudaDriver LoadCudaDriver(const char* file) {
   find(driver.event_create, "cuEventCreate");
   find(driver.event_destroy, "cuEventDestroy_v2");
   find(driver.event_record, "cuEventRecord");
+  find(driver.event_synchronize, "cuEventSynchronize");
   find(driver.ctx_synchronize, "cuCtxSynchronize");
   find(driver.launch_kernel, "cuLaunchKernel");
   return driver;

@@ -54,6 +54,8 @@ struct CudaDriver {
   DriverResult (*mem_get_info)(size_t* free_bytes, size_t* total_bytes);
   DriverResult (*mem_alloc)(DriverAddress* address, size_t bytes);
   DriverResult (*mem_free)(DriverAddress address);
+  DriverResult (*mem_host_alloc)(void** memory, size_t bytes, unsigned flags);
+  DriverResult (*mem_free_host)(void* memory);
   DriverResult (*memcpy_htod_async)(DriverAddress to, const void* from, size_t bytes,
                                     DriverStream stream);
   DriverResult (*memcpy_dtoh_async)(void* to, DriverAddress from, size_t bytes,
@@ -65,6 +67,7 @@ struct CudaDriver {
   DriverResult (*event_create)(DriverEvent* event, unsigned flags);
   DriverResult (*event_destroy)(DriverEvent event);
   DriverResult (*event_record)(DriverEvent event, DriverStream stream);
+  DriverResult (*event_synchronize)(DriverEvent event);
   DriverResult (*ctx_synchronize)();
   DriverResult (*launch_kernel)(DriverFunction function, unsigned grid_x, unsigned grid_y,
                                 unsigned grid_z, unsigned block_x, unsigned block_y,

@@ -45,6 +45,8 @@ GODWIT_SAME(func_set_attribute, cuFuncSetAttribute);
 GODWIT_SAME(mem_get_info, cuMemGetInfo_v2);
 GODWIT_SAME(mem_alloc, cuMemAlloc_v2);
 GODWIT_SAME(mem_free, cuMemFree_v2);
+GODWIT_SAME(mem_host_alloc, cuMemHostAlloc);
+GODWIT_SAME(mem_free_host, cuMemFreeHost);
 GODWIT_SAME(memcpy_htod_async, cuMemcpyHtoDAsync_v2);
 GODWIT_SAME(memcpy_dtoh_async, cuMemcpyDtoHAsync_v2);
 GODWIT_SAME(stream_create, cuStreamCreate);
@@ -54,6 +56,7 @@ GODWIT_SAME(stream_wait_event, cuStreamWaitEvent);
 GODWIT_SAME(event_create, cuEventCreate);
 GODWIT_SAME(event_destroy, cuEventDestroy_v2);
 GODWIT_SAME(event_record, cuEventRecord);
+GODWIT_SAME(event_synchronize, cuEventSynchronize);
 GODWIT_SAME(ctx_synchronize, cuCtxSynchronize);
 GODWIT_SAME(launch_kernel, cuLaunchKernel);
 #undef GODWIT_SAME

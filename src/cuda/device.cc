@@ -11,6 +11,12 @@ void ThrowNoDeviceMemory(const std::string& name, int64_t needed_bytes, int64_t 
         FormatBytes(needed_bytes), FormatBytes(free_bytes), FormatBytes(all_bytes));
 }
 
+void ThrowNoHostMemory(const std::string& name, int64_t needed_bytes) {
+  Throw(ErrorKind::kMemory,
+        "this machine lacks memory from which {} copies: {} are needed, which stay where they are",
+        name, FormatBytes(needed_bytes));
+}
+
 void CheckLaunch(const DeviceFacts& facts, const KernelCall& call) {
   if (call.shared_bytes > facts.shared_bytes) {
     Throw(ErrorKind::kUnsupported,

@@ -60,6 +60,12 @@ class Device {
   // Waits for all work of the device first.
   virtual void Free(DeviceAddress address) noexcept = 0;
 
+  // Memory of the host that copies read and write without the driver's help, page-locked and
+  // aligned to 64 bytes. bytes > 0. Throws Error(kMemory) if the host has none.
+  virtual void* AllocateHost(int64_t bytes) = 0;
+  // No copy uses it any more.
+  virtual void FreeHost(void* memory) noexcept = 0;
+
   virtual StreamId NewStream() = 0;
   virtual void EndStream(StreamId stream) noexcept = 0;  // waits for its work
   virtual EventId NewEvent() = 0;
@@ -72,6 +78,8 @@ class Device {
   virtual void Record(StreamId stream, EventId event) = 0;
   // Work that the stream is given from now on begins after what the event stands for.
   virtual void Wait(StreamId stream, EventId event) = 0;
+  // Returns when the work that the event stands for is done.
+  virtual void Await(EventId event) = 0;
   // Returns when all work of the stream is done.
   virtual void Synchronize(StreamId stream) = 0;
 };
@@ -104,6 +112,34 @@ class DeviceMemory {
  private:
   Device* device_ = nullptr;
   DeviceAddress address_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// Memory of the host for copies (Device::AllocateHost). Move-only.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  HostMemory(Device& device, int64_t bytes)
+      : device_(&device),
+        data_(bytes > 0 ? static_cast<std::byte*>(device.AllocateHost(bytes)) : nullptr),
+        bytes_(bytes) {}
+  HostMemory(HostMemory&& other) noexcept { *this = std::move(other); }
+  HostMemory& operator=(HostMemory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~HostMemory() {
+    if (data_ != nullptr) device_->FreeHost(data_);
+  }
+
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
 };
 
@@ -156,6 +192,7 @@ class Event {
 
   void RecordIn(const Stream& stream) const { device_.Record(stream.id(), id_); }
   void LetWait(const Stream& stream) const { device_.Wait(stream.id(), id_); }
+  void Await() const { device_.Await(id_); }
 
  private:
   Device& device_;
@@ -166,6 +203,8 @@ class Event {
 // GiB are free".
 [[noreturn]] void ThrowNoDeviceMemory(const std::string& name, int64_t needed_bytes,
                                       int64_t free_bytes, int64_t all_bytes);
+// Throws Error(kMemory) for memory of the host that is to be page-locked.
+[[noreturn]] void ThrowNoHostMemory(const std::string& name, int64_t needed_bytes);
 // Throws Error(kUnsupported) if a kernel does not fit: its shared memory, or its grid.
 void CheckLaunch(const DeviceFacts& facts, const KernelCall& call);
 

@@ -47,6 +47,15 @@ void EmulatedDevice::Free(DeviceAddress address) noexcept {
   ::operator delete(HostAddress(address), kAlignment);
 }
 
+void* EmulatedDevice::AllocateHost(int64_t bytes) {
+  void* const memory = ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow);
+  if (memory == nullptr) ThrowNoHostMemory(facts_.name, bytes);
+  std::memset(memory, 0xff, static_cast<size_t>(bytes));
+  return memory;
+}
+
+void EmulatedDevice::FreeHost(void* memory) noexcept { ::operator delete(memory, kAlignment); }
+
 StreamId EmulatedDevice::NewStream() {
   streams_[next_id_];
   return next_id_++;
@@ -96,6 +105,11 @@ void EmulatedDevice::Wait(StreamId stream, EventId event) {
   const Mark mark = events_.at(event);
   if (mark.stream < 0) return;
   streams_.at(stream).left.emplace_back([this, mark] { RunUntil(mark.stream, mark.count); });
+}
+
+void EmulatedDevice::Await(EventId event) {
+  const Mark mark = events_.at(event);
+  if (mark.stream >= 0) RunUntil(mark.stream, mark.count);
 }
 
 void EmulatedDevice::Synchronize(StreamId stream) { RunUntil(stream, streams_.at(stream).given()); }

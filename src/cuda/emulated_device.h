@@ -37,6 +37,8 @@ class EmulatedDevice : public Device {
 
   DeviceAddress Allocate(int64_t bytes) override;
   void Free(DeviceAddress address) noexcept override;
+  void* AllocateHost(int64_t bytes) override;
+  void FreeHost(void* memory) noexcept override;
   StreamId NewStream() override;
   void EndStream(StreamId stream) noexcept override;
   EventId NewEvent() override;
@@ -46,6 +48,7 @@ class EmulatedDevice : public Device {
   void Launch(StreamId stream, const KernelCall& call) override;
   void Record(StreamId stream, EventId event) override;
   void Wait(StreamId stream, EventId event) override;
+  void Await(EventId event) override;
   void Synchronize(StreamId stream) override;
 
  protected:

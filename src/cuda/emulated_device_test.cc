@@ -78,6 +78,27 @@ std::string MessageOf(ErrorKind kind, const Work& work) {
   return "no error";
 }
 
+// The host goes on behind an event, and not before what it stands for.
+TEST(EmulatedDevice, LetsTheHostAwaitAnEvent) {
+  EmulatedDevice device({.memory_bytes = 100});
+  const Stream stream(device);
+  const Event first(device), never(device);
+  const DeviceMemory there(device, 4);
+  const HostMemory here(device, 8);
+  int* const numbers = reinterpret_cast<int*>(here.data());
+  numbers[0] = 7;
+  stream.CopyIn(numbers, there, 4);
+  first.RecordIn(stream);
+  stream.CopyOut(there, numbers + 1, 4);
+  never.Await();
+  EXPECT_EQ(numbers[1], -1);
+  first.Await();
+  numbers[0] = 8;
+  EXPECT_EQ(numbers[1], -1) << "work behind the event waits";
+  stream.Synchronize();
+  EXPECT_EQ(numbers[1], 7);
+}
+
 TEST(EmulatedDevice, RefusesWhatDoesNotFit) {
   EmulatedDevice device({.memory_bytes = 3 << 20});
   const DeviceMemory memory(device, 1 << 20);

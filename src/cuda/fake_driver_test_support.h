@@ -29,7 +29,7 @@ struct FakeGpu {
   std::map<DriverAddress, size_t> sizes = {};
   std::map<std::string, int, std::less<>> calls = {};
   std::map<std::string, int> shared_asked = {};  // of kernels
-  int contexts = 0, modules = 0, streams = 0, events = 0;
+  int contexts = 0, modules = 0, streams = 0, events = 0, host_blocks = 0;
 
   FakeGpu() { current = this; }
   FakeGpu(const FakeGpu&) = delete;
@@ -43,7 +43,8 @@ struct FakeGpu {
                                                                  : found->second.second;
   }
   bool AllGivenBack() const {
-    return sizes.empty() && contexts == 0 && modules == 0 && streams == 0 && events == 0;
+    return sizes.empty() && contexts == 0 && modules == 0 && streams == 0 && events == 0 &&
+           host_blocks == 0;
   }
 
   static inline FakeGpu* current = nullptr;
@@ -197,6 +198,19 @@ inline void SetMemory(CudaDriver& driver) {
       std::free(reinterpret_cast<void*>(address));
     });
   };
+  driver.mem_host_alloc = [](void** memory, size_t bytes, unsigned flags) {
+    if (flags != 0) return 1;
+    return Answer("mem_host_alloc", [&](FakeGpu& gpu) {
+      *memory = std::malloc(bytes);
+      ++gpu.host_blocks;
+    });
+  };
+  driver.mem_free_host = [](void* memory) {
+    return Answer("mem_free_host", [&](FakeGpu& gpu) {
+      std::free(memory);
+      --gpu.host_blocks;
+    });
+  };
   driver.memcpy_htod_async = [](DriverAddress to, const void* from, size_t bytes, DriverStream) {
     return Answer("memcpy_htod_async",
                   [&](FakeGpu&) { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
@@ -237,6 +251,9 @@ inline void SetStreams(CudaDriver& driver) {
   };
   driver.event_record = [](DriverEvent, DriverStream) {
     return Answer("event_record", [](FakeGpu&) {});
+  };
+  driver.event_synchronize = [](DriverEvent) {
+    return Answer("event_synchronize", [](FakeGpu&) {});
   };
   driver.ctx_synchronize = [] { return Answer("ctx_synchronize", [](FakeGpu&) {}); };
   driver.launch_kernel = LaunchKernel;

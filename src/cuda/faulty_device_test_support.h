@@ -40,6 +40,10 @@ class FaultyDevice : public EmulatedDevice {
     Count();
     EmulatedDevice::Launch(stream, call);
   }
+  void Await(EventId event) override {
+    Count();
+    EmulatedDevice::Await(event);
+  }
   void Synchronize(StreamId stream) override {
     Count();
     EmulatedDevice::Synchronize(stream);

@@ -29,7 +29,8 @@ struct RunOptions {
   std::string kv = "dense";
   DType kv_type = DType::kF32;
   bool int8_products = false;
-  int64_t context = 0;  // 0: DefaultContext()
+  int64_t context = 0;       // 0: DefaultContext()
+  std::string prefill = {};  // of all tokens
 };
 
 class ModelRunner {
@@ -63,12 +64,14 @@ class ModelRunner {
   }
 
   std::unique_ptr<TextCache> NewText(const RunOptions& options) const {
-    return MakeTextCache(
-        Geometry(spec()),
-        {.spec = options.kv,
-         .kv_type = options.kv_type,
-         .int8_products = options.int8_products,
-         .context = options.context != 0 ? options.context : DefaultContext(spec())});
+    const int64_t context = options.context != 0 ? options.context : DefaultContext(spec());
+    auto text = MakeTextCache(Geometry(spec()), {.spec = options.kv,
+                                                 .kv_type = options.kv_type,
+                                                 .int8_products = options.int8_products,
+                                                 .context = context,
+                                                 .prefill = options.prefill});
+    if (!options.prefill.empty()) text->SetQuestion(context);
+    return text;
   }
 
   // Runs one step. Returns the logits of every row, [rows * vocab].

@@ -42,11 +42,15 @@ struct LoadOptions {
   std::string weights = "auto";
   // Where linear layers compute: "cuda" or "cuda:N", a GPU by NVIDIA's driver; "cpu" or empty: the
   // CPU alone. As many layers as fit lie on the GPU, the first ones, and then the output head.
-  // Attention computes on the CPU, where the KV caches are. A family that GPUs do not compute is
-  // refused, and so are ranks. "emulated": the CPU runs the kernels of a GPU, slowly, for tests.
+  // Attention computes on the CPU, where the KV caches are, but see gpu_attention. A family that
+  // GPUs do not compute is refused, and so are ranks. "emulated": the CPU runs the kernels of a
+  // GPU, slowly, for tests.
   std::string device;
   // The bytes of the GPU's memory that the model may take. 0: 15 of 16 parts of what is free there.
   int64_t gpu_memory_bytes = 0;
+  // Whether memory of the GPU is set aside for attention, which contexts that are read by "gpu"
+  // need (SessionOptions::prefill). Results of other texts stay the same.
+  bool gpu_attention = false;
   // The packed copy of the weights, which is mapped instead of packing the weights again. The
   // result is the same, and a large model starts within a second. Empty: the copy beside the model
   // or in packed_dir, if one matches this model. "none": no copy. Anything else is a file name.
@@ -189,6 +193,10 @@ struct SessionOptions {
   //
   // "ring[:chunk=N]": ranks read the context together, N tokens each in a step whatever step_tokens
   // says. Each token sees all tokens before it. One rank alone reads as usual.
+  //
+  // "gpu": the GPU attends for the context, while keys and values stay in this machine's memory.
+  // Each token sees all tokens before it, and the result differs from the CPU's by rounding. Needs
+  // LoadOptions::gpu_attention, a `kv` that keeps every token, and keys in f32, f16 or bf16.
   //
   // "auto": ring if keys reached the ranks as fast as the ranks attend to them, as measured when
   // the engine was made; else star.
@@ -571,6 +579,8 @@ struct DeviceUse {
   bool head = false;         // whether the output head does, too
   int64_t weight_bytes = 0;  // of the GPU's memory: for weights, and for a step
   int64_t scratch_bytes = 0;
+  bool attends = false;     // whether scratch_bytes are enough for attention (gpu_attention)
+  int64_t host_bytes = 0;   // of this machine's memory, page-locked, through which copies go
   int64_t limit_bytes = 0;  // that the model may take
   int64_t total_bytes = 0;  // that the GPU has
 };

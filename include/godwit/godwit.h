@@ -177,6 +177,7 @@ typedef struct godwit_load_options {
   // Where linear layers compute: "cpu" (NULL), or "cuda" or "cuda:N", a GPU by NVIDIA's driver.
   const char* device;
   int64_t gpu_memory_bytes;  // the most of the GPU's memory; 0: 15/16 of what is free there
+  bool gpu_attention;        // the GPU may attend, for texts with the prefill "gpu"
 } godwit_load_options;
 GODWIT_EXPORT void godwit_load_options_init(godwit_load_options* options, size_t struct_size);
 
@@ -257,9 +258,10 @@ GODWIT_EXPORT godwit_error* godwit_engine_apply_chat_template(
 // The options of one text.
 typedef struct godwit_session_options {
   size_t struct_size;
-  const char* kv;       // what stays in the cache: "dense" (NULL), "sinks:S+W", "blocks"
-  const char* prefill;  // how the context is read: "window:W", "star", "ring"; NULL: as kv has it
-  const char* kv_type;  // "auto" (NULL), "f32", "f16", "bf16", "int8"
+  const char* kv;  // what stays in the cache: "dense" (NULL), "sinks:S+W", "blocks"
+  const char*
+      prefill;  // how the context is read: "window:W", "star", "ring", "gpu"; NULL: as kv has it
+  const char* kv_type;     // "auto" (NULL), "f32", "f16", "bf16", "int8"
   int32_t int8_attention;  // 1, 0, or -1: yes if kv_type is "int8"
   int64_t context_tokens;  // the longest text; 0: as long as the model allows
   int64_t chunk_tokens;    // tokens of the prompt that one step reads; 512

@@ -238,6 +238,7 @@ godwit_load_options._fields_ = [
     ("step_scales", c_bool),
     ("device", c_char_p),
     ("gpu_memory_bytes", c_int64),
+    ("gpu_attention", c_bool),
 ]
 godwit_group_memory._fields_ = [
     ("struct_size", c_size_t),

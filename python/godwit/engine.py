@@ -55,6 +55,7 @@ class Engine:
     pack, packed_dir, numa, step_tokens, prompt_slowdown, mpi, tensor_parallel, mtp, group,
     step_scales, device ("cpu", "cuda", "cuda:N"), gpu_memory_bytes: as the flags of `godwit run`
     and docs/c-api.md have them.
+    gpu_attention: whether sessions may have the prefill "gpu"; True where `prefill` is "gpu".
     draft_model: a smaller model with the same tokenizer, for draft "model".
     cache_dir: the folder for saved texts; empty: nothing is saved.
     on_progress(done_bytes, total_bytes), on_stage(stage), on_warning(message): while it loads.
@@ -74,6 +75,7 @@ class Engine:
                  mpi_silence_ms: float = 10_000, mtp: bool = False, group: Group | None = None,
                  needs_text: bool = False, draft_model: str | os.PathLike[str] = "",
                  step_scales: bool = False, device: str = "", gpu_memory_bytes: int = 0,
+                 gpu_attention: bool = False,
                  on_progress: typing.Callable[[int, int], typing.Any] | None = None,
                  on_stage: typing.Callable[[str], typing.Any] | None = None,
                  on_warning: typing.Callable[[str], typing.Any] | None = None,
@@ -94,7 +96,8 @@ class Engine:
             "cache_every_tokens": cache_every_tokens, "step_tokens": step_tokens,
             "prompt_slowdown": prompt_slowdown, "mpi": mpi, "tensor_parallel": tensor_parallel,
             "mpi_silence_ms": mpi_silence_ms, "mtp": mtp, "needs_text": needs_text,
-            "step_scales": step_scales, "gpu_memory_bytes": gpu_memory_bytes}
+            "step_scales": step_scales, "gpu_memory_bytes": gpu_memory_bytes,
+            "gpu_attention": gpu_attention or prefill == "gpu"}
         for name, number in numbers.items():
             setattr(made, name, number)
         if group is not None:

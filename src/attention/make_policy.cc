@@ -135,7 +135,7 @@ PlacedPolicy MakePlacedPolicy(const AttentionGeometry& geometry, const PolicyOpt
   chosen.prefill = ChoosePrefill(geometry, options, policy->facts(), options.context);
   // A ring is no way of reading: a token sees and gets the same as on one rank.
   if (!chosen.prefill.empty() && ParsePrefill(chosen.prefill).ring == 0) {
-    policy = MakePrefillPolicy(geometry, chosen.prefill, std::move(policy));
+    policy = MakePrefillPolicy(geometry, chosen.prefill, options.kv_type, std::move(policy));
   }
   PolicyFacts facts = policy->facts();
   TextPlacement placement = PlaceText(geometry, chosen, facts);

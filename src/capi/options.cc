@@ -147,6 +147,7 @@ LoadOptions OptionsOf(const godwit_load_options* given) {
   options.step_scales = c.step_scales;
   options.device = StringOf(c.device);
   options.gpu_memory_bytes = c.gpu_memory_bytes;
+  options.gpu_attention = c.gpu_attention;
   if (c.group != nullptr) options.group = c.group->group;
   options.needs_text = c.needs_text;
   const auto say = [user = c.user_data](auto* callback) {

@@ -130,9 +130,10 @@ GpuFacts FactsOfGpu(const ModelFacts& model, const ModelOptions& options) {
       Throw(ErrorKind::kUnsupported, "a GPU computes the layers of a whole model, not a rank's");
     }
     RequireGpuLayers(model.spec);
-    facts.plan = PlanGpu(GpuShapesOf(model.spec, ResolveTensors(model.spec, model.source),
-                                     ParseWeightType(options.weights)),
-                         LoadOptions().step_tokens, "a GPU", options.gpu_memory_bytes);
+    GpuShapes shapes = GpuShapesOf(model.spec, ResolveTensors(model.spec, model.source),
+                                   ParseWeightType(options.weights));
+    if (options.gpu_attention) shapes.attention = GpuAttentionShape(model.spec);
+    facts.plan = PlanGpu(shapes, LoadOptions().step_tokens, "a GPU", options.gpu_memory_bytes);
   } catch (const Error& error) {
     facts.problem = error.what();
   }

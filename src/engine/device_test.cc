@@ -125,6 +125,92 @@ TEST_F(DeviceTest, RefusesWhatItCannotUse) {
   EXPECT_FALSE(packed) << "weights were read in vain";
 }
 
+// Contexts that the GPU reads: beside the CPU, in chunks, by requests at once, cached and saved.
+TEST_F(DeviceTest, AGpuReadsContextsWithBitsOfItsOwn) {
+  LoadOptions with = Options("emulated");
+  with.gpu_attention = true;
+  const TempFolder saved;
+  with.cache_dir = saved.path();
+  with.cache_every_tokens = 64;
+  const Tokens prompt = Prompt(6, 200);
+  const SessionOptions by_gpu{.prefill = "gpu"};
+  GenerateOptions ask = GreedyWithLogprobs(8);
+  ask.query_tokens = 20;
+  Answer expected;
+  {
+    const Engine engine(kTiny, with);
+    EXPECT_TRUE(engine.device().attends);
+    EXPECT_GT(engine.device().host_bytes, 0);
+    const GenerateResult there = engine.NewSession(by_gpu).Generate(prompt, ask);
+    expected = AnswerOf(there);
+    const GenerateResult dense = engine.NewSession({}).Generate(prompt, ask);
+    EXPECT_EQ(dense.cached_tokens, 0) << "texts that were read in another way share nothing";
+    ExpectNear(there, dense, 0.05);
+    for (const int64_t chunk : {1, 7, 64}) {
+      const SessionOptions chunked{.prefill = "gpu", .chunk_tokens = chunk, .owner = "another"};
+      EXPECT_EQ(AnswerOf(engine.NewSession(chunked).Generate(prompt, ask)), expected) << chunk;
+    }
+    // Requests at once, one of which the CPU reads; and a hit.
+    Generation other = engine.Submit(Prompt(7, 90), ask, {});
+    Generation same = engine.Submit(prompt, ask, {.prefill = "gpu", .owner = "a third"});
+    EXPECT_EQ(AnswerOf(same.Wait()), expected);
+    other.Wait();
+    Session session = engine.NewSession(by_gpu);
+    const GenerateResult hit = session.Generate(prompt, ask);
+    EXPECT_GT(hit.cached_tokens, 150);
+    EXPECT_EQ(AnswerOf(hit), expected);
+    session.Save();
+  }
+  const Engine engine(kTiny, with);
+  const GenerateResult restored = engine.NewSession(by_gpu).Generate(prompt, ask);
+  EXPECT_GT(restored.cached_tokens, 100);
+  EXPECT_EQ(AnswerOf(restored), expected);
+  const GenerateResult other =
+      engine.NewSession({.kv = "blocks", .prefill = "gpu"}).Generate(prompt, ask);
+  EXPECT_GE(other.cached_tokens, 128) << "a context that is read alike serves other policies";
+}
+
+// An answer becomes context: it is read again, by the GPU.
+TEST_F(DeviceTest, AnAnswerThatBecomesContextIsReadByTheGpu) {
+  LoadOptions with = Options("emulated");
+  with.gpu_attention = true;
+  const Engine engine(kTiny, with);
+  const SessionOptions by_gpu{.prefill = "gpu"};
+  Session chat = engine.NewSession(by_gpu);
+  Tokens text = Prompt(8, 80);
+  const GenerateResult first = chat.Generate(text, GreedyWithLogprobs(12));
+  text.insert(text.end(), first.tokens.begin(), first.tokens.end());
+  const Tokens more = Prompt(9, 15);
+  text.insert(text.end(), more.begin(), more.end());
+  const GenerateResult second = chat.Generate(text, GreedyWithLogprobs(12));
+  EXPECT_GT(second.cached_tokens, 60);
+  EXPECT_LE(second.cached_tokens, 80);
+  EXPECT_EQ(AnswerOf(second), AnswerOf(engine.NewSession({.prefill = "gpu", .owner = "another"})
+                                           .Generate(text, GreedyWithLogprobs(12))));
+}
+
+TEST_F(DeviceTest, RefusesToReadWhereNoGpuAttends) {
+  const auto refusal = [](ErrorKind kind, const LoadOptions& options,
+                          const SessionOptions& session) {
+    return ErrorOf(kind, [&] { Engine(kTiny, options).NewSession(session); });
+  };
+  for (const char* const device : {"cpu", "emulated"}) {
+    EXPECT_EQ(refusal(ErrorKind::kUnsupported, Options(device), {.prefill = "gpu"}),
+              "prefill gpu needs a model that was loaded with attention on a GPU, and this one was "
+              "not")
+        << device;
+  }
+  LoadOptions with = Options("cpu");
+  with.gpu_attention = true;
+  EXPECT_EQ(refusal(ErrorKind::kInput, with, {}),
+            "attention on a GPU is set, and the model computes on the CPU alone");
+  with.device = "emulated";
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, with, {.kv = "sinks:4+60", .prefill = "gpu"}),
+              HasSubstr("keeps every token"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, with, {.prefill = "gpu", .kv_type = "int8"}),
+              HasSubstr("f32, f16 or bf16, found int8"));
+}
+
 // A machine without a GPU says so in one sentence. One that has a GPU loads the model there.
 TEST_F(DeviceTest, SaysThatThereIsNoGpu) {
   try {

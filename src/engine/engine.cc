@@ -96,6 +96,10 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     return Stopwatch();
   };
   const auto gpu = OpenDevice(options.device, options.gpu_memory_bytes);
+  served.gpu_attends = options.gpu_attention;
+  if (gpu == nullptr && options.gpu_attention) {
+    Throw(ErrorKind::kInput, "attention on a GPU is set, and the model computes on the CPU alone");
+  }
   ModelFolder opened(folder);
   if (served.placement.all != nullptr) {
     if (gpu != nullptr) {
@@ -139,7 +143,8 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
           "them out",
           gpu->name());
     }
-    PlanForDevice(opened, ParseWeightType(options.weights), options.step_tokens, *gpu);
+    PlanForDevice(opened, ParseWeightType(options.weights), options.step_tokens,
+                  options.gpu_attention, *gpu);
   }
   sampler_defaults = opened.sampler_defaults();
   if (opened.is_gguf()) template_place = "tokenizer.chat_template in its GGUF file";
@@ -174,7 +179,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   weight_bytes = decoder->weight_bytes();
   if (gpu != nullptr) {
     begin(fmt::format("copying weights to {}", gpu->name()));
-    device = *PlaceOnDevice(*decoder, gpu, options.step_tokens);
+    device = *PlaceOnDevice(*decoder, gpu, options.step_tokens, options.gpu_attention);
   }
   auto drafting = draft ? DraftModel::Load(*draft, options, *group) : nullptr;
   load_times.weights_ms = weights_watch.ms();

@@ -10,20 +10,22 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 #include "attention/core/step_work.h"
 #include "attention/make_policy.h"
+#include "attention/policies/prefill_spec.h"
 #include "engine/work_costs.h"
 
 namespace godwit {
 
 class MeasuredCosts {
  public:
-  // The way in which keys and values are stored and multiplied, which changes what they cost.
-  using Kind = std::pair<DType, bool>;
+  // The way in which keys and values are stored and multiplied, and whether a GPU does so for
+  // contexts, which changes what they cost.
+  using Kind = std::tuple<DType, bool, bool>;
   static Kind KindOf(const PolicyOptions& options) {
-    return {options.kv_type, options.int8_products};
+    return {options.kv_type, options.int8_products, options.prefill == kGpuPrefill};
   }
 
   // WorkCosts::Record.

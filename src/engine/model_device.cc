@@ -9,7 +9,7 @@ namespace godwit {
 namespace {
 
 // The use that a decoder makes of its GPU.
-DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu) {
+DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu, bool attends) {
   const GpuPlan& plan = *decoder.gpu_plan();
   return {.name = gpu.name(),
           .layers = plan.layers,
@@ -17,6 +17,8 @@ DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu) {
           .head = plan.head,
           .weight_bytes = plan.weight_bytes,
           .scratch_bytes = plan.scratch_bytes,
+          .attends = attends,
+          .host_bytes = plan.host_bytes,
           .limit_bytes = gpu.limit_bytes(),
           .total_bytes = gpu.total_bytes()};
 }
@@ -34,17 +36,18 @@ std::shared_ptr<ops::Gpu> OpenDevice(const std::string& device, int64_t gpu_memo
 }
 
 GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, int64_t step_rows,
-                      const ops::Gpu& gpu) {
+                      bool attends, const ops::Gpu& gpu) {
   RequireGpuLayers(model.spec());
-  return PlanGpu(GpuShapesOf(model.spec(), model.tensors(), storage), step_rows, gpu.name(),
-                 gpu.limit_bytes());
+  GpuShapes shapes = GpuShapesOf(model.spec(), model.tensors(), storage);
+  if (attends) shapes.attention = GpuAttentionShape(model.spec());
+  return PlanGpu(shapes, step_rows, gpu.name(), gpu.limit_bytes());
 }
 
 std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, std::shared_ptr<ops::Gpu> gpu,
-                                       int64_t step_rows) {
+                                       int64_t step_rows, bool attends) {
   if (gpu == nullptr) return std::nullopt;
-  decoder.PlaceOn(gpu, step_rows);
-  return UseOf(decoder, *gpu);
+  decoder.PlaceOn(gpu, step_rows, attends);
+  return UseOf(decoder, *gpu, attends);
 }
 
 }  // namespace godwit

@@ -59,6 +59,8 @@ struct ServedModel {
   // unknown.
   Placement placement;
   std::vector<RankSpeed> rank_speeds;
+  // Whether a GPU attends for contexts that are read so (LoadOptions::gpu_attention).
+  bool gpu_attends = false;
   // Whether queries that see the same keys are on several ranks, each of which has the keys.
   bool spreads_kv_heads = false;
 

@@ -20,6 +20,11 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens: expected 1 to {}", chunk_tokens_,
           1 << 20);
   }
+  if (options_.prefill == kGpuPrefill && !model.gpu_attends) {
+    Throw(ErrorKind::kUnsupported,
+          "prefill {} needs a model that was loaded with attention on a GPU, and this one was not",
+          kGpuPrefill);
+  }
   MakePolicy();
   RefuseChoicesOfOthers();
   pool_ = model.pools->Of(options_.kv_type);

@@ -520,7 +520,8 @@ int Bench(std::span<const std::string> arguments) {
   const auto gpu = OpenDevice(options.model.device, options.model.gpu_memory_bytes);
   if (gpu != nullptr) RequireGpuLayers(subject.spec);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
-  const auto device = PlaceOnDevice(*model, gpu, suite.chunk_tokens);
+  const auto device = PlaceOnDevice(*model, gpu, suite.chunk_tokens,
+                                    /*attends=*/options.session.prefill == kGpuPrefill);
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,

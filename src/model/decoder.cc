@@ -146,9 +146,13 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   MatrixView<float> states;
   if (eagle3_ != nullptr) states = exec.workspace.Matrix<float>(x.rows, eagle3_->states());
   int64_t first = 0;
+  std::optional<ops::GpuStep> on_gpu;
   if (on_gpu_ != nullptr) {
-    ForwardOnGpu(exec, step, x);
+    on_gpu.emplace(exec, *on_gpu_->gpu, on_gpu_->MemoryOf(x.rows));
+    if (on_gpu_->attention) step.LetAttend(*on_gpu);
+    ForwardOnGpu(exec, step, *on_gpu, x);
     first = std::ssize(on_gpu_->layers);
+    if (!on_gpu_->attention) on_gpu.reset();
   }
   for (int64_t i = first; i < spec_.layers; ++i) {
     if (eagle3_ != nullptr) eagle3_->TakeStates(exec, i, x, states);

@@ -141,11 +141,12 @@ class Decoder : public LanguageModel {
   void Take(std::unique_ptr<const Eagle3Head> head);
 
   // Lets as many layers compute on the GPU as fit into its memory, the first ones, and then the
-  // output head (gpu_plan.h). The other layers, and attention, compute here. step_rows: the most
-  // rows of a step for which memory is reserved there. Called before anything else is asked of the
-  // decoder. Throws Error(kUnsupported) for a model that GPUs do not compute, or ranks; and
-  // Error(kMemory) with the numbers if not one layer fits.
-  void PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows);
+  // output head (gpu_plan.h). The other layers compute here. step_rows: the most rows of a step for
+  // which memory is reserved there. attends: whether that includes attention, for texts whose
+  // policy lets the GPU read them (PrefillSpec::on_gpu); else it computes here. Called before
+  // anything else is asked of the decoder. Throws Error(kUnsupported) for a model that GPUs do not
+  // compute, or ranks; and Error(kMemory) with the numbers if not one layer fits.
+  void PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends = false);
   // The layers and bytes on the GPU; null: there is none.
   const GpuPlan* gpu_plan() const { return on_gpu_ == nullptr ? nullptr : &on_gpu_->plan; }
 
@@ -230,7 +231,8 @@ class Decoder : public LanguageModel {
   void MixerBlock(const Exec& exec, int64_t layer, AttentionStep& step, MatrixView<const float> x,
                   MatrixView<float> out) const;
   // Runs the layers of the GPU, which are the first. x: the embeddings, then their result.
-  void ForwardOnGpu(const Exec& exec, AttentionStep& step, MatrixView<float> x) const;
+  void ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& on_gpu,
+                    MatrixView<float> x) const;
   // The block with attention. out: no rows if nothing attends, and keys and values are only cached.
   // chooses: AttentionStep::Chooses.
   void AnyAttentionBlock(const Exec& exec, int64_t layer, Attend attend, MatrixView<const float> x,
@@ -288,8 +290,12 @@ class Decoder : public LanguageModel {
   struct OnGpu {
     std::shared_ptr<ops::Gpu> gpu;
     GpuPlan plan;
-    std::vector<ops::GpuLayer> layers;   // the first ones of the model
-    std::optional<ops::GpuWeight> head;  // none: it is here
+    std::vector<ops::GpuLayer> layers;             // the first ones of the model
+    std::optional<ops::AttentionShape> attention;  // with PlaceOn's `attends`
+    std::optional<ops::GpuWeight> head;            // none: it is here
+
+    // The memory of a step of so many rows.
+    ops::GpuStepMemory MemoryOf(int64_t rows) const;
   };
   std::unique_ptr<const OnGpu> on_gpu_;  // null: there is none
 };

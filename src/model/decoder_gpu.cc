@@ -1,5 +1,4 @@
 // The layers of a decoder that compute on a GPU.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +22,7 @@ ops::GpuWeightShape RequireOnGpu(const Weight& w) {
 
 }  // namespace
 
-void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
+void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends) {
   if (ranks_ != nullptr) {
     Throw(ErrorKind::kUnsupported,
           "a GPU computes the layers of a whole model, and {} ranks share the weights of this one",
@@ -31,6 +30,7 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
   }
   RequireGpuLayers(spec_);
   GpuShapes shapes{.tied = spec_.tied_head};
+  if (attends) shapes.attention = GpuAttentionShape(spec_);
   for (const DecoderLayer& layer : weights_.layers) {
     shapes.layers.push_back({.qkv = RequireOnGpu(layer.qkv),
                              .attention_out = RequireOnGpu(layer.attention_out),
@@ -40,7 +40,9 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
   if (ops::WhyNotOnGpu(weights_.head).empty()) shapes.head = ops::GpuShapeOf(weights_.head);
   auto placed = std::make_unique<OnGpu>();
   placed->plan = PlanGpu(shapes, step_rows, gpu->name(), gpu->limit_bytes() - gpu->taken_bytes());
+  placed->attention = shapes.attention;
   gpu->ReserveScratch(placed->plan.scratch_bytes);
+  gpu->ReserveHost(placed->plan.host_bytes);
   for (int64_t i = 0; i < placed->plan.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
     placed->layers.emplace_back(*gpu,
@@ -66,17 +68,19 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows) {
   on_gpu_ = std::move(placed);
 }
 
-void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, MatrixView<float> x) const {
-  Workspace::Scope scope(exec.workspace);
-  int64_t scratch_bytes = 0;
-  for (const ops::GpuLayer& layer : on_gpu_->layers) {
-    scratch_bytes = std::max(scratch_bytes, layer.shape().ScratchBytes(x.rows));
+ops::GpuStepMemory Decoder::OnGpu::MemoryOf(int64_t rows) const {
+  ops::GpuStepMemory memory;
+  for (const ops::GpuLayer& layer : layers) {
+    memory.Cover(ops::GpuStepMemory::Of(layer.shape(), attention, rows));
   }
-  // Layers have equal heads. Copies read and write these matrices as late as the GPU gets there, so
-  // they outlive the step on it.
-  const auto qkv = exec.workspace.Matrix<float>(x.rows, weights_.layers.front().qkv.outputs);
-  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * spec_.head_dim);
-  ops::GpuStep on_gpu(exec, *on_gpu_->gpu, scratch_bytes);
+  return memory;
+}
+
+void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& on_gpu,
+                           MatrixView<float> x) const {
+  // Layers have equal heads.
+  const auto qkv = on_gpu.HostMatrix(x.rows, weights_.layers.front().qkv.outputs);
+  const auto attended = on_gpu.HostMatrix(x.rows, spec_.heads * spec_.head_dim);
   on_gpu.Put(x);
   for (int64_t i = 0; i < std::ssize(on_gpu_->layers); ++i) {
     const ops::GpuLayer& layer = on_gpu_->layers[i];

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/loaded_storage.h"
+#include "ops/gpu/gpu_attention.h"
 #include "ops/quantize_groups.h"
 
 namespace godwit {
@@ -71,6 +72,14 @@ void RequireGpuLayers(const DecoderSpec& spec) {
         spec.family, beyond);
 }
 
+ops::AttentionShape GpuAttentionShape(const DecoderSpec& spec) {
+  const AttentionGeometry geometry = Geometry(spec);
+  std::string why = ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, DType::kBF16);
+  if (why.empty() && geometry.chunked) why = "GPUs attend without chunks, which this model has";
+  if (!why.empty()) Throw(ErrorKind::kUnsupported, "{}", why);
+  return geometry.shape;
+}
+
 GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
                       std::optional<DType> asked) {
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
@@ -95,22 +104,28 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
 GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& name,
                 int64_t memory_bytes) {
   GpuPlan plan;
+  ops::GpuStepMemory step;
   for (const ops::GpuLayerShape& layer : shapes.layers) {
-    const int64_t scratch = std::max(plan.scratch_bytes, layer.ScratchBytes(step_rows));
-    if (plan.weight_bytes + layer.bytes() + scratch > memory_bytes) break;
+    ops::GpuStepMemory covered = step;
+    covered.Cover(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows));
+    if (plan.weight_bytes + layer.bytes() + covered.scratch_bytes > memory_bytes) break;
     ++plan.layers;
     plan.weight_bytes += layer.bytes();
     plan.freed_bytes += layer.panel_bytes();
-    plan.scratch_bytes = scratch;
+    step = covered;
   }
+  plan.scratch_bytes = step.scratch_bytes;
+  plan.host_bytes = step.host_bytes;
   if (plan.layers == 0) {
     const ops::GpuLayerShape& layer = shapes.layers.front();
-    Throw(ErrorKind::kMemory,
-          "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens {}; this machine "
-          "has {} of memory available",
-          FormatBytes(memory_bytes), name, FormatBytes(layer.bytes()), step_rows,
-          FormatBytes(layer.ScratchBytes(step_rows)),
-          FormatBytes(ReadMachineMemory().available_bytes));
+    Throw(
+        ErrorKind::kMemory,
+        "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens{} {}; this machine "
+        "has {} of memory available",
+        FormatBytes(memory_bytes), name, FormatBytes(layer.bytes()), step_rows,
+        shapes.attention ? " with attention" : "",
+        FormatBytes(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows).scratch_bytes),
+        FormatBytes(ReadMachineMemory().available_bytes));
   }
   if (!shapes.head || plan.layers < std::ssize(shapes.layers)) return plan;
   const int64_t scratch = std::max(plan.scratch_bytes, ops::GpuLinearScratchBytes(*shapes.head));

@@ -21,6 +21,8 @@ struct GpuShapes {
   // The output head; none: of a storage that GPUs do not multiply, so that it stays on the host.
   std::optional<ops::GpuWeightShape> head;
   bool tied = false;  // the head is the embedding, whose rows the host looks up
+  // The attention that the GPU may compute, too; none: the host computes all.
+  std::optional<ops::AttentionShape> attention = {};
 };
 
 struct GpuPlan {
@@ -28,6 +30,7 @@ struct GpuPlan {
   bool head = false;         // the output head
   int64_t weight_bytes = 0;  // of both
   int64_t scratch_bytes = 0;
+  int64_t host_bytes = 0;  // of page-locked memory of the host, through which copies go
   // The bytes of weights that the host gives back: all but a tied head.
   int64_t freed_bytes = 0;
 
@@ -37,6 +40,10 @@ struct GpuPlan {
 // Throws Error(kUnsupported) that names what GPUs do not compute of a model. Their layers are those
 // of Llama: RMS norms, attention with a product for q, k and v, and a gated MLP.
 void RequireGpuLayers(const DecoderSpec& spec);
+
+// The attention of such a model on a GPU. Throws Error(kUnsupported) that names what GPUs do not
+// compute of it.
+ops::AttentionShape GpuAttentionShape(const DecoderSpec& spec);
 
 // The shapes that a checkpoint's layers get when it is loaded (storage: as LoadDecoder takes it).
 // Throws Error(kUnsupported) for layers of a storage that GPUs do not multiply.

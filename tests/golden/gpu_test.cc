@@ -32,7 +32,7 @@ ModelRunner OnGpu(const Golden& golden, DType weights) {
   ThreadPool pool(1);
   auto decoder = LoadDecoder(DescribeModel(HfConfig::Load(folder / "config.json")),
                              *OpenWeights(folder), pool, {}, weights);
-  decoder->PlaceOn(NewGpu(), kStepRows);
+  decoder->PlaceOn(NewGpu(), kStepRows, /*attends=*/true);
   EXPECT_EQ(decoder->gpu_plan()->layers, decoder->spec().layers);
   return ModelRunner(std::move(decoder));
 }
@@ -54,6 +54,14 @@ std::vector<Golden> GpuGoldens() {
 
 class GpuGoldenTest : public testing::TestWithParam<Golden> {
  protected:
+  // The tokens as a context that the GPU reads.
+  RunOptions ReadThere(DType kv_type) const {
+    RunOptions options = run_;
+    options.kv_type = kv_type;
+    options.prefill = "gpu";
+    return options;
+  }
+
   const Reference reference_ = ReadReference(GoldenRoot() / GetParam().path / "golden.safetensors");
   const RunOptions run_{.context = GetParam().context};
 };
@@ -67,6 +75,13 @@ TEST_P(GpuGoldenTest, HasTheLogitsOfHuggingFaceButForRounding) {
   const auto linears = static_cast<double>(4 * runner.spec().layers + 1);
   EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+  for (const DType kv_type : {DType::kF32, DType::kBF16}) {
+    const Errors there =
+        Compare(runner.Logits(reference_.ids, ReadThere(kv_type)), reference_.logits);
+    EXPECT_LE(there.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9))
+        << "attention on the GPU, " << Name(kv_type);
+    RecordProperty("rms_" + std::string(Name(kv_type)), fmt::format("{:.1e}", there.rms));
+  }
 }
 
 // Beside the CPU with weights of 8 and 4 bits. Inputs are quantized in the same way on both.
@@ -84,6 +99,10 @@ TEST_P(GpuGoldenTest, RELEASE_HasTheSameBitsTokenByToken) {
   RunOptions one_by_one = run_;
   one_by_one.chunk = 1;
   EXPECT_EQ(runner.Logits(reference_.ids, one_by_one), runner.Logits(reference_.ids, run_));
+  RunOptions there = ReadThere(DType::kBF16);
+  const auto expected = runner.Logits(reference_.ids, there);
+  there.chunk = 1;
+  EXPECT_EQ(runner.Logits(reference_.ids, there), expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuGoldenTest, testing::ValuesIn(GpuGoldens()),

@@ -158,6 +158,9 @@ class AttentionPolicy {
   // The position from which rows come to Select one at a time, in a layer whose rows select by
   // their queries.
   virtual int64_t row_by_row_from(int64_t /*layer*/) const { return INT64_MAX; }
+  // The position up to which a GPU attends for rows, to the keys of one look without parts or
+  // places; 0: for none. Its bits are not the host's.
+  virtual int64_t on_gpu_until() const { return 0; }
   // The most keys of each KV head that an answer token at `position` sees in a layer, itself
   // included. Computed before there is a text (kv_cost.h).
   virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;

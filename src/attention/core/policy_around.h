@@ -17,6 +17,7 @@ class PolicyAround : public AttentionPolicy {
     return inner_->Select(run, layer, queries);
   }
   int64_t row_by_row_from(int64_t layer) const override { return inner_->row_by_row_from(layer); }
+  int64_t on_gpu_until() const override { return inner_->on_gpu_until(); }
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return inner_->SeenKeys(layer, position);
   }

@@ -281,6 +281,12 @@ int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
   return std::clamp<int64_t>(rows, 0, run.rows.rows);
 }
 
+// The number of first rows of the run that a GPU attends for.
+int64_t AttentionStep::RowsOnGpu(const Run& run) const {
+  const int64_t rows = run.text->policy_->on_gpu_until() - run.rows.position;
+  return std::clamp<int64_t>(rows, 0, run.rows.rows);
+}
+
 // The rows of a run with their queries, encoded for each look.
 ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                             const AttentionInput& input) {
@@ -371,6 +377,8 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   }
   auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
   auto next = texts.begin();
+  auto on_gpu = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(runs)).RowSpan(0);
+  auto next_on_gpu = on_gpu.begin();
   for (Run& run : runs) {
     if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
@@ -379,18 +387,28 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
                    out);
       continue;
     }
-    const auto take = [&](int64_t begin, int64_t rows) {
-      RowRun part = run.rows;
-      part.position += begin;
-      part.rows = rows;
-      std::construct_at(&*next++, SourcesOf(run, part, layer, input));
+    const auto part = [&](int64_t begin, int64_t rows) {
+      RowRun taken = run.rows;
+      taken.position += begin;
+      taken.rows = rows;
+      return SourcesOf(run, taken, layer, input);
     };
-    const int64_t together = RowsTogether(run, layer);
-    if (together > 0) take(0, together);
-    for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
+    const int64_t there = RowsOnGpu(run), together = std::max(there, RowsTogether(run, layer));
+    if (there > 0) std::construct_at(&*next_on_gpu++, part(0, there));
+    if (together > there) std::construct_at(&*next++, part(there, together - there));
+    for (int64_t row = together; row < run.rows.rows; ++row) {
+      std::construct_at(&*next++, part(row, 1));
+    }
   }
   texts = texts.first(next - texts.begin());
+  on_gpu = on_gpu.first(next_on_gpu - on_gpu.begin());
+  if (!on_gpu.empty() && gpu_ == nullptr) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "the context is to be read with attention on a GPU, and this model has none that attends");
+  }
   ops::Attention(exec_, shape, geometry_.alibi, texts, input.sink_logits, out);
+  if (!on_gpu.empty()) gpu_->Attend(shape, on_gpu, input.sink_logits, out);
   // The merged rows of all texts go to the other ranks in one message: which other texts lie
   // between them differs between ranks.
   auto merged = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(texts)).RowSpan(0);

@@ -12,6 +12,7 @@
 
 #include "attention/core/text_cache.h"
 #include "ops/exec.h"
+#include "ops/gpu/gpu_layer.h"
 #include "tensor/view.h"
 
 namespace godwit {
@@ -66,6 +67,10 @@ class AttentionStep {
   AttentionStep(const AttentionStep&) = delete;
   AttentionStep& operator=(const AttentionStep&) = delete;
 
+  // Lets a GPU attend for rows whose policy has it so (AttentionPolicy::on_gpu_until). Without one,
+  // such rows are refused. gpu: outlives the calls of Attend.
+  void LetAttend(ops::GpuStep& gpu) { gpu_ = &gpu; }
+
   // The position of the row in its text.
   int64_t PositionOf(int64_t row) const;
 
@@ -74,8 +79,9 @@ class AttentionStep {
   bool Chooses() const { return chosen_parts_.rows > 0; }
 
   // Caches k and v of `layer`, counted among those with keys of their own, and attends: out
-  // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once. Layers that
-  // predict come behind the others, and only cache here.
+  // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once; rows that a GPU
+  // attends for come there, one text after the other. Layers that predict come behind the others,
+  // and only cache here. Throws Error(kUnsupported) for rows that lack their GPU.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
 
   // The rows of all texts as a recurrent layer sees them, in order. layer: among recurrent ones. In
@@ -106,6 +112,7 @@ class AttentionStep {
   void ChooseByIndex(int64_t layer, const AttentionInput& input);
   void RotateValuesBack(int64_t layer, MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
+  int64_t RowsOnGpu(const Run& run) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                const AttentionInput& input);
   void ReleaseReserved() noexcept;
@@ -120,6 +127,7 @@ class AttentionStep {
   // chosen_parts_. Empty for a row that sees all.
   std::span<std::span<const ops::TilePart>> chosen_;
   MatrixView<ops::TilePart> chosen_parts_;
+  ops::GpuStep* gpu_ = nullptr;
   bool ended_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "attention/core/policy_around.h"
 #include "attention/policies/prefill_spec.h"
 #include "base/error.h"
+#include "ops/gpu/gpu_attention.h"
 
 namespace godwit {
 namespace {
@@ -88,6 +89,20 @@ void RefuseMovedAnchor(const AttentionGeometry& geometry, const PrefillSpec& spe
   }
 }
 
+void RefuseBeyondGpus(const AttentionGeometry& geometry, DType kv_type, const PolicyFacts& asked) {
+  std::string why;
+  if (asked.endless()) {
+    why = fmt::format("the KV policy keeps every token, found {}", asked.name);
+  } else if (geometry.chunked || geometry.key_index || !geometry.layer_shapes.empty()) {
+    why = "all layers have equal heads, no chunks and no index of keys";
+  } else {
+    why = ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, kv_type);
+    if (why.empty()) return;
+    Throw(ErrorKind::kUnsupported, "prefill {}: {}", kGpuPrefill, why);
+  }
+  Throw(ErrorKind::kUnsupported, "prefill {}: a GPU reads a context if {}", kGpuPrefill, why);
+}
+
 // A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
 // which the text is read again, changes the result.
 class PrefillPolicy : public PolicyAround {
@@ -118,6 +133,8 @@ class PrefillPolicy : public PolicyAround {
     const bool moves = spec().moves_anchor() && reading_.SeesAll(layer);
     return moves ? std::min(asked, spec().anchored_from()) : asked;
   }
+
+  int64_t on_gpu_until() const override { return spec().on_gpu ? tail_from_ : 0; }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
@@ -172,10 +189,11 @@ class PrefillPolicy : public PolicyAround {
 }  // namespace
 
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
-                                                   std::string_view spec,
+                                                   std::string_view spec, DType kv_type,
                                                    std::unique_ptr<AttentionPolicy> asked) {
   const PrefillSpec parsed = ParsePrefill(spec);
   RefuseMovedAnchor(geometry, parsed, asked->facts());
+  if (parsed.on_gpu) RefuseBeyondGpus(geometry, kv_type, asked->facts());
   return std::make_unique<PrefillPolicy>(ContextReading{geometry, parsed}, std::move(asked));
 }
 

@@ -10,13 +10,16 @@
 
 #include "attention/core/geometry.h"
 #include "attention/core/policy.h"
+#include "tensor/dtype.h"
 
 namespace godwit {
 
 // Makes the policy. spec: as ParsePrefill takes it. `asked` shows the rows from SetQuestion on what
-// they see. No position moves while the context is read, so this serves every model.
+// they see. No position moves while the context is read, so this serves every model. For a GPU,
+// throws Error(kUnsupported) that names what it cannot read: a policy that forgets, keys that are
+// stored as kv_type, or the model.
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
-                                                   std::string_view spec,
+                                                   std::string_view spec, DType kv_type,
                                                    std::unique_ptr<AttentionPolicy> asked);
 
 }  // namespace godwit

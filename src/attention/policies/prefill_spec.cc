@@ -145,6 +145,7 @@ int64_t PrefillSpec::AnchorPlace(int64_t position) const {
 
 std::string PrefillSpec::ToString() const {
   if (ring > 0) return fmt::format("{}{}", kRingWith, ring);
+  if (on_gpu) return std::string(kGpuPrefill);
   if (!star()) return fmt::format("{}{}", kWindow, window - 1);
   const std::string sizes = !quarter ? fmt::format("block={},anchor={}", block, anchor)
                             : anchor < kLongestQuarter
@@ -163,6 +164,7 @@ std::string PrefillSpec::ToString() const {
 
 std::string PrefillSpec::Explain() const {
   if (ring > 0) return fmt::format("all ranks together, {} tokens of each rank at a time", ring);
+  if (on_gpu) return "a GPU: each token sees all before it, with other rounding than the CPU's";
   if (!star()) return fmt::format("a window: each token sees the {} before it", window - 1);
   if (quarter) {
     return fmt::format(
@@ -183,6 +185,7 @@ PrefillSpec ParsePrefill(std::string_view spec) {
   if (spec == kStar) return ParseStar("");
   if (spec.starts_with(kStarWith)) return ParseStar(spec.substr(kStarWith.size()));
   if (spec.starts_with(kRing)) return ParseRing(spec);
+  if (spec == kGpuPrefill) return {.on_gpu = true};
   std::optional<int64_t> window;
   if (spec.starts_with(kWindow)) window = ParseTokenCount(spec.substr(kWindow.size()));
   if (!window || *window < 1) {

@@ -1,5 +1,5 @@
-// PrefillSpec: the meaning of "window:64", "star:block=32K,anchor=8K" and "ring:chunk=2K", the ways
-// in which the context of a text is read.
+// PrefillSpec: the meaning of "window:64", "star:block=32K,anchor=8K", "ring:chunk=2K" and "gpu",
+// the ways in which the context of a text is read.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 namespace godwit {
 
 inline constexpr std::string_view kPrefillUsage =
-    "window:W, star[:block=N,anchor=N,overlap=N,tail=N,by-speed], ring[:chunk=N] or auto";
+    "window:W, star[:block=N,anchor=N,overlap=N,tail=N,by-speed], ring[:chunk=N], gpu or auto";
+inline constexpr std::string_view kGpuPrefill = "gpu";
 // The longest block of a star whose block is a quarter of the context, as in the paper's tables.
 inline constexpr int64_t kLongestQuarter = 32 << 10;
 
@@ -35,6 +36,9 @@ struct PrefillSpec {
   // The tokens that each rank reads at a time in a ring, in which a row sees all before it; 0: no
   // ring.
   int64_t ring = 0;
+  // Whether a GPU attends for rows of the context, each of which sees all before it. The result
+  // differs from the host's by rounding.
+  bool on_gpu = false;
 
   // Whether `block` is to be a quarter of the context (Star Attention, section 3.1), which is not
   // known yet. Anchor and overlap are cut to such a block.

@@ -126,6 +126,20 @@ TEST(PrefillSpecTest, SaysHowManyTokensRanksReadTogether) {
   }
 }
 
+TEST(PrefillSpecTest, LetsAGpuRead) {
+  const PrefillSpec spec = ParsePrefill("gpu");
+  EXPECT_TRUE(spec.on_gpu);
+  EXPECT_EQ(spec.ToString(), "gpu");
+  EXPECT_FALSE(spec.star());
+  EXPECT_EQ(spec.window, INT64_MAX);
+  EXPECT_THAT(spec.Explain(), HasSubstr("each token sees all before it"));
+  EXPECT_FALSE(ParsePrefill("window:4").on_gpu);
+  for (const char* other : {"gpu:", "gpus", "gpu:1"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(other); }),
+                HasSubstr(fmt::format("found \"{}\"", other)));
+  }
+}
+
 TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
   for (const char* spec : {"", "window", "window:", "window:0", "window:-1", "window:4+4",
                            "window:1x", "window:K", "dense", "sinks:4+4", "64", "stars"}) {

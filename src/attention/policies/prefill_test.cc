@@ -191,6 +191,47 @@ TEST(PrefillPolicyTest, ATextThatWasAskedAboutBecomesTheContextOfAnother) {
   }
 }
 
+// The context sees what it would see by itself, computed elsewhere.
+TEST(PrefillPolicyTest, LetsAGpuReadTheContext) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0, 9});
+  const PolicyOptions options{.context = 100, .prefill = "gpu"};
+  const auto policy = MakePolicy(geometry, options);
+  EXPECT_EQ(policy->on_gpu_until(), 0) << "there is no context yet";
+  policy->SetQuestion({.begin = 70, .answer = 80});
+  EXPECT_EQ(policy->on_gpu_until(), 70);
+  EXPECT_EQ(policy->Fork()->on_gpu_until(), 70);
+  EXPECT_EQ(policy->facts().name, "dense, read by gpu");
+  EXPECT_EQ(policy->facts().reading, "gpu");
+  EXPECT_EQ(policy->ContextKeys(0, 50), 51);
+  EXPECT_EQ(policy->ContextKeys(1, 50), 9);
+  const auto dense = MakePolicy(geometry, {.context = 100});
+  dense->SetQuestion({.begin = 70, .answer = 80});
+  EXPECT_EQ(dense->on_gpu_until(), 0);
+  EXPECT_NE(dense->facts().reading, policy->facts().reading) << "caches are told apart";
+}
+
+TEST(PrefillPolicyTest, RefusesWhatAGpuCannotRead) {
+  const AttentionGeometry plain = TestGeometry(4, 2, 12, 12, {0});
+  const auto refusal = [](const AttentionGeometry& geometry, PolicyOptions options) {
+    options.context = 100;
+    options.prefill = "gpu";
+    return ErrorOf(ErrorKind::kUnsupported, [&] { MakePolicy(geometry, options); });
+  };
+  EXPECT_EQ(refusal(plain, {.spec = "sinks:3+20"}),
+            "prefill gpu: a GPU reads a context if the KV policy keeps every token, found "
+            "sinks:3+20");
+  for (const DType dtype : {DType::kI8, DType::kI8I4, DType::kI4}) {
+    EXPECT_THAT(refusal(plain, {.kv_type = dtype}), HasSubstr("f32, f16 or bf16, found "));
+  }
+  EXPECT_THAT(refusal(WithAlibi(plain, /*in_bf16=*/false), {}), HasSubstr("ALiBi"));
+  EXPECT_EQ(refusal(InChunks(TestGeometry(4, 2, 12, 12, {0, 9})), {}),
+            "prefill gpu: a GPU reads a context if all layers have equal heads, no chunks and no "
+            "index of keys");
+  EXPECT_EQ(
+      MakePolicy(plain, {.spec = "blocks", .context = 100, .prefill = "gpu"})->facts().prefill,
+      "gpu");
+}
+
 TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});
   geometry.learned_positions = 64;

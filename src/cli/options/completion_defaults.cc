@@ -1,8 +1,10 @@
 #include "cli/options/completion_defaults.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "attention/policies/prefill_spec.h"
 #include "chat/answers.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/cache_options.h"
@@ -70,6 +72,8 @@ Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
   CheckCompletionFlags(folder, flags);
   ModelOptions loaded = model;
   TakeDraftFlags(flags.sampling, loaded);
+  loaded.gpu_attention |=
+      std::ranges::find(flags.prefill_choices, kGpuPrefill) != flags.prefill_choices.end();
   return LoadEngine(folder, loaded, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 

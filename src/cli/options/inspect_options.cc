@@ -86,6 +86,11 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
            [&options](const std::string& value) {
              options.model.gpu_memory_bytes = console::ParseBytes(value);
            });
+  line.Add({.names = "--gpu-attention",
+            .value = "",
+            .help = "with --gpu-memory: plan for contexts that the GPU reads, too (--prefill gpu)"},
+           options.model.gpu_attention);
+  line.Needs("--gpu-attention", {"--gpu-memory"});
   line.Add({.names = "-md,--model-draft",
             .value = "MODEL",
             .help = "plan the memory with this draft model beside, as for godwit run"},

@@ -170,16 +170,18 @@ void AddPrefillFlag(console::CommandLine& line, SessionOptions& options) {
   line.Add(
       {.names = "--prefill",
        .value = "SPEC",
-       .help = "the attention that reads the context, which is the prompt without its question. "
-               "window:W: a token sees the W tokens before it. star: a token sees its own block "
-               "and the anchor, the first tokens of the text; block=quarter: a block is a "
-               "quarter of the context, 32K at most. Both are faster and change the "
-               "result; question and answer still follow --kv. ring: the ranks of mpirun read "
-               "together, and a token sees all before it. auto: ring on ranks if the network sends "
-               "keys as fast as attention reads them, else star; on one host the policy of --kv",
+       .help =
+           "the attention that reads the context, which is the prompt without its question. "
+           "window:W: a token sees the W tokens before it. star: a token sees its own block "
+           "and the anchor, the first tokens of the text; block=quarter: a block is a "
+           "quarter of the context, 32K at most. Both are faster and change the "
+           "result; question and answer still follow --kv. ring: the ranks of mpirun read "
+           "together, and a token sees all before it. gpu: the GPU of --device attends, with other "
+           "rounding. auto: ring on ranks if the network sends "
+           "keys as fast as attention reads them, else star; on one host the policy of --kv",
        .fallback = "the policy of --kv",
        .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N,by-speed",
-                   "star:block=quarter", "ring:chunk=N", "auto"}},
+                   "star:block=quarter", "ring:chunk=N", "gpu", "auto"}},
       [&options](const std::string& value) {
         if (value != kAutoPrefill) ParsePrefill(value);
         options.prefill = value;

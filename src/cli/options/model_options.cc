@@ -228,9 +228,9 @@ std::string DescribeDevice(const DeviceUse& use) {
   std::string text =
       fmt::format("{}: {} of {}", use.name, use.layers, console::Plural(use.model_layers, "layer"));
   if (use.head) text += " and the output head";
-  return fmt::format("{}, {} of weights and {} for a step, of {} that may be used", text,
+  return fmt::format("{}, {} of weights and {} for a step{}, of {} that may be used", text,
                      FormatBytes(use.weight_bytes), FormatBytes(use.scratch_bytes),
-                     FormatBytes(use.limit_bytes));
+                     use.attends ? " with attention" : "", FormatBytes(use.limit_bytes));
 }
 
 void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
@@ -266,6 +266,11 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     checked.kv = kv;
     CheckKv(model.spec(), checked);
   }
+  const bool gpu_attention = options.gpu_attention || session.prefill == kGpuPrefill;
+  if (gpu_attention && (options.device.empty() || options.device == "cpu")) {
+    Throw(ErrorKind::kInput, "--prefill {} lets a GPU read contexts: name one with --device",
+          kGpuPrefill);
+  }
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = AssignCpus(NumaNodes(), 1);
   console::ProgressLine progress("loading " + ModelName(options.folder),
@@ -278,6 +283,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .weights = options.weights,
        .device = options.device,
        .gpu_memory_bytes = options.gpu_memory_bytes,
+       .gpu_attention = gpu_attention,
        .packed = options.packed,
        .pack = options.pack,
        .packed_dir = PackedFolder(),

@@ -30,6 +30,7 @@ struct ModelOptions {
   std::string weights = "auto";
   std::string device;            // LoadOptions::device
   int64_t gpu_memory_bytes = 0;  // LoadOptions::gpu_memory_bytes
+  bool gpu_attention = false;    // LoadOptions::gpu_attention; also with a session that needs it
   bool pack = false;             // LoadOptions::pack
   std::string packed;            // LoadOptions::packed
   std::string numa;              // empty: none

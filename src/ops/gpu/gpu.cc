@@ -45,7 +45,9 @@ Gpu::Gpu(std::unique_ptr<cuda::Device> device, int64_t memory_bytes) : device_(s
   }
   limit_bytes_ = memory_bytes > 0 ? memory_bytes : free_bytes - free_bytes / kReservedPart;
   stream_ = std::make_unique<cuda::Stream>(*device_);
+  copies_ = std::make_unique<cuda::Stream>(*device_);
   scratch_ = std::make_unique<cuda::DeviceMemory>();
+  host_ = std::make_unique<cuda::HostMemory>();
 }
 
 Gpu::~Gpu() = default;
@@ -73,6 +75,12 @@ void Gpu::ReserveScratch(int64_t bytes) {
   *scratch_ = cuda::DeviceMemory();  // both at once might not fit
   RequireRoom(bytes);
   *scratch_ = cuda::DeviceMemory(*device_, bytes);
+}
+
+void Gpu::ReserveHost(int64_t bytes) {
+  if (bytes <= host_->bytes()) return;
+  *host_ = cuda::HostMemory();
+  *host_ = cuda::HostMemory(*device_, bytes);
 }
 
 std::shared_ptr<Gpu> OpenGpu(const DeviceName& name, int64_t memory_bytes) {

@@ -14,6 +14,7 @@
 namespace godwit::cuda {
 class Device;
 class DeviceMemory;
+class HostMemory;
 class Stream;
 }  // namespace godwit::cuda
 
@@ -52,15 +53,21 @@ class Gpu {
   // Lets scratch memory have so many bytes at least.
   void ReserveScratch(int64_t bytes);
   const cuda::DeviceMemory& scratch() const { return *scratch_; }
-  // Held by the step that uses the stream and the scratch memory.
+  // Work beside that of stream(): copies of what it needs next.
+  const cuda::Stream& copies() const { return *copies_; }
+  // The same of page-locked memory of the host, through which copies go.
+  void ReserveHost(int64_t bytes);
+  const cuda::HostMemory& host() const { return *host_; }
+  // Held by the step that uses the streams and the scratch memory.
   std::mutex& mutex() { return mutex_; }
 
  private:
   void RequireRoom(int64_t bytes) const;
 
   std::unique_ptr<cuda::Device> device_;
-  std::unique_ptr<cuda::Stream> stream_;
+  std::unique_ptr<cuda::Stream> stream_, copies_;
   std::unique_ptr<cuda::DeviceMemory> scratch_;
+  std::unique_ptr<cuda::HostMemory> host_;
   int64_t limit_bytes_ = 0;
   int64_t weight_bytes_ = 0;
   std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "ops/gpu/gpu_attention.h"
 #include "ops/gpu/gpu_check.h"
 #include "ops/gpu/gpu_products.h"
 
@@ -79,6 +80,23 @@ int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
   return std::max(before.used(), behind.used());
 }
 
+GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
+                                const std::optional<AttentionShape>& attention, int64_t rows) {
+  GpuScratch here, there;
+  here.Matrix<float>(rows, layer.qkv.outputs);
+  here.Matrix<float>(rows, layer.attention_out.inputs);
+  there.Matrix<float>(rows, layer.qkv.inputs);  // x
+  const GpuAttentionMemory attends =
+      attention ? GpuAttentionMemoryOf(*attention, rows) : GpuAttentionMemory();
+  return {.scratch_bytes = std::max(layer.ScratchBytes(rows), there.used() + attends.scratch_bytes),
+          .host_bytes = here.used() + attends.host_bytes};
+}
+
+void GpuStepMemory::Cover(const GpuStepMemory& other) {
+  scratch_bytes = std::max(scratch_bytes, other.scratch_bytes);
+  host_bytes = std::max(host_bytes, other.host_bytes);
+}
+
 struct GpuLayer::Memory {
   GpuNorm attention_norm;
   GpuWeight qkv, attention_out;
@@ -108,20 +126,31 @@ GpuLayerShape GpuLayer::shape() const {
 }
 
 struct GpuStep::Impl {
-  Impl(const Exec& exec, Gpu& gpu, int64_t bytes) : turn(exec, gpu, bytes) {}
+  Impl(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory)
+      : turn(exec, gpu, memory.scratch_bytes, memory.host_bytes) {}
 
   GpuTurn turn;
   cuda::DeviceMatrix<float> x;
   bool quantizes = false;
 };
 
-GpuStep::GpuStep(const Exec& exec, Gpu& gpu, int64_t scratch_bytes)
-    : impl_(std::make_unique<Impl>(exec, gpu, scratch_bytes)) {}
+GpuStep::GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory)
+    : impl_(std::make_unique<Impl>(exec, gpu, memory)) {}
 GpuStep::~GpuStep() = default;
 
 void GpuStep::Put(MatrixView<const float> x) {
   impl_->x = impl_->turn.scratch().Matrix<float>(x.rows, x.cols);
   impl_->turn.CopyIn(x, impl_->x);
+}
+
+MatrixView<float> GpuStep::HostMatrix(int64_t rows, int64_t cols) {
+  const cuda::DeviceMatrix<float> made = impl_->turn.host().Matrix<float>(rows, cols);
+  return {made.data, made.rows, made.cols, made.stride};
+}
+
+void GpuStep::Attend(const AttentionShape& shape, std::span<const AttentionRows> texts,
+                     std::span<const float> sink_logits, MatrixView<float> out) {
+  AttendOnGpu(impl_->turn, shape, texts, sink_logits, out);
 }
 
 void GpuStep::BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv) {

@@ -1,13 +1,16 @@
 // Layers on a GPU: x += out(attention(qkv(norm(x)))), then x += down(activation(gate) * up), with
-// gate and up of norm(x). The residual stream x stays on the GPU from layer to layer. Attention
-// computes on the host, where keys and values lie: q, k and v come from the GPU, and results go
-// there.
+// gate and up of norm(x). The residual stream x stays on the GPU from layer to layer. Keys and
+// values lie on the host: q, k and v come from the GPU, and attention's results go there. The host
+// computes those, or the GPU does (gpu_attention.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "ops/activation.h"
+#include "ops/attention.h"
 #include "ops/exec.h"
 #include "ops/gpu/gpu.h"
 #include "ops/gpu/gpu_weight.h"
@@ -28,6 +31,18 @@ struct GpuLayerShape {
   int64_t panel_bytes() const;
   // The bytes of scratch memory of a step of so many rows.
   int64_t ScratchBytes(int64_t rows) const;
+};
+
+// The memory of a step of so many rows through one such layer: scratch memory of the GPU, and
+// page-locked memory of the host. attention: that of the model, if the GPU may compute it.
+struct GpuStepMemory {
+  int64_t scratch_bytes = 0;
+  int64_t host_bytes = 0;
+
+  static GpuStepMemory Of(const GpuLayerShape& layer,
+                          const std::optional<AttentionShape>& attention, int64_t rows);
+  // Makes it enough for the other, too.
+  void Cover(const GpuStepMemory& other);
 };
 
 // The weights on the host, borrowed. Norms are RMS norms without biases.
@@ -64,14 +79,21 @@ class GpuLayer {
 // Error(kCancelled). A step that threw did nothing but to x on the GPU.
 class GpuStep {
  public:
-  // scratch_bytes: GpuLayerShape::ScratchBytes of the layer that needs most.
-  GpuStep(const Exec& exec, Gpu& gpu, int64_t scratch_bytes);
+  // memory: GpuStepMemory that covers all layers.
+  GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory);
   ~GpuStep();
   GpuStep(const GpuStep&) = delete;
   GpuStep& operator=(const GpuStep&) = delete;
 
   // x [rows, hidden]: the residual stream before the first layer.
   void Put(MatrixView<const float> x);
+  // A matrix of the host for q, k and v, or for attention's results: page-locked, and there as long
+  // as the step. One of each for a step's rows and its widest layer.
+  MatrixView<float> HostMatrix(int64_t rows, int64_t cols);
+  // Computes attention as AttendOnGpu does (gpu_attention.h), between the halves of a layer or for
+  // one that lies on the host. Memory was planned for it.
+  void Attend(const AttentionShape& shape, std::span<const AttentionRows> texts,
+              std::span<const float> sink_logits, MatrixView<float> out);
   // Computes qkv [rows, outputs] = product(norm(x)), and waits.
   void BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv);
   // Adds what the layer makes of attention's results [rows, inputs], and its MLP.

@@ -26,15 +26,18 @@ void CopyRowsOf(MatrixView<T> host, cuda::DeviceMatrix<U> device, const Copy& co
 
 }  // namespace
 
-GpuTurn::GpuTurn(const Exec& exec, Gpu& gpu, int64_t bytes)
+GpuTurn::GpuTurn(const Exec& exec, Gpu& gpu, int64_t bytes, int64_t host_bytes)
     : exec_(exec), gpu_(gpu), lock_(gpu.mutex()) {
   gpu.ReserveScratch(bytes);
+  gpu.ReserveHost(host_bytes);
   scratch_ = GpuScratch(gpu.scratch());
+  host_ = GpuScratch(gpu.host());
 }
 
 GpuTurn::~GpuTurn() {
   if (!copies_) return;
   try {
+    copies().Synchronize();
     stream().Synchronize();
   } catch (const Error&) {
     // A lost device does nothing more. It says so at the next call, too.
@@ -53,6 +56,11 @@ void GpuTurn::CopyOut(cuda::DeviceMatrix<const float> from, MatrixView<float> to
   CopyRowsOf(to, from, [&](float* row, cuda::DeviceAddress address, int64_t bytes) {
     stream().device().CopyOut(stream().id(), address, row, bytes);
   });
+}
+
+void GpuTurn::CopyInBytes(const cuda::Stream& stream, const void* from, void* to, int64_t bytes) {
+  copies_ = true;
+  stream.device().CopyIn(stream.id(), from, reinterpret_cast<cuda::DeviceAddress>(to), bytes);
 }
 
 void GpuTurn::Wait() {

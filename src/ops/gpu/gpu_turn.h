@@ -15,13 +15,15 @@
 
 namespace godwit::ops {
 
-// Scratch memory of a GPU, handed out from its beginning on. Without memory it only counts bytes,
-// so that the code that takes memory also tells how much it needs.
+// Scratch memory of a GPU, or of the host beside it, handed out from its beginning on. Without
+// memory it only counts bytes, so that the code that takes memory also tells how much it needs.
 class GpuScratch {
  public:
   GpuScratch() = default;
   explicit GpuScratch(const cuda::DeviceMemory& memory)
       : address_(memory.address()), bytes_(memory.bytes()) {}
+  explicit GpuScratch(const cuda::HostMemory& memory)
+      : address_(reinterpret_cast<cuda::DeviceAddress>(memory.data())), bytes_(memory.bytes()) {}
 
   template <class T>
   T* New(int64_t n) {
@@ -52,8 +54,8 @@ class GpuScratch {
 
 class GpuTurn {
  public:
-  // Waits for the GPU. bytes: of scratch memory.
-  GpuTurn(const Exec& exec, Gpu& gpu, int64_t bytes);
+  // Waits for the GPU. bytes: of scratch memory. host_bytes: of page-locked memory.
+  GpuTurn(const Exec& exec, Gpu& gpu, int64_t bytes, int64_t host_bytes = 0);
   // Waits for copies that were begun, which read and write memory of the host.
   ~GpuTurn();
   GpuTurn(const GpuTurn&) = delete;
@@ -61,19 +63,32 @@ class GpuTurn {
 
   const Exec& exec() const { return exec_; }
   const cuda::Stream& stream() const { return gpu_.stream(); }
+  const cuda::Stream& copies() const { return gpu_.copies(); }
   GpuScratch& scratch() { return scratch_; }
+  GpuScratch& host() { return host_; }
 
   // Copies begin when the stream gets there: the host's memory stays as it is until Wait.
   void CopyIn(MatrixView<const float> from, cuda::DeviceMatrix<float> to);
   void CopyOut(cuda::DeviceMatrix<const float> from, MatrixView<float> to);
+  // n > 0 numbers.
+  template <class T>
+  void CopyIn(const T* from, T* to, int64_t n) {
+    CopyInBytes(stream(), from, to, n * static_cast<int64_t>(sizeof(T)));
+  }
+  // Copies while the stream computes, for which events are to order both.
+  void CopyInBeside(const void* from, void* to, int64_t bytes) {
+    CopyInBytes(copies(), from, to, bytes);
+  }
   // Returns when all work is done. Throws Error(kCancelled) when the caller asked to stop.
   void Wait();
 
  private:
+  void CopyInBytes(const cuda::Stream& stream, const void* from, void* to, int64_t bytes);
+
   const Exec& exec_;
   Gpu& gpu_;
   std::unique_lock<std::mutex> lock_;
-  GpuScratch scratch_;
+  GpuScratch scratch_, host_;
   bool copies_ = false;  // whether copies may be under way
 };
 

@@ -1,0 +1,230 @@
+#include "ops/gpu/gpu_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "cuda/device.h"
+#include "cuda/ops/attention.h"
+#include "cuda/ops/matrix.h"
+#include "ops/gpu/gpu_turn.h"
+
+namespace godwit::ops {
+namespace {
+
+static_assert(kStretchTokens == cuda::kStretchTokens && kStretchTiles == cuda::kStretchTiles);
+
+// The stretches of a pass whose numbers take two bytes. A block of threads takes a stretch and a KV
+// head, so several stretches keep all of a GPU busy, even for few rows.
+constexpr int64_t kPassStretches = 4;
+constexpr int64_t kPlaces = 2;  // one is filled while the other is read
+
+// The bytes of a place: a pass of numbers of two bytes. Wider ones come in shorter passes.
+int64_t PlaceBytes(const AttentionShape& shape) {
+  const int64_t numbers = kernels::kTileTokens *
+                          (shape.head_dim + 1 + kernels::PadToLanes(shape.value_dim())) *
+                          shape.kv_heads;
+  return kPassStretches * kStretchTiles * numbers * static_cast<int64_t>(sizeof(BF16));
+}
+
+// Memory that is the same on either side, in scratch memory of the GPU and in page-locked memory of
+// the host.
+struct AttentionBuffers {
+  cuda::DeviceMatrix<float> q;  // [tokens * heads, head_dim]
+  float* sinks;                 // [heads]
+  const uint8_t** table;        // [kPlaces, tiles of a pass]
+  uint8_t* places;              // [kPlaces, PlaceBytes]
+};
+AttentionBuffers NewAttentionBuffers(GpuScratch& scratch, const AttentionShape& shape,
+                                     int64_t tokens) {
+  return {.q = scratch.Matrix<float>(tokens * shape.heads, shape.head_dim),
+          .sinks = scratch.New<float>(shape.heads),
+          .table = scratch.New<const uint8_t*>(kPlaces * kPassStretches * kStretchTiles),
+          .places = scratch.New<uint8_t>(kPlaces * PlaceBytes(shape))};
+}
+
+// Memory of the GPU alone.
+struct AttentionSums {
+  float* states;  // of the stretches of a pass [stretches, tokens * heads, StateFloats]
+  float* sums;    // of the passes so far [tokens * heads, StateFloats]
+  cuda::DeviceMatrix<float> out;  // [tokens, heads * value_dim]
+};
+AttentionSums NewAttentionSums(GpuScratch& scratch, const AttentionShape& shape, int64_t tokens) {
+  const int64_t floats = tokens * shape.heads * cuda::StateFloats(shape.value_dim());
+  return {.states = scratch.New<float>(kPassStretches * floats),
+          .sums = scratch.New<float>(floats),
+          .out = scratch.Matrix<float>(tokens, shape.heads * shape.value_dim())};
+}
+
+// The attention of one text.
+class TextOnGpu {
+ public:
+  TextOnGpu(GpuTurn& turn, const AttentionShape& shape, const AttentionRows& text)
+      : turn_(turn),
+        shape_(shape),
+        text_(text),
+        source_(text.sources.front()),
+        tile_bytes_(shape.kv_heads * source_.kv.head_bytes),
+        pass_tiles_(std::min(kPassStretches, PlaceBytes(shape) / (tile_bytes_ * kStretchTiles)) *
+                    kStretchTiles),
+        seen_{source_.visible.At(text.position).begin,
+              source_.visible.At(text.position + text.rows - 1).end},
+        here_(NewAttentionBuffers(turn.host(), shape, text.rows)),
+        there_(NewAttentionBuffers(turn.scratch(), shape, text.rows)),
+        sums_(NewAttentionSums(turn.scratch(), shape, text.rows)) {
+    assert(text.sources.size() == 1 && source_.parts.empty() && !source_.query_place);
+    assert(source_.visible.block == INT64_MAX && text.states == nullptr && text.before == nullptr);
+    assert(pass_tiles_ > 0 && seen_.begin < seen_.end);
+  }
+
+  void Attend(std::span<const float> sink_logits, MatrixView<float> out) {
+    PutQueries(sink_logits);
+    // Places may hold what earlier work of this stream still reads.
+    began_.RecordIn(turn_.stream());
+    began_.LetWait(turn_.copies());
+    const int64_t first = seen_.begin / kStretchTokens * kStretchTiles, end = TileEnd();
+    for (int64_t tile = first, pass = 0; tile < end; tile += pass_tiles_, ++pass) {
+      const auto place = static_cast<size_t>(pass % kPlaces);
+      PutKeys(tile, place, /*used=*/pass >= kPlaces);
+      AttendPass(tile, place, /*is_first=*/pass == 0, /*is_last=*/tile + pass_tiles_ >= end,
+                 sink_logits.empty() ? nullptr : there_.sinks);
+      read_[place].RecordIn(turn_.stream());
+    }
+    turn_.CopyOut(sums_.out, out.Rows(text_.first_row, text_.first_row + text_.rows));
+    turn_.Wait();
+  }
+
+ private:
+  int64_t TileEnd() const { return PagesFor(seen_.end); }
+
+  // Queries as attention on the CPU reads them.
+  void PutQueries(std::span<const float> sink_logits) {
+    const bool rounded = source_.kv.dtype == DType::kBF16;
+    const Exec& exec = turn_.exec();
+    exec.ParallelRows(here_.q.rows, here_.q.cols, [&](int64_t row) {
+      const float* const from = source_.q.Row(row);
+      float* const to = here_.q.data + row * here_.q.stride;
+      if (!rounded) {
+        std::copy_n(from, here_.q.cols, to);
+        return;
+      }
+      std::array<BF16, kernels::kMaxHeadDim> narrow;
+      exec.kernels.f32_to_bf16(from, here_.q.cols, narrow.data());
+      exec.kernels.bf16_to_f32(narrow.data(), here_.q.cols, to);
+    });
+    for (int64_t place = 0; place < kPlaces; ++place) {
+      for (int64_t tile = 0; tile < pass_tiles_; ++tile) {
+        here_.table[place * pass_tiles_ + tile] =
+            there_.places + place * PlaceBytes(shape_) + tile * tile_bytes_;
+      }
+    }
+    std::ranges::copy(sink_logits, here_.sinks);
+    turn_.CopyIn({here_.q.data, here_.q.rows, here_.q.cols, here_.q.stride}, there_.q);
+    turn_.CopyIn(here_.table, there_.table, kPlaces * pass_tiles_);
+    if (!sink_logits.empty()) turn_.CopyIn(here_.sinks, there_.sinks, std::ssize(sink_logits));
+  }
+
+  // Brings the tiles of the pass from `first` on that some row sees to a place of the GPU.
+  void PutKeys(int64_t first, size_t place, bool used) {
+    const int64_t begin = std::max(first, seen_.begin / kernels::kTileTokens);
+    const int64_t end = std::min(first + pass_tiles_, TileEnd());
+    const int64_t offset = static_cast<int64_t>(place) * PlaceBytes(shape_);
+    if (used) copied_[place].Await();
+    turn_.exec().Parallel(end - begin, [&](int64_t i) {
+      std::memcpy(here_.places + offset + (begin - first + i) * tile_bytes_,
+                  HostPointer(source_.kv.Page(begin + i)), static_cast<size_t>(tile_bytes_));
+    });
+    if (used) read_[place].LetWait(turn_.copies());
+    const int64_t at = offset + (begin - first) * tile_bytes_;
+    turn_.CopyInBeside(here_.places + at, there_.places + at, (end - begin) * tile_bytes_);
+    copied_[place].RecordIn(turn_.copies());
+    copied_[place].LetWait(turn_.stream());
+  }
+
+  void AttendPass(int64_t first, size_t place, bool is_first, bool is_last, const float* sinks) {
+    const cuda::DeviceAttentionShape shape = {.heads = shape_.heads,
+                                              .kv_heads = shape_.kv_heads,
+                                              .head_dim = shape_.head_dim,
+                                              .value_dim = shape_.value_dim(),
+                                              .scale = shape_.scale,
+                                              .score_cap = shape_.score_cap};
+    // Kernels count tiles from the text's beginning on.
+    const auto* const table = there_.table + static_cast<int64_t>(place) * pass_tiles_;
+    const auto address =
+        reinterpret_cast<uintptr_t>(table) - static_cast<uintptr_t>(first) * sizeof(const uint8_t*);
+    const cuda::DevicePages pages = {.pages = reinterpret_cast<const uint8_t* const*>(address),
+                                     .head_bytes = source_.kv.head_bytes,
+                                     .value_offset = source_.kv.value_offset,
+                                     .dtype = source_.kv.dtype};
+    const Visible& visible = source_.visible;
+    const cuda::DeviceQueries queries = {
+        .q = there_.q,
+        .tokens = text_.rows,
+        .position = text_.position,
+        .begin = std::max(visible.begin, first * kernels::kTileTokens),
+        .end = std::min(visible.end, (first + pass_tiles_) * kernels::kTileTokens),
+        .window = visible.window};
+    const float* const before = is_first ? nullptr : sums_.sums;
+    if (is_last) {
+      cuda::Attend(turn_.stream(), shape, pages, queries, sums_.states, sinks, before, sums_.out);
+    } else {
+      cuda::AttendStates(turn_.stream(), shape, pages, queries, sums_.states, before, sums_.sums);
+    }
+  }
+
+  GpuTurn& turn_;
+  const AttentionShape& shape_;
+  const AttentionRows& text_;
+  const AttentionSource& source_;
+  const int64_t tile_bytes_;
+  const int64_t pass_tiles_;
+  const KvRange seen_;  // by some row
+  const AttentionBuffers here_, there_;
+  const AttentionSums sums_;
+  cuda::Event began_{turn_.stream().device()};
+  // Events of each place: the copy to it is done, and so are the kernels that read it.
+  std::array<cuda::Event, kPlaces> copied_ = {cuda::Event(turn_.stream().device()),
+                                              cuda::Event(turn_.stream().device())};
+  std::array<cuda::Event, kPlaces> read_ = {cuda::Event(turn_.stream().device()),
+                                            cuda::Event(turn_.stream().device())};
+};
+
+}  // namespace
+
+GpuAttentionMemory GpuAttentionMemoryOf(const AttentionShape& shape, int64_t rows) {
+  GpuScratch here, there;
+  NewAttentionBuffers(here, shape, rows);
+  NewAttentionBuffers(there, shape, rows);
+  NewAttentionSums(there, shape, rows);
+  return {.scratch_bytes = there.used(), .host_bytes = here.used()};
+}
+
+std::string WhyNoGpuAttention(const AttentionShape& shape, const Alibi& alibi, DType kv_type) {
+  if (kv_type != DType::kF32 && kv_type != DType::kF16 && kv_type != DType::kBF16) {
+    return fmt::format("GPUs attend to keys and values stored as f32, f16 or bf16, found {}",
+                       KvTypeName(kv_type));
+  }
+  if (!alibi.slopes.empty()) return "GPUs attend without ALiBi's biases, which this model has";
+  if (shape.values_from) return "GPUs attend to values beside their keys, found values in keys";
+  if (shape.value_dim() > cuda::kMaxValueDim) {
+    return fmt::format("GPUs attend to heads of up to {} numbers, found {}", cuda::kMaxValueDim,
+                       shape.value_dim());
+  }
+  return "";
+}
+
+void AttendOnGpu(GpuTurn& turn, const AttentionShape& shape, std::span<const AttentionRows> texts,
+                 std::span<const float> sink_logits, MatrixView<float> out) {
+  const ProfilePart measured(turn.exec().profile, StepPart::kAttention);
+  const int64_t used_there = turn.scratch().used(), used_here = turn.host().used();
+  for (const AttentionRows& text : texts) {
+    TextOnGpu(turn, shape, text).Attend(sink_logits, out);
+    turn.scratch().Release(used_there);
+    turn.host().Release(used_here);
+  }
+}
+
+}  // namespace godwit::ops

@@ -9,11 +9,17 @@ GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan) {
     const LayerKind& kind = KindOf(spec, i);
     const int64_t q = spec.heads * kind.head_dim, kv = kind.kv_heads * kind.head_dim;
     const int64_t qkv = q + (spec.gated_attention ? q : 0) + (kind.keys_are_values ? kv : 2 * kv);
-    work.layer_multiply_adds += spec.hidden_size * (qkv + q + 3 * kind.mlp.intermediate);
+    work.layer_multiply_adds += spec.hidden_size * (qkv + q);
     work.layer_bus_bytes += kFloat * (qkv + q);
+    if (GpuComputesMlp(kind.mlp)) {
+      work.layer_multiply_adds += 3 * spec.hidden_size * kind.mlp.intermediate;
+    } else {
+      work.layer_bus_bytes += kFloat * 2 * spec.hidden_size;
+      ++work.waits;
+    }
   }
   work.layer_bus_bytes += kFloat * 2 * spec.hidden_size;  // the residual stream, there and back
-  work.waits = plan.layers + 1;
+  work.waits += plan.layers + 1;
   if (!plan.head) return work;
   work.head_multiply_adds = spec.hidden_size * spec.vocab_size;
   work.head_bus_bytes = kFloat * (spec.hidden_size + spec.vocab_size);

@@ -342,11 +342,14 @@ std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
 std::string DescribeGpu(const ModelFacts& facts) {
   const GpuFacts& gpu = *facts.gpu;
   if (!gpu.problem.empty()) return "nothing computes there: " + gpu.problem;
-  return fmt::format("{} of {}{}: {} of weights and {} for a step, of {}; {} of weights stay here",
-                     gpu.plan.layers, console::Plural(facts.spec.layers, "layer"),
-                     gpu.plan.head ? " and the output head" : "",
-                     FormatBytes(gpu.plan.weight_bytes), FormatBytes(gpu.plan.scratch_bytes),
-                     FormatBytes(gpu.limit_bytes), FormatBytes(facts.WeightBytesHere()));
+  return fmt::format(
+      "{} of {}{}{}: {} of weights and {} for a step, of {}; {} of weights stay here",
+      gpu.plan.layers, console::Plural(facts.spec.layers, "layer"),
+      gpu.plan.host_mlps == 0 ? ""
+                              : fmt::format(" ({} without experts or MLP)", gpu.plan.host_mlps),
+      gpu.plan.head ? " and the output head" : "", FormatBytes(gpu.plan.weight_bytes),
+      FormatBytes(gpu.plan.scratch_bytes), FormatBytes(gpu.limit_bytes),
+      FormatBytes(facts.WeightBytesHere()));
 }
 
 console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
@@ -450,6 +453,7 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
     const GpuPlan& plan = facts.gpu->plan;
     json["gpu"] = {{"memory_bytes", facts.gpu->limit_bytes},
                    {"layers", plan.layers},
+                   {"host_mlps", plan.host_mlps},
                    {"head", plan.head},
                    {"weight_bytes", plan.weight_bytes},
                    {"step_bytes", plan.scratch_bytes},

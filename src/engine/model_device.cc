@@ -14,6 +14,7 @@ DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu, bool attends) {
   return {.name = gpu.name(),
           .layers = plan.layers,
           .model_layers = decoder.spec().layers,
+          .host_mlps = plan.host_mlps,
           .head = plan.head,
           .weight_bytes = plan.weight_bytes,
           .scratch_bytes = plan.scratch_bytes,

@@ -1,4 +1,5 @@
 // The layers of a decoder that compute on a GPU.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,11 +32,14 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
   RequireGpuLayers(spec_);
   GpuShapes shapes{.tied = spec_.tied_head};
   if (attends) shapes.attention = GpuAttentionShape(spec_);
-  for (const DecoderLayer& layer : weights_.layers) {
-    shapes.layers.push_back({.qkv = RequireOnGpu(layer.qkv),
-                             .attention_out = RequireOnGpu(layer.attention_out),
-                             .up = RequireOnGpu(layer.up),
-                             .down = RequireOnGpu(layer.down)});
+  for (int64_t i = 0; i < spec_.layers; ++i) {
+    const DecoderLayer& layer = weights_.layers[i];
+    ops::GpuLayerShape& shape = shapes.layers.emplace_back();
+    shape.qkv = RequireOnGpu(layer.qkv);
+    shape.attention_out = RequireOnGpu(layer.attention_out);
+    if (!GpuComputesMlp(KindOf(spec_, i).mlp)) continue;
+    shape.up = RequireOnGpu(layer.up);
+    shape.down = RequireOnGpu(layer.down);
   }
   if (ops::WhyNotOnGpu(weights_.head).empty()) shapes.head = ops::GpuShapeOf(weights_.head);
   auto placed = std::make_unique<OnGpu>();
@@ -49,6 +53,7 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
                                 ops::GatedLayer{.attention_norm = layer.attention_norm,
                                                 .qkv = layer.qkv,
                                                 .attention_out = layer.attention_out,
+                                                .has_mlp = shapes.layers[i].has_mlp(),
                                                 .mlp_norm = layer.mlp_norm,
                                                 .up = layer.up,
                                                 .down = layer.down,
@@ -59,9 +64,11 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
   // decoder that is whole.
   for (int64_t i = 0; i < placed->plan.layers; ++i) {
     DecoderLayer& layer = weights_.layers[i];
-    for (Weight* w : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
-      w->panels.GiveBack();
-    }
+    layer.qkv.panels.GiveBack();
+    layer.attention_out.panels.GiveBack();
+    if (!shapes.layers[i].has_mlp()) continue;
+    layer.up.panels.GiveBack();
+    layer.down.panels.GiveBack();
   }
   if (placed->plan.head && !spec_.tied_head) weights_.head.panels.GiveBack();
   placed->gpu = std::move(gpu);
@@ -81,6 +88,13 @@ void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& 
   // Layers have equal heads.
   const auto qkv = on_gpu.HostMatrix(x.rows, weights_.layers.front().qkv.outputs);
   const auto attended = on_gpu.HostMatrix(x.rows, spec_.heads * spec_.head_dim);
+  const bool mlps_here = std::ranges::any_of(
+      on_gpu_->layers, [](const ops::GpuLayer& layer) { return !layer.shape().has_mlp(); });
+  MatrixView<float> mlp_in, mlp_out;
+  if (mlps_here) {
+    mlp_in = on_gpu.HostMatrix(x.rows, x.cols);
+    mlp_out = on_gpu.HostMatrix(x.rows, x.cols);
+  }
   on_gpu.Put(x);
   for (int64_t i = 0; i < std::ssize(on_gpu_->layers); ++i) {
     const ops::GpuLayer& layer = on_gpu_->layers[i];
@@ -91,6 +105,10 @@ void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& 
     on_gpu.BeforeAttention(layer, qkv);
     AttendToHeads(exec, i, attend, qkv, attended);
     on_gpu.BehindAttention(layer, attended);
+    if (layer.shape().has_mlp()) continue;
+    on_gpu.Get(mlp_in);
+    MlpBlock(exec, i, mlp_in, mlp_out);
+    on_gpu.Add(mlp_out);
   }
   on_gpu.Get(x);
 }

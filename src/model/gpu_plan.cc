@@ -30,13 +30,7 @@ std::string_view BeyondGpus(const LayerKind& kind) {
   if (kind.mixer != Mixer::kAttention) return "layers without attention";
   if (kind.keys_of >= 0) return "layers that read another's keys";
   if (!kind.input_norms || kind.output_norms) return "norms behind attention and MLP";
-  const MlpSpec& mlp = kind.mlp;
-  if (mlp.experts > 0) return "mixtures of experts";
-  if (mlp.intermediate == 0) return "layers without an MLP";
-  if (!mlp.gated || mlp.xielu) return "MLPs without a gate";
-  if (mlp.clamped || mlp.cut_deviations || mlp.gate_scale != 1 || mlp.out_scale != 1) {
-    return "MLPs with limits or scales";
-  }
+  if (!HasMlp(kind)) return "layers without an MLP";
   return {};
 }
 
@@ -59,6 +53,11 @@ ops::GpuWeightShape ShapeOf(const LinearTensors& linear, std::optional<DType> st
 }
 
 }  // namespace
+
+bool GpuComputesMlp(const MlpSpec& mlp) {
+  return mlp.experts == 0 && mlp.gated && !mlp.xielu && !mlp.clamped && !mlp.cut_deviations &&
+         mlp.gate_scale == 1 && mlp.out_scale == 1;
+}
 
 void RequireGpuLayers(const DecoderSpec& spec) {
   std::string_view beyond = BeyondGpus(spec);
@@ -85,12 +84,15 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
   GpuShapes shapes{.tied = spec.tied_head};
   for (const LayerTensors& layer : tensors.layers) {
-    shapes.layers.push_back({.qkv = ShapeOf(layer.qkv, storage),
-                             .attention_out = ShapeOf(layer.attention_out, storage),
-                             .up = ShapeOf(layer.mlp.up, storage),
-                             .down = ShapeOf(layer.mlp.down, storage)});
-    const ops::GpuLayerShape& made = shapes.layers.back();
+    ops::GpuLayerShape made{.qkv = ShapeOf(layer.qkv, storage),
+                            .attention_out = ShapeOf(layer.attention_out, storage)};
+    if (GpuComputesMlp(KindOf(spec, std::ssize(shapes.layers)).mlp)) {
+      made.up = ShapeOf(layer.mlp.up, storage);
+      made.down = ShapeOf(layer.mlp.down, storage);
+    }
+    shapes.layers.push_back(made);
     for (const ops::GpuWeightShape* w : {&made.qkv, &made.attention_out, &made.up, &made.down}) {
+      if (w->outputs == 0) continue;
       if (const std::string why = ops::WhyNotOnGpu(w->dtype); !why.empty()) {
         Throw(ErrorKind::kUnsupported, "{}", why);
       }
@@ -110,6 +112,7 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
     covered.Cover(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows));
     if (plan.weight_bytes + layer.bytes() + covered.scratch_bytes > memory_bytes) break;
     ++plan.layers;
+    plan.host_mlps += layer.has_mlp() ? 0 : 1;
     plan.weight_bytes += layer.bytes();
     plan.freed_bytes += layer.panel_bytes();
     step = covered;

@@ -27,6 +27,7 @@ struct GpuShapes {
 
 struct GpuPlan {
   int64_t layers = 0;        // the first ones
+  int64_t host_mlps = 0;     // of those layers, whose MLPs the host computes
   bool head = false;         // the output head
   int64_t weight_bytes = 0;  // of both
   int64_t scratch_bytes = 0;
@@ -37,8 +38,12 @@ struct GpuPlan {
   int64_t bytes() const { return weight_bytes + scratch_bytes; }
 };
 
+// Whether GPUs compute the MLPs of such layers: gated ones, without experts, limits or scales. The
+// host computes others, such as mixtures of experts, between the halves of a layer.
+bool GpuComputesMlp(const MlpSpec& mlp);
+
 // Throws Error(kUnsupported) that names what GPUs do not compute of a model. Their layers are those
-// of Llama: RMS norms, attention with a product for q, k and v, and a gated MLP.
+// of Llama: RMS norms, attention with a product for q, k and v, and an MLP, on either side.
 void RequireGpuLayers(const DecoderSpec& spec);
 
 // The attention of such a model on a GPU. Throws Error(kUnsupported) that names what GPUs do not

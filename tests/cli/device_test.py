@@ -41,6 +41,28 @@ class DeviceTest(CliTest):
         self.assertEqual(nothing["layers"], 0)
         self.assertIn("no layer fits into 1.0 KiB of a GPU", nothing["problem"])
 
+    def test_a_gpu_reads_the_context(self):
+        read = [*RUN, "--device", "emulated", "--prefill", "gpu", "--query-tokens", "2"]
+        result = self.godwit(*read)
+        self.assertEqual(result.stdout, self.ok(*RUN))
+        self.assertIn(" for a step with attention, of ", result.stderr)
+        self.assertEqual(self.ok(*read, "-ub", "3"), result.stdout)
+        self.assertIn("keeps every token, found sinks:4+60",
+                      self.refused(UNSUPPORTED, *read, "--kv", "sinks:4+60"))
+        self.assertIn("f32, f16 or bf16, found int8",
+                      self.refused(UNSUPPORTED, *read, "--kv-type", "int8"))
+        self.assertEqual(self.refused(INPUT, *RUN, "--prefill", "gpu"),
+                         "--prefill gpu lets a GPU read contexts: name one with --device")
+
+    def test_inspect_plans_attention(self):
+        def plan(*flags):
+            return json.loads(self.ok("inspect", "-m", TINY, *BF16, "--json", "--gpu-memory", "1G",
+                                      *flags))["gpu"]
+        alone, attends = plan(), plan("--gpu-attention")
+        self.assertGreater(attends["step_bytes"], alone["step_bytes"])
+        self.assertEqual(attends["weight_bytes"], alone["weight_bytes"])
+        self.assertIn("--gpu-memory", self.refused(INPUT, "inspect", "-m", TINY, "--gpu-attention"))
+
     def test_bench_measures_the_limits_of_the_gpu(self):
         bench = ["bench", "-m", TINY, *BF16, "--device", "emulated", "-p", "8", "-n", "2", "-r", "1"]
         text = self.ok(*bench)

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -26,13 +27,23 @@ std::shared_ptr<ops::Gpu> NewGpu() {
   return ops::OpenGpu(*ops::ParseDevice(name), /*memory_bytes=*/0);
 }
 
+// Whether a GPU attends for contexts of a model.
+bool Attends(const DecoderSpec& spec) {
+  try {
+    GpuAttentionShape(spec);
+    return true;
+  } catch (const Error&) {
+    return false;  // chunks
+  }
+}
+
 // A golden with weights of that type on a GPU.
 ModelRunner OnGpu(const Golden& golden, DType weights) {
   const auto folder = GoldenRoot() / golden.path;
   ThreadPool pool(1);
   auto decoder = LoadDecoder(DescribeModel(HfConfig::Load(folder / "config.json")),
                              *OpenWeights(folder), pool, {}, weights);
-  decoder->PlaceOn(NewGpu(), kStepRows, /*attends=*/true);
+  decoder->PlaceOn(NewGpu(), kStepRows, Attends(decoder->spec()));
   EXPECT_EQ(decoder->gpu_plan()->layers, decoder->spec().layers);
   return ModelRunner(std::move(decoder));
 }
@@ -50,6 +61,24 @@ std::vector<Golden> GpuGoldens() {
     }
   }
   return goldens;
+}
+
+// The error of all tokens, as Errors::rms has it. With experts, that of the token in the middle: a
+// router's choices are not continuous, so rounding gives a few tokens other experts.
+double UsualError(const DecoderSpec& spec, const std::vector<float>& logits,
+                  const std::vector<float>& expected) {
+  const Errors all = Compare(logits, expected);
+  if (spec.mlp.experts == 0 || logits.size() != expected.size()) return all.rms;
+  std::vector<double> errors;
+  for (int64_t at = 0; at < std::ssize(logits); at += spec.vocab_size) {
+    const auto row = [&](const std::vector<float>& of) {
+      return std::vector<float>(of.begin() + at, of.begin() + at + spec.vocab_size);
+    };
+    errors.push_back(Compare(row(logits), row(expected)).rms);
+  }
+  const auto middle = errors.begin() + std::ssize(errors) / 2;
+  std::ranges::nth_element(errors, middle);
+  return *middle;
 }
 
 class GpuGoldenTest : public testing::TestWithParam<Golden> {
@@ -70,17 +99,19 @@ class GpuGoldenTest : public testing::TestWithParam<Golden> {
 // reason of the bound.
 TEST_P(GpuGoldenTest, HasTheLogitsOfHuggingFaceButForRounding) {
   const ModelRunner runner = OnGpu(GetParam(), DType::kBF16);
-  const Errors errors = Compare(runner.Logits(reference_.ids, run_), reference_.logits);
   constexpr double kAmplification = 8;
   const auto linears = static_cast<double>(4 * runner.spec().layers + 1);
-  EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
-  RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+  const double bound = kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9);
+  const double error =
+      UsualError(runner.spec(), runner.Logits(reference_.ids, run_), reference_.logits);
+  EXPECT_LE(error, bound);
+  RecordProperty("rms", fmt::format("{:.1e}", error));
+  if (!Attends(runner.spec())) return;
   for (const DType kv_type : {DType::kF32, DType::kBF16}) {
-    const Errors there =
-        Compare(runner.Logits(reference_.ids, ReadThere(kv_type)), reference_.logits);
-    EXPECT_LE(there.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9))
-        << "attention on the GPU, " << Name(kv_type);
-    RecordProperty("rms_" + std::string(Name(kv_type)), fmt::format("{:.1e}", there.rms));
+    const double there = UsualError(
+        runner.spec(), runner.Logits(reference_.ids, ReadThere(kv_type)), reference_.logits);
+    EXPECT_LE(there, bound) << "attention on the GPU, " << Name(kv_type);
+    RecordProperty("rms_" + std::string(Name(kv_type)), fmt::format("{:.1e}", there));
   }
 }
 
@@ -99,6 +130,7 @@ TEST_P(GpuGoldenTest, RELEASE_HasTheSameBitsTokenByToken) {
   RunOptions one_by_one = run_;
   one_by_one.chunk = 1;
   EXPECT_EQ(runner.Logits(reference_.ids, one_by_one), runner.Logits(reference_.ids, run_));
+  if (!Attends(runner.spec())) return;
   RunOptions there = ReadThere(DType::kBF16);
   const auto expected = runner.Logits(reference_.ids, there);
   there.chunk = 1;
@@ -113,7 +145,8 @@ TEST(GpuGoldens, AreOfSeveralFamilies) {
   for (const Golden& golden : GpuGoldens()) {
     if (families.empty() || families.back() != golden.family) families.push_back(golden.family);
   }
-  for (const char* const family : {"llama", "mistral", "qwen2", "qwen3"}) {
+  for (const char* const family :
+       {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "gpt_oss", "glm4_moe"}) {
     EXPECT_NE(std::ranges::find(families, family), families.end()) << family;
   }
 }

@@ -227,6 +227,10 @@ void ChooseModel(ModelOptions& options) {
 std::string DescribeDevice(const DeviceUse& use) {
   std::string text =
       fmt::format("{}: {} of {}", use.name, use.layers, console::Plural(use.model_layers, "layer"));
+  if (use.host_mlps > 0) {
+    text += fmt::format(" ({} without experts or MLP)",
+                        use.host_mlps == use.layers ? "all" : fmt::to_string(use.host_mlps));
+  }
   if (use.head) text += " and the output head";
   return fmt::format("{}, {} of weights and {} for a step{}, of {} that may be used", text,
                      FormatBytes(use.weight_bytes), FormatBytes(use.scratch_bytes),

@@ -40,35 +40,39 @@ struct BuffersBehind {
   cuda::DeviceMatrix<float> attended;
   GpuRows attended_in;
   cuda::DeviceMatrix<float> result;  // of attention, then of the MLP
-  GpuRows up_in;
-  cuda::DeviceMatrix<float> gate_up;
-  GpuRows down_in;
+  GpuRows up_in = {};
+  cuda::DeviceMatrix<float> gate_up = {};
+  GpuRows down_in = {};
 };
 BuffersBehind NewBuffersBehind(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
-  return {.attended = scratch.Matrix<float>(rows, shape.attention_out.inputs),
-          .attended_in = NewGpuRows(scratch, shape.attention_out, rows),
-          .result = scratch.Matrix<float>(rows, shape.attention_out.outputs),
-          .up_in = NewGpuRows(scratch, shape.up, rows),
-          .gate_up = scratch.Matrix<float>(rows, shape.up.outputs),
-          .down_in = NewGpuRows(scratch, shape.down, rows)};
+  BuffersBehind buffers = {.attended = scratch.Matrix<float>(rows, shape.attention_out.inputs),
+                           .attended_in = NewGpuRows(scratch, shape.attention_out, rows),
+                           .result = scratch.Matrix<float>(rows, shape.attention_out.outputs)};
+  if (!shape.has_mlp()) return buffers;
+  buffers.up_in = NewGpuRows(scratch, shape.up, rows);
+  buffers.gate_up = scratch.Matrix<float>(rows, shape.up.outputs);
+  buffers.down_in = NewGpuRows(scratch, shape.down, rows);
+  return buffers;
 }
 
 bool Quantizes(const GpuLayerShape& shape) {
   return std::ranges::any_of(
       std::initializer_list<const GpuWeightShape*>{&shape.qkv, &shape.attention_out, &shape.up,
                                                    &shape.down},
-      [](const GpuWeightShape* w) { return w->dtype != DType::kBF16; });
+      [](const GpuWeightShape* w) { return w->outputs > 0 && w->dtype != DType::kBF16; });
 }
 
 }  // namespace
 
 int64_t GpuLayerShape::bytes() const {
   const int64_t norm = qkv.inputs * static_cast<int64_t>(sizeof(float));
-  return 2 * norm + qkv.bytes() + attention_out.bytes() + up.bytes() + down.bytes();
+  const int64_t mlp = has_mlp() ? norm + up.bytes() + down.bytes() : 0;
+  return norm + qkv.bytes() + attention_out.bytes() + mlp;
 }
 
 int64_t GpuLayerShape::panel_bytes() const {
-  return qkv.panel_bytes() + attention_out.panel_bytes() + up.panel_bytes() + down.panel_bytes();
+  const int64_t mlp = has_mlp() ? up.panel_bytes() + down.panel_bytes() : 0;
+  return qkv.panel_bytes() + attention_out.panel_bytes() + mlp;
 }
 
 int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
@@ -85,6 +89,10 @@ GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
   GpuScratch here, there;
   here.Matrix<float>(rows, layer.qkv.outputs);
   here.Matrix<float>(rows, layer.attention_out.inputs);
+  if (!layer.has_mlp()) {
+    here.Matrix<float>(rows, layer.attention_out.outputs);
+    here.Matrix<float>(rows, layer.attention_out.outputs);
+  }
   there.Matrix<float>(rows, layer.qkv.inputs);  // x
   const GpuAttentionMemory attends =
       attention ? GpuAttentionMemoryOf(*attention, rows) : GpuAttentionMemory();
@@ -98,31 +106,40 @@ void GpuStepMemory::Cover(const GpuStepMemory& other) {
 }
 
 struct GpuLayer::Memory {
+  struct Mlp {
+    GpuNorm norm;
+    GpuWeight up, down;
+    cuda::ActivationKind activation;
+  };
+
   GpuNorm attention_norm;
   GpuWeight qkv, attention_out;
-  GpuNorm mlp_norm;
-  GpuWeight up, down;
-  cuda::ActivationKind activation;
+  std::unique_ptr<const Mlp> mlp;  // null: the host has it
 };
 
 GpuLayer::GpuLayer(Gpu& gpu, const GatedLayer& layer)
     : memory_(new Memory{.attention_norm = GpuNorm(gpu, layer.attention_norm),
                          .qkv = GpuWeight(gpu, layer.qkv),
                          .attention_out = GpuWeight(gpu, layer.attention_out),
-                         .mlp_norm = GpuNorm(gpu, layer.mlp_norm),
-                         .up = GpuWeight(gpu, layer.up),
-                         .down = GpuWeight(gpu, layer.down),
-                         .activation = KindOf(layer.activation)}) {}
+                         .mlp = nullptr}) {
+  if (!layer.has_mlp) return;
+  memory_->mlp.reset(new Memory::Mlp{.norm = GpuNorm(gpu, layer.mlp_norm),
+                                     .up = GpuWeight(gpu, layer.up),
+                                     .down = GpuWeight(gpu, layer.down),
+                                     .activation = KindOf(layer.activation)});
+}
 
 GpuLayer::~GpuLayer() = default;
 GpuLayer::GpuLayer(GpuLayer&& other) noexcept = default;
 GpuLayer& GpuLayer::operator=(GpuLayer&& other) noexcept = default;
 
 GpuLayerShape GpuLayer::shape() const {
-  return {.qkv = memory_->qkv.shape(),
-          .attention_out = memory_->attention_out.shape(),
-          .up = memory_->up.shape(),
-          .down = memory_->down.shape()};
+  GpuLayerShape shape = {.qkv = memory_->qkv.shape(),
+                         .attention_out = memory_->attention_out.shape()};
+  if (memory_->mlp == nullptr) return shape;
+  shape.up = memory_->mlp->up.shape();
+  shape.down = memory_->mlp->down.shape();
+  return shape;
 }
 
 struct GpuStep::Impl {
@@ -177,13 +194,24 @@ void GpuStep::BehindAttention(const GpuLayer& layer, MatrixView<const float> att
   CopyInto(turn, buffers.attended, shape.attention_out, buffers.attended_in);
   MultiplyRows(turn, buffers.attended_in, w.attention_out, buffers.result);
   cuda::AddRows(turn.stream(), buffers.result, impl_->x);
-  NormInto(turn, impl_->x, w.mlp_norm, shape.up, buffers.up_in);
-  MultiplyRows(turn, buffers.up_in, w.up, buffers.gate_up);
-  GateInto(turn, w.activation, buffers.gate_up, shape.down, buffers.down_in);
-  MultiplyRows(turn, buffers.down_in, w.down, buffers.result);
-  cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+  if (const GpuLayer::Memory::Mlp* const mlp = w.mlp.get()) {
+    NormInto(turn, impl_->x, mlp->norm, shape.up, buffers.up_in);
+    MultiplyRows(turn, buffers.up_in, mlp->up, buffers.gate_up);
+    GateInto(turn, mlp->activation, buffers.gate_up, shape.down, buffers.down_in);
+    MultiplyRows(turn, buffers.down_in, mlp->down, buffers.result);
+    cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+  }
   turn.scratch().Release(used);
   impl_->quantizes = impl_->quantizes || Quantizes(shape);
+}
+
+void GpuStep::Add(MatrixView<const float> results) {
+  GpuTurn& turn = impl_->turn;
+  const int64_t used = turn.scratch().used();
+  const auto there = turn.scratch().Matrix<float>(results.rows, results.cols);
+  turn.CopyIn(results, there);
+  cuda::AddRows(turn.stream(), there, impl_->x);
+  turn.scratch().Release(used);
 }
 
 void GpuStep::Get(MatrixView<float> x) {

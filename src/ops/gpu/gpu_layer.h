@@ -22,10 +22,11 @@ namespace godwit::ops {
 
 struct GpuLayerShape {
   GpuWeightShape qkv, attention_out;
-  GpuWeightShape up;  // gate, then up
+  GpuWeightShape up;  // gate, then up; no outputs: the host computes the MLP
   GpuWeightShape down;
 
-  // The bytes of the copies, with those of both norms.
+  bool has_mlp() const { return up.outputs > 0; }
+  // The bytes of the copies, with those of the norms.
   int64_t bytes() const;
   // The bytes of the panels alone.
   int64_t panel_bytes() const;
@@ -50,6 +51,9 @@ struct GatedLayer {
   const NormWeights& attention_norm;
   const Weight& qkv;
   const Weight& attention_out;
+  // The rest is for the MLP of a GPU. Without it, the host computes one, such as a mixture of
+  // experts.
+  bool has_mlp = true;
   const NormWeights& mlp_norm;
   const Weight& up;
   const Weight& down;
@@ -87,8 +91,8 @@ class GpuStep {
 
   // x [rows, hidden]: the residual stream before the first layer.
   void Put(MatrixView<const float> x);
-  // A matrix of the host for q, k and v, or for attention's results: page-locked, and there as long
-  // as the step. One of each for a step's rows and its widest layer.
+  // A matrix of the host for q, k and v, for attention's results, or for the input and the results
+  // of the host's MLPs. Page-locked, and there as long as the step. One of each for a step's rows.
   MatrixView<float> HostMatrix(int64_t rows, int64_t cols);
   // Computes attention as AttendOnGpu does (gpu_attention.h), between the halves of a layer or for
   // one that lies on the host. Memory was planned for it.
@@ -96,10 +100,13 @@ class GpuStep {
               std::span<const float> sink_logits, MatrixView<float> out);
   // Computes qkv [rows, outputs] = product(norm(x)), and waits.
   void BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv);
-  // Adds what the layer makes of attention's results [rows, inputs], and its MLP.
+  // Adds what the layer makes of attention's results [rows, inputs], and its MLP if the GPU has
+  // that.
   void BehindAttention(const GpuLayer& layer, MatrixView<const float> attended);
-  // x: the residual stream behind the last layer. Waits. Throws Error(kUnsupported) if a row that
-  // was quantized held NaN or infinity.
+  // Adds the results of an MLP of the host.
+  void Add(MatrixView<const float> results);
+  // x: the residual stream behind the last layer, or before an MLP of the host. Waits. Throws
+  // Error(kUnsupported) if a row that was quantized held NaN or infinity.
   void Get(MatrixView<float> x);
 
  private:

@@ -37,7 +37,10 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
     ops::GpuLayerShape& shape = shapes.layers.emplace_back();
     shape.qkv = RequireOnGpu(layer.qkv);
     shape.attention_out = RequireOnGpu(layer.attention_out);
-    if (!GpuComputesMlp(KindOf(spec_, i).mlp)) continue;
+    const LayerKind& kind = KindOf(spec_, i);
+    shape.norms_before = kind.input_norms;
+    shape.norms_behind = kind.output_norms;
+    if (!GpuComputesMlp(kind.mlp)) continue;
     shape.up = RequireOnGpu(layer.up);
     shape.down = RequireOnGpu(layer.down);
   }
@@ -53,10 +56,12 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
                                 ops::GatedLayer{.attention_norm = layer.attention_norm,
                                                 .qkv = layer.qkv,
                                                 .attention_out = layer.attention_out,
+                                                .attention_out_norm = layer.attention_out_norm,
                                                 .has_mlp = shapes.layers[i].has_mlp(),
                                                 .mlp_norm = layer.mlp_norm,
                                                 .up = layer.up,
                                                 .down = layer.down,
+                                                .mlp_out_norm = layer.mlp_out_norm,
                                                 .activation = KindOf(spec_, i).mlp.activation});
   }
   if (placed->plan.head) placed->head.emplace(*gpu, weights_.head);

@@ -210,9 +210,10 @@ TEST(DecoderOnGpu, RefusesWhatGpusDoNotCompute) {
   };
   RequireGpuLayers(SpecOf("qwen3"));
   RequireGpuLayers(Mixtral());
-  EXPECT_EQ(refusal(SpecOf("olmo2")),
-            "GPUs compute layers like those of Llama, and this model of the family olmo2 has norms "
-            "behind attention and MLP");
+  RequireGpuLayers(SpecOf("olmo2"));
+  EXPECT_EQ(refusal(SpecOf("cohere")),
+            "GPUs compute layers like those of Llama, and this model of the family cohere has "
+            "attention and MLP beside each other");
   EXPECT_THAT(refusal(SpecOf("stablelm", R"(,"layer_norm_eps":1e-5)")), HasSubstr("layer norms"));
   const DecoderSpec spec = Llama();
   for (const DType storage : {DType::kF32, DType::kF16}) {

@@ -29,7 +29,6 @@ std::string_view BeyondGpus(const DecoderSpec& spec) {
 std::string_view BeyondGpus(const LayerKind& kind) {
   if (kind.mixer != Mixer::kAttention) return "layers without attention";
   if (kind.keys_of >= 0) return "layers that read another's keys";
-  if (!kind.input_norms || kind.output_norms) return "norms behind attention and MLP";
   if (!HasMlp(kind)) return "layers without an MLP";
   return {};
 }
@@ -84,9 +83,12 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
   GpuShapes shapes{.tied = spec.tied_head};
   for (const LayerTensors& layer : tensors.layers) {
+    const LayerKind& kind = KindOf(spec, std::ssize(shapes.layers));
     ops::GpuLayerShape made{.qkv = ShapeOf(layer.qkv, storage),
-                            .attention_out = ShapeOf(layer.attention_out, storage)};
-    if (GpuComputesMlp(KindOf(spec, std::ssize(shapes.layers)).mlp)) {
+                            .attention_out = ShapeOf(layer.attention_out, storage),
+                            .norms_before = kind.input_norms,
+                            .norms_behind = kind.output_norms};
+    if (GpuComputesMlp(kind.mlp)) {
       made.up = ShapeOf(layer.mlp.up, storage);
       made.down = ShapeOf(layer.mlp.down, storage);
     }

@@ -145,8 +145,8 @@ TEST(GpuGoldens, AreOfSeveralFamilies) {
   for (const Golden& golden : GpuGoldens()) {
     if (families.empty() || families.back() != golden.family) families.push_back(golden.family);
   }
-  for (const char* const family :
-       {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "gpt_oss", "glm4_moe"}) {
+  for (const char* const family : {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe",
+                                   "gpt_oss", "glm4_moe", "gemma2", "gemma3_text", "olmo2"}) {
     EXPECT_NE(std::ranges::find(families, family), families.end()) << family;
   }
 }

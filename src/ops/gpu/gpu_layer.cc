@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "ops/gpu/gpu_attention.h"
@@ -55,6 +56,27 @@ BuffersBehind NewBuffersBehind(GpuScratch& scratch, const GpuLayerShape& shape, 
   return buffers;
 }
 
+std::optional<GpuNorm> NormOn(Gpu& gpu, const NormWeights& norm) {
+  if (norm.weight.empty()) return std::nullopt;
+  return std::optional<GpuNorm>(std::in_place, gpu, norm);
+}
+
+// Fills rows with norm(x), or with x where there is no norm.
+void InputInto(const GpuTurn& turn, cuda::DeviceMatrix<float> x, const std::optional<GpuNorm>& norm,
+               const GpuWeightShape& w, GpuRows& rows) {
+  if (norm) return NormInto(turn, x, *norm, w, rows);
+  CopyInto(turn, x, w, rows);
+}
+
+// x += norm(result), or the result itself.
+void AddResult(const GpuTurn& turn, const std::optional<GpuNorm>& norm,
+               cuda::DeviceMatrix<float> result, cuda::DeviceMatrix<float> x) {
+  if (norm) {
+    cuda::RmsNormRows(turn.stream(), result, norm->gains.As<const float>(), norm->epsilon, result);
+  }
+  cuda::AddRows(turn.stream(), result, x);
+}
+
 bool Quantizes(const GpuLayerShape& shape) {
   return std::ranges::any_of(
       std::initializer_list<const GpuWeightShape*>{&shape.qkv, &shape.attention_out, &shape.up,
@@ -65,9 +87,10 @@ bool Quantizes(const GpuLayerShape& shape) {
 }  // namespace
 
 int64_t GpuLayerShape::bytes() const {
-  const int64_t norm = qkv.inputs * static_cast<int64_t>(sizeof(float));
-  const int64_t mlp = has_mlp() ? norm + up.bytes() + down.bytes() : 0;
-  return norm + qkv.bytes() + attention_out.bytes() + mlp;
+  const int64_t norms = (norms_before ? 1 : 0) + (norms_behind ? 1 : 0);
+  const int64_t norm_bytes = norms * qkv.inputs * static_cast<int64_t>(sizeof(float));
+  const int64_t mlp = has_mlp() ? norm_bytes + up.bytes() + down.bytes() : 0;
+  return norm_bytes + qkv.bytes() + attention_out.bytes() + mlp;
 }
 
 int64_t GpuLayerShape::panel_bytes() const {
@@ -107,23 +130,25 @@ void GpuStepMemory::Cover(const GpuStepMemory& other) {
 
 struct GpuLayer::Memory {
   struct Mlp {
-    GpuNorm norm;
+    std::optional<GpuNorm> norm, out_norm;
     GpuWeight up, down;
     cuda::ActivationKind activation;
   };
 
-  GpuNorm attention_norm;
+  std::optional<GpuNorm> attention_norm, attention_out_norm;
   GpuWeight qkv, attention_out;
   std::unique_ptr<const Mlp> mlp;  // null: the host has it
 };
 
 GpuLayer::GpuLayer(Gpu& gpu, const GatedLayer& layer)
-    : memory_(new Memory{.attention_norm = GpuNorm(gpu, layer.attention_norm),
+    : memory_(new Memory{.attention_norm = NormOn(gpu, layer.attention_norm),
+                         .attention_out_norm = NormOn(gpu, layer.attention_out_norm),
                          .qkv = GpuWeight(gpu, layer.qkv),
                          .attention_out = GpuWeight(gpu, layer.attention_out),
                          .mlp = nullptr}) {
   if (!layer.has_mlp) return;
-  memory_->mlp.reset(new Memory::Mlp{.norm = GpuNorm(gpu, layer.mlp_norm),
+  memory_->mlp.reset(new Memory::Mlp{.norm = NormOn(gpu, layer.mlp_norm),
+                                     .out_norm = NormOn(gpu, layer.mlp_out_norm),
                                      .up = GpuWeight(gpu, layer.up),
                                      .down = GpuWeight(gpu, layer.down),
                                      .activation = KindOf(layer.activation)});
@@ -135,7 +160,9 @@ GpuLayer& GpuLayer::operator=(GpuLayer&& other) noexcept = default;
 
 GpuLayerShape GpuLayer::shape() const {
   GpuLayerShape shape = {.qkv = memory_->qkv.shape(),
-                         .attention_out = memory_->attention_out.shape()};
+                         .attention_out = memory_->attention_out.shape(),
+                         .norms_before = memory_->attention_norm.has_value(),
+                         .norms_behind = memory_->attention_out_norm.has_value()};
   if (memory_->mlp == nullptr) return shape;
   shape.up = memory_->mlp->up.shape();
   shape.down = memory_->mlp->down.shape();
@@ -175,8 +202,8 @@ void GpuStep::BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv) {
   const ProfilePart measured(turn.exec().profile, StepPart::kProducts);
   const GpuLayer::Memory& w = layer.memory();
   const int64_t used = turn.scratch().used();
-  const BuffersBefore buffers = NewBuffersBefore(turn.scratch(), layer.shape(), qkv.rows);
-  NormInto(turn, impl_->x, w.attention_norm, w.qkv.shape(), buffers.in);
+  BuffersBefore buffers = NewBuffersBefore(turn.scratch(), layer.shape(), qkv.rows);
+  InputInto(turn, impl_->x, w.attention_norm, w.qkv.shape(), buffers.in);
   MultiplyRows(turn, buffers.in, w.qkv, buffers.qkv);
   turn.CopyOut(buffers.qkv, qkv);
   turn.scratch().Release(used);
@@ -193,13 +220,13 @@ void GpuStep::BehindAttention(const GpuLayer& layer, MatrixView<const float> att
   turn.CopyIn(attended, buffers.attended);
   CopyInto(turn, buffers.attended, shape.attention_out, buffers.attended_in);
   MultiplyRows(turn, buffers.attended_in, w.attention_out, buffers.result);
-  cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+  AddResult(turn, w.attention_out_norm, buffers.result, impl_->x);
   if (const GpuLayer::Memory::Mlp* const mlp = w.mlp.get()) {
-    NormInto(turn, impl_->x, mlp->norm, shape.up, buffers.up_in);
+    InputInto(turn, impl_->x, mlp->norm, shape.up, buffers.up_in);
     MultiplyRows(turn, buffers.up_in, mlp->up, buffers.gate_up);
     GateInto(turn, mlp->activation, buffers.gate_up, shape.down, buffers.down_in);
     MultiplyRows(turn, buffers.down_in, mlp->down, buffers.result);
-    cuda::AddRows(turn.stream(), buffers.result, impl_->x);
+    AddResult(turn, mlp->out_norm, buffers.result, impl_->x);
   }
   turn.scratch().Release(used);
   impl_->quantizes = impl_->quantizes || Quantizes(shape);

@@ -1,5 +1,6 @@
 // Layers on a GPU: x += out(attention(qkv(norm(x)))), then x += down(activation(gate) * up), with
-// gate and up of norm(x). The residual stream x stays on the GPU from layer to layer. Keys and
+// gate and up of norm(x). Norms may stand before both, behind both, or in both places. The residual
+// stream x stays on the GPU from layer to layer. Keys and
 // values lie on the host: q, k and v come from the GPU, and attention's results go there. The host
 // computes those, or the GPU does (gpu_attention.h).
 #pragma once
@@ -24,6 +25,9 @@ struct GpuLayerShape {
   GpuWeightShape qkv, attention_out;
   GpuWeightShape up;  // gate, then up; no outputs: the host computes the MLP
   GpuWeightShape down;
+  // Whether norms stand before attention and the MLP, and behind them.
+  bool norms_before = true;
+  bool norms_behind = false;
 
   bool has_mlp() const { return up.outputs > 0; }
   // The bytes of the copies, with those of the norms.
@@ -46,17 +50,19 @@ struct GpuStepMemory {
   void Cover(const GpuStepMemory& other);
 };
 
-// The weights on the host, borrowed. Norms are RMS norms without biases.
+// The weights on the host, borrowed. Norms are RMS norms without biases, or empty.
 struct GatedLayer {
   const NormWeights& attention_norm;
   const Weight& qkv;
   const Weight& attention_out;
+  const NormWeights& attention_out_norm;
   // The rest is for the MLP of a GPU. Without it, the host computes one, such as a mixture of
   // experts.
   bool has_mlp = true;
   const NormWeights& mlp_norm;
   const Weight& up;
   const Weight& down;
+  const NormWeights& mlp_out_norm;
   Activation activation;
 };
 

@@ -40,6 +40,16 @@ TEST(GpuWork, BytesOfTheBusAreThoseOfQueriesKeysValuesAndResults) {
   EXPECT_EQ(work.layer_bus_bytes, 4 * (32 * (6144 + 4096) + 2 * 4096));
 }
 
+// The residual stream comes before the experts of the host, and their results go.
+TEST(GpuWork, ExpertsOfTheHostCostTheirRows) {
+  DecoderSpec spec = FindShape("8b");
+  spec.mlp.experts = 8;
+  const GpuWork work = CountGpuWork(spec, {.layers = 32});
+  EXPECT_EQ(work.layer_multiply_adds, int64_t{32} * 4096 * (6144 + 4096));
+  EXPECT_EQ(work.layer_bus_bytes, 4 * (32 * (6144 + 4096 + 2 * 4096) + 2 * 4096));
+  EXPECT_EQ(work.waits, 2 * 32 + 1);
+}
+
 constexpr GpuLimits kLimits = {
     .read_bytes_per_second = 1000, .bf16_per_second = 400, .int8_per_second = 800};
 constexpr GpuWork kWork = {

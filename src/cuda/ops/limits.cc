@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <vector>
 
 #include "cuda/kernels/peak.h"
 
@@ -81,7 +80,7 @@ DeviceLimits MeasureLimits(const Stream& stream, NowMs now_ms) {
   while (bytes > kLeastBytes && bytes > device.FreeBytes() / 2) bytes /= 2;
   const DeviceMemory memory(device, bytes);
   const int64_t host_bytes = std::min(bytes, kLimitsHostBytes);
-  std::vector<std::byte> host(static_cast<size_t>(host_bytes));
+  const HostMemory host(device, host_bytes);
   const auto rate = [&](int64_t least, int64_t most, const auto& pass) {
     return BestRate(stream, now_ms, least, most, pass);
   };

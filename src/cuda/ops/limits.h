@@ -10,7 +10,7 @@ namespace godwit::cuda {
 
 struct DeviceLimits {
   double read_bytes_per_second = 0;  // by kernels, of the device's memory
-  double in_bytes_per_second = 0;    // from the host's memory to the device's
+  double in_bytes_per_second = 0;    // from page-locked memory of the host to the device's
   double out_bytes_per_second = 0;
   // Multiply-adds of tensor cores.
   double bf16_per_second = 0;

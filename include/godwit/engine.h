@@ -364,6 +364,13 @@ struct DraftReport {
   std::vector<Source> sources;
 };
 
+// The passages in front of a prompt (Session::ReadPassages).
+struct PassageReport {
+  int64_t cached_tokens = 0;  // of head and passages, taken from texts that were read before
+  int64_t reused_tokens = 0;  // turned to their places without seeing what stands before
+  int64_t anew_tokens = 0;    // read twice
+};
+
 struct GenerateResult {
   // The output's text, without special tokens except those of GenerateOptions::spelled_out.
   std::string text;
@@ -382,6 +389,8 @@ struct GenerateResult {
   int64_t pauses = 0;
   KvReport kv;
   std::optional<DraftReport> drafts;  // with GenerateOptions::draft
+  // For a prompt that goes on from all of the text that ReadPassages has read.
+  std::optional<PassageReport> passages;
   double prompt_ms = 0;               // from the call to the first output token
   double predicted_ms = 0;            // from the first output token to the last
 };
@@ -448,11 +457,8 @@ class Generation {
 // trained with a sink token (sink_token_id in config.json) gets it in front of every text that does
 // not begin with it. The sink token counts as a token of the prompt.
 // The text that Session::ReadPassages read, and its numbers.
-struct PassagesRead {
+struct PassagesRead : PassageReport {
   std::vector<int32_t> tokens;  // the text: head and passages
-  int64_t cached_tokens = 0;    // of head and passages, taken from texts that were read before
-  int64_t reused_tokens = 0;    // turned to their places without seeing what stands before
-  int64_t anew_tokens = 0;      // read twice
 };
 
 class Session {
@@ -515,13 +521,16 @@ class Session {
   // saved nor left to other requests, and a call that lacks memory fails where others wait.
   // Throws Error(kInput) for a session of another engine or other SessionOptions, and for places
   // that its text does not have. Throws Error(kUnsupported) for models with recurrent layers or
-  // learned positions, and for sessions of several ranks.
+  // learned positions, and for sessions of several ranks. Throws it, too, for a
+  // SessionOptions::prefill with a tail or with blocks of a quarter of the context.
   void ReuseTokens(const Session& other, int64_t begin, int64_t end);
   // Reads a head and passages, each passage behind the head alone, and joins them (ReuseTokens).
   // The first `read_anew` tokens of each passage but the first are then read once more where they
-  // stand. A passage goes on from a saved text (LoadOptions::cache_dir), whatever stood before it
-  // there. Calls whose prompt begins with the tokens that it returns go on from this text.
-  // on_progress counts head and passages. Throws as ReadContext and ReuseTokens do, and
+  // stand. A head with its passage goes on from a text in memory or a saved one, and is left to
+  // later texts, whatever stands around it there. Calls whose prompt begins with the tokens that it
+  // returns go on from this text. With SessionOptions::prefill, each passage is a context that is
+  // read so behind the head, and the tokens that are read anew see what it shows them at their
+  // places. on_progress counts head and passages. Throws as ReadContext and ReuseTokens do, and
   // Error(kInput) for an empty head.
   PassagesRead ReadPassages(std::span<const int32_t> head,
                             std::span<const std::vector<int32_t>> passages, int64_t read_anew = 32,

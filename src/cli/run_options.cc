@@ -62,7 +62,7 @@ void AddPassageFlags(console::CommandLine& line, RunOptions& options) {
               options.read_anew, 0);
   line.Needs("--passages", {"--chat"});
   line.Needs("--read-anew", {"--passages"});
-  for (const char* flag : {"--samples", "--prefill", "--keep-as", "--resume"}) {
+  for (const char* flag : {"--samples", "--keep-as", "--resume"}) {
     line.Exclusive({"--passages", flag});
   }
 }

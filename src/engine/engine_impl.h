@@ -178,8 +178,9 @@ class Session::Impl {
 
  private:
   // Parts of a call that holds the session's lock, and an interruption of which is still heard.
+  // shares: the text is shared with others in memory, too, as those of submitted requests are.
   void Read(std::span<const int32_t> context,
-            const std::function<void(const PromptProgress&)>& on_progress);
+            const std::function<void(const PromptProgress&)>& on_progress, bool shares = false);
   void Reuse(const Impl& other, int64_t begin, int64_t end);
   std::unique_ptr<Impl> ForkLocked() const;
   // The ids of a prompt. `encode` may leave out ids beyond the limit that it is given.
@@ -209,6 +210,9 @@ class Session::Impl {
   int64_t question_begin_ = 0;               // Request::question_begin of that text
   // The first token that ReuseTokens appended. From there on the text is this session's alone.
   int64_t reused_from_ = INT64_MAX;
+  // What ReadPassages read: its numbers, and the length of its text. Nothing: another text.
+  std::optional<PassageReport> passages_;
+  int64_t passages_end_ = 0;
 };
 
 }  // namespace godwit

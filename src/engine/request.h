@@ -106,6 +106,11 @@ class Request {
   // takes nothing from saved texts, and fails where it would be paused.
   void KeepToItself() { keeps_to_itself_ = true; }
   bool keeps_to_itself() const { return keeps_to_itself_; }
+  // Lets a request of a session go on from texts of others, as those do that are submitted.
+  void GoOnFromOthers() { goes_on_from_others_ = true; }
+  bool goes_on_from_others() const {
+    return shares() || (goes_on_from_others_ && !keeps_to_itself_);
+  }
   const Sequence& sequence() const { return sequence_; }
   // The position at which the question begins (TextPlan::QuestionBegin).
   int64_t question_begin() const { return question_begin_; }
@@ -186,6 +191,7 @@ class Request {
   std::shared_ptr<Interrupt> interrupt_;
   RequestKind kind_;
   bool keeps_to_itself_ = false;
+  bool goes_on_from_others_ = false;
   Stopwatch watch_;
   int64_t limit_;  // limit of output tokens
   int64_t prompt_tokens_;

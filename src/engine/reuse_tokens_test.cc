@@ -138,6 +138,89 @@ TEST_F(ReusedTokens, PassagesAreReadOnceForAllOrders) {
             AnswerOf(fresh.Generate(prompt, GreedyWithLogprobs(20))));
 }
 
+// Without a folder of saved texts, too: the texts in memory serve, and only those of the owner.
+TEST_F(ReusedTokens, PassagesInMemoryServeOtherOrders) {
+  const std::vector<Tokens> both = {kFirst, kSecond}, turned = {kSecond, kFirst};
+  const Tokens prompt = Joined({kHead, kSecond, kFirst, kQuestion});
+  Session fresh = engine_.NewSession({.owner = "another"});
+  fresh.ReadPassages(kHead, turned);
+  const Answer expected = AnswerOf(fresh.Generate(prompt, GreedyWithLogprobs(20)));
+
+  Session first = engine_.NewSession(options_), text = engine_.NewSession(options_);
+  EXPECT_EQ(first.ReadPassages(kHead, both).cached_tokens, 0);
+  const PassagesRead read = text.ReadPassages(kHead, turned);
+  // The last token of each is always read.
+  EXPECT_EQ(read.cached_tokens, std::ssize(kFirst) + std::ssize(kSecond) - 2);
+  const GenerateResult result = text.Generate(prompt, GreedyWithLogprobs(20));
+  EXPECT_EQ(AnswerOf(result), expected);
+  ASSERT_TRUE(result.passages);
+  EXPECT_EQ(result.passages->cached_tokens, read.cached_tokens);
+  EXPECT_EQ(result.passages->anew_tokens, 32);
+  EXPECT_EQ(result.passages->reused_tokens, std::ssize(kFirst) - 32);
+  // Another prompt of the session is not made of them.
+  EXPECT_FALSE(text.Generate(Joined({kHead, kQuestion}), Greedy(2)).passages);
+  // A submitted prompt goes on from what the first passage is behind the head, and nothing else.
+  const GenerateResult plain = engine_.Submit(prompt, GreedyWithLogprobs(20), options_).Wait();
+  EXPECT_FALSE(plain.passages);
+  EXPECT_GE(plain.cached_tokens, 64);
+  EXPECT_LE(plain.cached_tokens, std::ssize(kHead) + std::ssize(kSecond));
+  Session read_plainly = Engine(kTiny, {.threads = 1}).NewSession(options_);
+  EXPECT_EQ(AnswerOf(plain), AnswerOf(read_plainly.Generate(prompt, GreedyWithLogprobs(20))));
+}
+
+// Each passage is a context behind the head, and blocks and anchors are those of its text there.
+TEST_F(ReusedTokens, PassagesAreReadByAPrefill) {
+  const Tokens prompt = Joined({kHead, kFirst, kSecond, kQuestion});
+  const std::vector<Tokens> both = {kFirst, kSecond};
+  GenerateOptions ask = GreedyWithLogprobs(20);
+  ask.query_tokens = std::ssize(kQuestion);
+  std::vector<Answer> answers;
+  for (const char* prefill :
+       {"star:block=48,anchor=16", "star:block=32,anchor=8,overlap=8", "window:16",
+        "star:block=48,anchor=16,at=previous"}) {
+    options_.prefill = prefill;
+    SCOPED_TRACE(prefill);
+    Session joined = Join(engine_), passages = engine_.NewSession(options_);
+    const PassagesRead read = passages.ReadPassages(kHead, both, /*read_anew=*/0);
+    EXPECT_EQ(read.reused_tokens, std::ssize(kSecond));
+    const GenerateResult result = passages.Generate(prompt, ask);
+    EXPECT_EQ(result.cached_tokens, std::ssize(read.tokens));
+    EXPECT_EQ(result.kv.context_tokens, std::ssize(read.tokens));
+    EXPECT_EQ(AnswerOf(result), AnswerOf(joined.Generate(prompt, ask)));
+    answers.push_back(AnswerOf(result));
+    // All of them read anew give what the prefill itself gives.
+    Session anew = engine_.NewSession(options_), plain = engine_.NewSession(options_);
+    EXPECT_EQ(anew.ReadPassages(kHead, both, 1000).reused_tokens, 0);
+    const Answer own = AnswerOf(plain.Generate(prompt, ask));
+    EXPECT_EQ(AnswerOf(anew.Generate(prompt, ask)), own);
+    EXPECT_NE(answers.back().logprobs, own.logprobs);
+    // Some of them are some way between, the same each time.
+    Session some = engine_.NewSession(options_), again = engine_.NewSession(options_);
+    some.ReadPassages(kHead, both, 20);
+    again.ReadPassages(kHead, both, 20);
+    const Answer between = AnswerOf(some.Generate(prompt, ask));
+    EXPECT_EQ(AnswerOf(again.Generate(prompt, ask)), between);
+    EXPECT_NE(between.logprobs, answers.back().logprobs);
+  }
+  EXPECT_NE(answers[0].logprobs, answers[2].logprobs);
+}
+
+TEST_F(ReusedTokens, RefusesPassagesBeforeAnyIsRead) {
+  const std::vector<Tokens> both = {kFirst, kSecond};
+  const auto refused = [&](const SessionOptions& options) {
+    Session text = engine_.NewSession(options);
+    std::string error = ErrorOf(ErrorKind::kUnsupported, [&] { text.ReadPassages(kHead, both); });
+    EXPECT_EQ(text.tokens().size(), 0u);
+    return error;
+  };
+  EXPECT_THAT(refused({.prefill = "star:block=48,anchor=16,tail=8"}), HasSubstr("(tail)"));
+  EXPECT_THAT(refused({.prefill = "star:block=quarter"}), HasSubstr("star:block=quarter"));
+  EXPECT_THAT(refused({.prefill = "auto"}), HasSubstr("in another way in each prompt"));
+  EXPECT_THAT(refused({.kv = "sinks:4+60"}), HasSubstr("sinks:4+60, which forgets tokens"));
+  Session one = engine_.NewSession({.kv = "sinks:4+60"});
+  EXPECT_EQ(one.ReadPassages(kHead, std::vector<Tokens>{kFirst}).reused_tokens, 0);
+}
+
 TEST_F(ReusedTokens, Refusals) {
   Session text = engine_.NewSession(options_), alone = engine_.NewSession(options_);
   alone.ReadContext(kFirst);

@@ -350,9 +350,9 @@ size_t Scheduler::RunningOfAll() const {
   return count;
 }
 
-// A session does not share texts, unless texts are saved.
+// A session does not share texts, unless texts are saved or these are passages.
 bool Scheduler::ReusesOtherTexts(const Request& request) const {
-  return request.shares() || (saved_ != nullptr && request.may_be_saved());
+  return request.goes_on_from_others() || (saved_ != nullptr && request.may_be_saved());
 }
 
 // Goes on from another text in memory, or from a saved text if that is longer.

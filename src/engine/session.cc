@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "attention/core/reuse_text.h"
+#include "attention/policies/prefill_spec.h"
+#include "attention/ranks/choose_prefill.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "engine/engine_impl.h"
@@ -11,6 +13,25 @@ namespace {
 
 // The counting limit for texts that are too long anyway.
 constexpr int64_t kMaxCounted = 250'000;
+
+// Refuses to join passages that are read in another way with each length of a prompt.
+void RequireOneReading(const std::string& prefill) {
+  const bool is_open = prefill == kAutoPrefill || (!prefill.empty() && ParsePrefill(prefill).quarter);
+  if (!is_open) return;
+  Throw(ErrorKind::kUnsupported,
+        "passages cannot be taken from the cache with the prefill {}, which reads a passage in "
+        "another way in each prompt: give its block a number of tokens, or leave it out",
+        prefill);
+}
+
+// Refuses, before anything is read, texts that cannot join passages.
+void RequirePassages(const TextCache& text) {
+  RequireReuse(text);
+  if (!text.policy().facts().endless()) return;
+  Throw(ErrorKind::kUnsupported,
+        "passages cannot be taken from the cache with the KV policy {}, which forgets tokens",
+        text.policy().facts().name);
+}
 
 }  // namespace
 
@@ -56,7 +77,11 @@ FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
   if (engine_->served.placement.all != nullptr)
     cache_ = request.plan().NewText();  // the others have no sessions
-  if (!request.plan().SharesWith(*read_by_)) return request.plan().NewText();
+  if (!request.plan().SharesWith(*read_by_)) {
+    reused_from_ = INT64_MAX;
+    passages_.reset();
+    return request.plan().NewText();
+  }
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->RestartPoint(
@@ -64,6 +89,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
                 request.plan().ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
   if (shared <= reused_from_) reused_from_ = INT64_MAX;
+  if (shared < passages_end_) passages_.reset();
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
@@ -94,9 +120,12 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
 }
 
 void Session::Impl::ShareText(const Request& request) {
-  if (engine_->saved == nullptr || cache_->length() == 0) return;
+  if (cache_->length() == 0) return;
+  if (engine_->saved == nullptr && !request.goes_on_from_others()) return;
   const std::string& keep_as = request.options().keep_as;
-  engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);
+  if (engine_->saved != nullptr) {
+    engine_->saved->Save(request.shared_plan(), text_, *cache_, question_begin_, keep_as);
+  }
   if (engine_->served.placement.all != nullptr) return;  // the others have no texts of sessions
   engine_->scheduler->Leave({.plan = request.shared_plan(),
                              .tokens = text_,
@@ -114,10 +143,12 @@ void Session::Impl::ReadContext(std::span<const int32_t> context,
 }
 
 void Session::Impl::Read(std::span<const int32_t> context,
-                         const std::function<void(const PromptProgress&)>& on_progress) {
+                         const std::function<void(const PromptProgress&)>& on_progress,
+                         bool shares) {
   const auto request =
       engine_->NewRequest(plan_, plan_->WithSink(context), {.max_tokens = 0, .query_tokens = 0},
                           interrupt_, RequestKind::kContext);
+  if (shares && engine_->served.placement.all == nullptr) request->GoOnFromOthers();
   // A step needs a row, so the last token is always read again.
   request->ContinueFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
@@ -142,6 +173,8 @@ bool Session::Impl::GoOnFrom(const Impl& other) {
   text_.assign(other.text_.begin(), other.text_.begin() + alike);
   question_begin_ = plan_->QuestionBegin(alike, /*query_tokens=*/0);
   reused_from_ = other.reused_from_;
+  passages_ = other.passages_;
+  passages_end_ = other.passages_end_;
   return true;
 }
 
@@ -164,6 +197,7 @@ void Session::Impl::ReuseTokens(const Impl& other, int64_t begin, int64_t end) {
 }
 
 void Session::Impl::Reuse(const Impl& other, int64_t begin, int64_t end) {
+  RequireOneReading(plan_->options().prefill);
   // A last token that was drawn has not been read yet.
   text_.resize(cache_->length());
   engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
@@ -191,6 +225,9 @@ PassagesRead Session::Impl::ReadPassages(
   for (const auto& passage : passages) all.insert(all.end(), passage.begin(), passage.end());
   plan_->CheckPrompt(all);
   all.resize(first);
+  RequireOneReading(plan_->options().prefill);
+  if (passages.size() > 1) RequirePassages(*plan_->NewText());
+  passages_.reset();
 
   PromptProgress progress{};  // of all
   progress.total_tokens = std::ssize(head);
@@ -198,11 +235,12 @@ PassagesRead Session::Impl::ReadPassages(
   // Reads `text` with a session, and counts its tokens behind the first `known`.
   const auto read_with = [&](Impl& session, const std::vector<int32_t>& text, int64_t known) {
     const int64_t done = progress.done_tokens, cached = progress.cached_tokens;
-    session.Read(text, [&](const PromptProgress& p) {
+    const auto tell = [&](const PromptProgress& p) {
       progress.done_tokens = done + std::max<int64_t>(0, p.done_tokens - known);
       progress.cached_tokens = cached + std::max<int64_t>(0, p.cached_tokens - known);
       if (on_progress) on_progress(progress);
-    });
+    };
+    session.Read(text, tell, /*shares=*/true);
     progress.done_tokens = done + std::ssize(text) - known;
   };
   read_with(*this, all, first - std::ssize(head));
@@ -230,6 +268,8 @@ PassagesRead Session::Impl::ReadPassages(
   }
   read.cached_tokens = progress.cached_tokens;
   read.tokens = std::move(all);
+  passages_ = read;
+  passages_end_ = std::ssize(read.tokens);
   return read;
 }
 
@@ -282,6 +322,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
     if (options.on_event) options.on_event(event);
   });
   GenerateResult result = request->TakeResult();
+  result.passages = passages_;
   // The request may have ended before the reader gave up.
   if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
   return result;
@@ -364,6 +405,8 @@ std::unique_ptr<Session::Impl> Session::Impl::ForkLocked() const {
   fork->read_by_ = read_by_;
   fork->question_begin_ = question_begin_;
   fork->reused_from_ = reused_from_;
+  fork->passages_ = passages_;
+  fork->passages_end_ = passages_end_;
   return fork;
 }
 

@@ -67,6 +67,8 @@ void RequireReuse(const TextCache& text) {
       "in this KV type, whose keys lie around the centre of their place in this model (bf16 has "
       "none)");
   Require(text.placement().merged_from() == INT64_MAX, "where several ranks share a text");
+  Require(text.policy().facts().question_dependent_tokens == 0,
+          "with a prefill whose last tokens see all before them (tail), wherever a text ends");
   Require(text.policy().facts().keys_suffice,
           "with this KV policy, which derives data from more than keys");
 }

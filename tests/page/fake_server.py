@@ -53,7 +53,7 @@ WAIT_S = 60  # for a test that never says go on
 class FakeServer:
     """At `url` until close(); what was asked is in `requests`, the latest last."""
 
-    def __init__(self):
+    def __init__(self, port=0):
         self.properties = dict(PROPERTIES)
         self.others = {}  # properties that differ, by the names of more models
         self.key = ""
@@ -63,10 +63,13 @@ class FakeServer:
         self.requests = []
         self.planned = []  # requests whose price was asked
         self.counted = []  # characters of the texts whose tokens were asked for
+        self.kept = {}  # by the ids of answers: the events behind those that were sent
+        self.resumed = []  # the last events of clients that came back
+        self.cancelled = []  # ids of answers
         self.gone = threading.Event()  # a client went away from its answer
         self.go_on = threading.Event()  # scripts that wait, wait for this
         handler = type("Handler", (Handler,), {"fake": self})
-        self.http = QuietServer(("127.0.0.1", 0), handler)
+        self.http = QuietServer(("127.0.0.1", port), handler)
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
@@ -94,10 +97,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_loading(self.fake.loading.pop(0))
         elif self.path == "/props" and self.lets_in():
             self.send_json(200, self.fake.properties)
+        elif self.path.startswith("/v1/chat/completions/"):
+            self.send_rest(self.path.rpartition("/")[2])
         elif self.path.startswith("/props?model=") and self.lets_in():
             self.send_properties_of(urllib.parse.unquote(self.path.partition("=")[2]))
         else:
             self.send_error_json(404, "there is no such path")
+
+    def send_rest(self, answer):
+        self.fake.resumed.append(self.headers["Last-Event-ID"])
+        if self.fake.later > 0:
+            self.fake.later -= 1
+            return self.send_error_json(503, "the model is being loaded", retry_after=1)
+        if answer not in self.fake.kept:
+            return self.send_error_json(404, "the server has no such answer")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.pieces = 5
+        self.answer = answer
+        self.number = int(self.headers["Last-Event-ID"].rpartition(":")[2]) + 1
+        for word in self.fake.kept[answer]:
+            self.write(word)
+        self.end()
 
     def send_properties_of(self, model):
         if model not in self.fake.others:
@@ -113,6 +135,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.count_tokens(request["content"])
         if self.path == "/v1/plan":
             return self.send_plan(request)
+        if self.path.endswith("/cancel"):
+            self.fake.cancelled.append(self.path.split("/")[-2])
+            return self.send_json(200, {"status": "cancelled"})
         self.fake.requests.append(request)
         if self.fake.loading:
             return self.send_loading(self.fake.loading.pop(0))
@@ -228,6 +253,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.write("The half of")
         self.send_event({"error": {"message": "no memory for it", "type": "server_error"}})
 
+    def script_cut(self, request):
+        self.answer = "chatcmpl-1"
+        self.begin()
+        self.write("The half of")
+        self.write(" a sentence")
+        self.fake.go_on.wait(WAIT_S)
+
     def script_length(self, request):
         self.begin()
         self.write("As far as")
@@ -248,6 +280,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return True
         self.send_error_json(401, "no key, or one that is not known")
         return False
+
+    answer = ""  # the id, for answers that are kept
+    number = 0  # of the next event
 
     def begin(self):
         self.send_response(200)
@@ -280,6 +315,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_event({"choices": [], "prompt_progress": progress})
 
     def send_event(self, event):
+        if self.answer:
+            self.wfile.write(f"id: {self.answer}:{self.number}\n".encode())
+            self.number += 1
         self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
         self.wfile.flush()
 

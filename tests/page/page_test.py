@@ -3,6 +3,7 @@
 import re
 import unittest
 
+from fake_server import FakeServer
 from page_support import PageTest, expect
 
 BLOCKED_STORAGE = """
@@ -94,6 +95,49 @@ class AnswerTest(PageTest):
         self.button("Stop").click()
         expect(self.answer).to_contain_text("You stopped the answer.")
         self.assertTrue(self.server.gone.wait(10), "the request goes on")
+
+    def test_goes_on_after_a_cut(self):
+        self.server.kept["chatcmpl-1"] = [" that", " goes on."]
+        self.say("cut")
+        expect(self.answer).to_contain_text("The half of a sentence")
+        self.server.later = 1  # what the server answers first
+        self.server.go_on.set()
+        expect(self.answer).to_contain_text("The half of a sentence that goes on.")
+        self.wait_until_done()
+        self.assertEqual(self.answer.locator(".markdown").text_content(),
+                         "The half of a sentence that goes on.")
+        self.assertEqual(self.server.resumed, ["chatcmpl-1:2", "chatcmpl-1:2"])
+        expect(self.answer.locator(".notice")).to_have_count(0)
+        expect(self.answer.locator(".stats")).to_contain_text("tokens")
+
+    def test_goes_on_with_the_server_that_comes_back(self):
+        self.say("cut")
+        expect(self.answer).to_contain_text("The half of a sentence")
+        self.server.close()
+        expect(self.answer).to_contain_text("Looking for the rest of the answer. Trying again in")
+        self.server = FakeServer(self.server.http.server_port)
+        self.addCleanup(self.server.close)
+        self.server.kept["chatcmpl-1"] = [" that", " goes on."]
+        expect(self.answer).to_contain_text("The half of a sentence that goes on.", timeout=20_000)
+        self.wait_until_done()
+        self.assertEqual(self.server.resumed, ["chatcmpl-1:2"])
+        self.assertEqual(self.server.requests, [])
+
+    def test_a_server_that_keeps_no_answers(self):
+        self.say("cut")
+        self.server.go_on.set()
+        expect(self.answer).to_contain_text(
+            "The answer broke off: The server closed the connection too early.")
+        self.assertEqual(len(self.server.resumed), 1)
+        expect(self.button("Continue")).to_be_visible()
+
+    def test_stop_ends_an_answer_that_is_kept(self):
+        self.say("cut")
+        expect(self.answer).to_contain_text("The half of a sentence")
+        with self.page.expect_response("**/cancel"):
+            self.button("Stop").click()
+        expect(self.answer).to_contain_text("You stopped the answer.")
+        self.assertEqual(self.server.cancelled, ["chatcmpl-1"])
 
     def test_progress(self):
         self.say("read")

@@ -57,7 +57,7 @@ export class AnswerMessage {
 
   #updateRun(run) {
     if (run.phase === 'writing') {
-      if (this.#body.childElementCount === 0) this.#showState();
+      if (this.#state.childElementCount > 0) this.#showState();
       this.#thought.show(this.node, true);
       this.#text.show(this.node.content);
       this.#stats.textContent = run.speed > 0 ? `about ${rate(run.speed)}` : '';
@@ -70,7 +70,7 @@ export class AnswerMessage {
     if (run.phase === 'reading') {
       if (!this.#reading) this.#showState((this.#reading = new ReadingBar()).element);
       this.#reading.update(run.progress);
-    } else if (run.phase === 'later') {
+    } else if (run.phase === 'later' || run.phase === 'lost') {
       this.#showLater(run);
     } else {
       this.#showState(el('p', { className: 'waiting' }, 'Waiting for the server'));
@@ -81,7 +81,7 @@ export class AnswerMessage {
     this.#state.replaceChildren(...nodes);
   }
 
-  #showLater({ message, retryAt, loaded }) {
+  #showLater({ phase, message, retryAt, loaded }) {
     if (this.#retryAt === retryAt) return;
     this.#retryAt = retryAt;
     if (loaded !== undefined) return this.#showLoading(loaded);
@@ -92,7 +92,8 @@ export class AnswerMessage {
       if (seconds > 0 && left.isConnected) setTimeout(tick, 250);
     };
     this.#showState(el('div', { className: 'notice' },
-      el('p', {}, `The server is not ready: ${withoutStop(message)}.`, left)));
+      el('p', {}, phase === 'lost' ? `${withoutStop(message)}. Looking for the rest of the answer.`
+        : `The server is not ready: ${withoutStop(message)}.`, left)));
     tick();
   }
 

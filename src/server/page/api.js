@@ -4,9 +4,12 @@ import { eventsOf } from './sse.js';
 
 const KEY = 'godwit.key';
 
-// kind: 'unreachable', 'broken' (it ended in the middle), 'too_long' (with `promptTokens` and
-// `contextTokens`), or by its status 'key', 'busy', 'later', 'refused', 'server'. Where the server
-// says so: retryAfter, in seconds, and progress, from 0 to 1, while it loads the model.
+const CHATS = '/v1/chat/completions';
+
+// kind: 'unreachable', 'broken' (it ended in the middle; isCut: the server did not say why),
+// 'too_long' (with `promptTokens` and `contextTokens`), or by its status 'key', 'busy', 'later',
+// 'refused', 'server'. Where the server says so: retryAfter, in seconds, and progress, from 0 to 1,
+// while it loads the model.
 export class ApiError extends Error {
   constructor(kind, message, { status = 0, retryAfter = 0, ...more } = {}) {
     super(message);
@@ -68,13 +71,33 @@ export async function planOf(request, signal) {
   return response.json();
 }
 
-// The chunks of a completion, to its end; an ApiError where it has none.
-export async function* complete(request, signal) {
-  const response = await ask('/v1/chat/completions', {
+// The chunks of a completion, to its end; an ApiError where it has none. place: its `id` becomes
+// that of the latest event.
+export async function* complete(request, place, signal) {
+  yield* chunksOf(await ask(CHATS, {
     method: 'POST', body: JSON.stringify(request), signal,
-  });
+  }), place, signal);
+}
+
+// The chunks behind a place, of a completion whose connection broke.
+export async function* goOn(place, signal) {
+  yield* chunksOf(await ask(pathOf(place), {
+    headers: { 'Last-Event-ID': place.id }, signal,
+  }), place, signal);
+}
+
+// Ends an answer that the server would go on with for a while.
+export function cancel(place) {
+  if (place.id) ask(`${pathOf(place)}/cancel`, { method: 'POST', body: '{}' }).catch(() => {});
+}
+
+// The id of an event is that of its answer, a colon and a number.
+const pathOf = ({ id }) => `${CHATS}/${encodeURIComponent(id.slice(0, id.lastIndexOf(':')))}`;
+
+async function* chunksOf(response, place, signal) {
   try {
-    for await (const data of eventsOf(response.body)) {
+    for await (const { id, data } of eventsOf(response.body)) {
+      if (/:\d+$/.test(id)) place.id = id;
       if (data === '[DONE]') return;
       const chunk = JSON.parse(data);
       if (chunk.error) throw new ApiError('broken', chunk.error.message);
@@ -82,13 +105,13 @@ export async function* complete(request, signal) {
     }
   } catch (error) {
     if (error instanceof ApiError || signal.aborted) throw error;
-    throw new ApiError('broken', 'The connection to the server was lost.');
+    throw new ApiError('broken', 'The connection to the server was lost.', { isCut: true });
   }
-  throw new ApiError('broken', 'The server closed the connection too early.');
+  throw new ApiError('broken', 'The server closed the connection too early.', { isCut: true });
 }
 
 async function ask(path, options = {}) {
-  const headers = { 'Content-Type': 'application/json' };
+  const headers = { 'Content-Type': 'application/json', ...options.headers };
   if (key) headers.Authorization = `Bearer ${key}`;
   let response;
   try {

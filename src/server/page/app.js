@@ -215,7 +215,7 @@ export class App {
     if (run.phase === 'reading') {
       announcer.sayProgress(`${readingShort(run.progress)}.`);
       this.#showContext();
-    } else if (run.phase === 'later') {
+    } else if (run.phase === 'later' || run.phase === 'lost') {
       announcer.sayProgress('The server is not ready; the page will ask it again soon.');
     }
   }

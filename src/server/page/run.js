@@ -1,10 +1,16 @@
 // One answer as it is written: a request, its chunks, and what becomes of it.
 
-import { ApiError, complete } from './api.js';
+import { ApiError, cancel, complete, goOn } from './api.js';
 import { isLeaving } from './leaving.js';
 
+// How long the page looks for a server that has gone in the middle of an answer, and the most
+// seconds between two tries.
+const GIVE_UP_MS = 5 * 60 * 1000;
+const MOST_PAUSE_S = 8;
+
 // What the page shows of a run: `phase` is 'waiting' (for the server), 'later' (it is not ready,
-// and `retryAt` says when it is asked again), 'reading' (the prompt, see `progress`) or 'writing'.
+// and `retryAt` says when it is asked again), 'lost' (as 'later', in the middle of the answer),
+// 'reading' (the prompt, see `progress`) or 'writing'.
 export class Run {
   phase = 'waiting';
   progress = null;
@@ -13,6 +19,10 @@ export class Run {
   retryAt = 0;
   pieces = 0;  // of text that came, about as many as tokens
   #abort = new AbortController();
+  #place = { id: '' };  // the latest event, for a server that keeps answers
+  #lost = null;  // the error that cut the answer off, until it goes on
+  #lostAt = 0;
+  #tries = 0;
   #startedAt = 0;
   #firstAt = 0;
   #onChange;
@@ -25,13 +35,14 @@ export class Run {
   }
 
   stop() {
+    cancel(this.#place);
     this.#abort.abort();
   }
 
   // The reader leaves the page: what came is kept.
   leave() {
     this.answer.finish = 'left';
-    this.stop();
+    this.#abort.abort();
   }
 
   // Tokens a second, about, since the first came.
@@ -51,6 +62,8 @@ export class Run {
           answer.finish ??= 'stopped';
         } else if (isLeaving()) {
           answer.finish = 'left';
+        } else if (this.#place.id && (this.#lost || error.isCut)) {
+          await this.#afterCut(error);
         } else if (error.kind === 'later') {
           await this.#wait(error);
         } else {
@@ -61,9 +74,16 @@ export class Run {
   }
 
   async #ask() {
-    this.#set('waiting');
-    this.#startedAt = performance.now();
-    for await (const chunk of complete(this.request, this.#abort.signal)) this.#take(chunk);
+    this.#set(this.#lost ? 'lost' : 'waiting');
+    if (!this.#place.id) this.#startedAt = performance.now();
+    const { signal } = this.#abort;
+    const chunks = this.#place.id ? goOn(this.#place, signal)
+      : complete(this.request, this.#place, signal);
+    for await (const chunk of chunks) {
+      this.#lost = null;
+      this.#tries = 0;
+      this.#take(chunk);
+    }
     if (!this.answer.finish) {
       throw new ApiError('broken', 'The server ended the answer without giving a reason.');
     }
@@ -103,12 +123,30 @@ export class Run {
     this.#onChange();
   }
 
+  // An answer that was cut off goes on where it stopped, if the server comes back and has kept it.
+  async #afterCut(error) {
+    if (!this.#lost) {
+      this.#lost = error;
+      this.#lostAt = Date.now();
+    }
+    const isGone = ['unreachable', 'later', 'busy', 'broken'].includes(error.kind);
+    if (!isGone || Date.now() - this.#lostAt > GIVE_UP_MS) {
+      // Servers that keep no answers do not know of it.
+      const isKnown = error.status !== 404 && !isGone;
+      this.answer.error = errorOf(isKnown ? new ApiError('broken', error.message) : this.#lost);
+      return;
+    }
+    this.#tries += 1;
+    const pause = error.retryAfter || Math.min(MOST_PAUSE_S, 2 ** (this.#tries - 1));
+    await this.#wait({ ...error, message: this.#lost.message, retryAfter: pause }, 'lost');
+  }
+
   // Until the server says that it may be asked again, or somebody stops it.
-  #wait({ message, retryAfter, progress }) {
+  #wait({ message, retryAfter, progress }, phase = 'later') {
     this.message = message;
     this.loaded = progress;
     this.retryAt = Date.now() + retryAfter * 1000;
-    this.#set('later');
+    this.#set(phase);
     return new Promise((resolve) => {
       const { signal } = this.#abort;
       const timer = setTimeout(resolve, retryAfter * 1000);

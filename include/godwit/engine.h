@@ -391,8 +391,8 @@ struct GenerateResult {
   std::optional<DraftReport> drafts;  // with GenerateOptions::draft
   // For a prompt that goes on from all of the text that ReadPassages has read.
   std::optional<PassageReport> passages;
-  double prompt_ms = 0;               // from the call to the first output token
-  double predicted_ms = 0;            // from the first output token to the last
+  double prompt_ms = 0;     // from the call to the first output token
+  double predicted_ms = 0;  // from the first output token to the last
 };
 
 // A text with snapshots in LoadOptions::cache_dir.
@@ -527,10 +527,10 @@ class Session {
   // Reads a head and passages, each passage behind the head alone, and joins them (ReuseTokens).
   // The first `read_anew` tokens of each passage but the first are then read once more where they
   // stand. A head with its passage goes on from a text in memory or a saved one, and is left to
-  // later texts, whatever stands around it there. Calls whose prompt begins with the tokens that it
-  // returns go on from this text. With SessionOptions::prefill, each passage is a context that is
-  // read so behind the head, and the tokens that are read anew see what it shows them at their
-  // places. on_progress counts head and passages. Throws as ReadContext and ReuseTokens do, and
+  // later texts. Calls whose prompt begins with the tokens that it returns go on from this text.
+  // With SessionOptions::prefill, each passage is a context that is read so behind the head. Tokens
+  // that are read anew see what it shows them at their places. on_progress counts head and
+  // passages. Throws as ReadContext and ReuseTokens do, and
   // Error(kInput) for an empty head.
   PassagesRead ReadPassages(std::span<const int32_t> head,
                             std::span<const std::vector<int32_t>> passages, int64_t read_anew = 32,

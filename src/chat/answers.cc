@@ -10,6 +10,7 @@
 
 #include "chat/continued_message.h"
 #include "chat/echo.h"
+#include "chat/passage_answer.h"
 
 namespace godwit::chat {
 namespace {
@@ -72,7 +73,9 @@ std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
       prompts.push_back({.tokens = prompt});
     }
   };
-  if (const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt)) {
+  if (request.passages) {
+    prompts.push_back(PromptWithPassages(engine, session, request));
+  } else if (const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt)) {
     prompts.push_back(PromptOf(engine, session, *messages, request.template_variables.dump(),
                                request.tools.list.dump(), request.continues));
   } else if (request.fill) {
@@ -167,6 +170,10 @@ std::vector<GenerateResult> AnswerRequest(
   for (const std::string& end : prompts.front().ends) {
     generate.stop.push_back(end);
     generate.spelled_out.push_back(end);
+  }
+  if (request.passages) {
+    return {AnswerWithPassages(engine, prompts.front(), request.passages->read_anew,
+                               std::move(generate), own, cancel, on_event, begun)};
   }
   return GenerateAnswers(engine, prompts, std::move(generate), own, request.samples, cancel,
                          on_event, begun);

@@ -21,6 +21,8 @@ struct Prompt {
   int64_t query_tokens = GenerateOptions().query_tokens;
   AnswerForm form = {};                // for a conversation
   std::vector<std::string> ends = {};  // for a text with a hole: tokens that end the answer
+  // For a conversation with passages: the ends of the part before the first and of each, in tokens.
+  std::vector<int64_t> passage_ends = {};
 };
 
 // The most tokens of a last message that count as the question. A longer message also holds the
@@ -68,7 +70,8 @@ std::vector<GenerateResult> GenerateAnswers(
 // The answers to a request, by GenerateAnswers, with the request's own kv and prefill where it
 // names them. session: as in PromptsOf, with `options`. on_form: called before the first event.
 // With request.echo the first event of each answer is its prompt; echoes: receives these events.
-// on_prompts: called before anything is generated, and may change the prompts.
+// on_prompts: called before anything is generated, and may change the prompts. With
+// request.passages, these are read by Session::ReadPassages (AnswerWithPassages).
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,

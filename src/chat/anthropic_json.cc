@@ -75,6 +75,7 @@ Json AnthropicEvents::Stop(const GenerateResult& result) const {
 
 void AnthropicEvents::AddMeasures(const GenerateResult& result, Json& json) const {
   json["usage"] = UsageOf(result);
+  AddPassages(result, json["usage"]);
   json["usage"].update(request_.more_usage);
   json["seed"] = request_.generate.sampler.seed;
   json["timings"] = TimingsJson(result);

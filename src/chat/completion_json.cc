@@ -114,11 +114,13 @@ Json UsageJson(std::span<const GenerateResult> results, int samples) {
   }
   Json cached{{"cached_tokens", cached_tokens}};
   if (disk_tokens > 0) cached["disk_tokens"] = disk_tokens;
-  return {{"prompt_tokens", prompt_tokens},
-          {"completion_tokens", completion_tokens},
-          {"total_tokens", prompt_tokens + completion_tokens},
-          {"prompt_tokens_details", std::move(cached)},
-          {"completion_tokens_details", {{"reasoning_tokens", thought_tokens}}}};
+  Json usage{{"prompt_tokens", prompt_tokens},
+             {"completion_tokens", completion_tokens},
+             {"total_tokens", prompt_tokens + completion_tokens},
+             {"prompt_tokens_details", std::move(cached)},
+             {"completion_tokens_details", {{"reasoning_tokens", thought_tokens}}}};
+  if (!results.empty()) AddPassages(results.front(), usage);
+  return usage;
 }
 
 Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,

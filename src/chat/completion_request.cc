@@ -287,6 +287,21 @@ struct Draft {
             "\"tool_choice\": \"none\"");
     }
   }
+  // messages: those of the request.
+  void TakePassages(const Json& messages) {
+    if (!request.passages) return;
+    const char* other = !request.is_chat()                 ? "\"prompt\""
+                        : request.samples > 1              ? "\"n\" above 1"
+                        : request.explain_cache            ? "\"explain_cache\""
+                        : request.first_token_within_s > 0 ? "\"first_token_within_s\""
+                                                           : nullptr;
+    if (other != nullptr) {
+      Throw(ErrorKind::kInput, "\"passages\" and {} exclude each other", other);
+    }
+    request.passages->texts = PassagesIn(messages);
+    // A stream says, too, that its answer is not exactly the model's own.
+    if (request.stream) request.include_usage = true;
+  }
   void TakePenalty(const Json& value) {
     sampler().repeat_penalty = Float(value);
     has_penalty = true;
@@ -353,6 +368,7 @@ constexpr Field kFields[] = {
     {"timeout_ms", [](const Json& v, Draft& d) { d.TakeTimeout(v); }},
     {"first_token_within_s",
      [](const Json& v, Draft& d) { d.request.first_token_within_s = SecondsOf(v); }},
+    {"passages", [](const Json& v, Draft& d) { d.request.passages = ParsePassages(v); }},
     {"explain_cache", [](const Json& v, Draft& d) { d.request.explain_cache = Bool(v); }},
     // A chat has a switch and a number, a completion the number alone.
     {"logprobs",
@@ -440,6 +456,7 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   draft.CheckPrompts();
   draft.TakeContinuation();
   draft.TakeReasoningEffort();
+  draft.TakePassages(body.value("messages", Json()));
   if (draft.top_logprobs && !draft.logprobs) {
     Throw(ErrorKind::kInput, "\"top_logprobs\" needs \"logprobs\": true");
   }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "chat/request_passages.h"
 #include "chat/tools.h"
 #include "godwit/engine.h"
 
@@ -26,6 +27,7 @@ struct CompletionRequest {
   GenerateOptions generate;
   std::optional<std::string> kv;  // kv and prefill override SessionOptions
   std::optional<std::string> prefill;
+  std::optional<RequestPassages> passages;  // of a chat
   Tools tools;
   bool parallel_tool_calls = true;
   bool return_token_ids = false;

@@ -27,6 +27,47 @@ std::string FieldRefusal(const std::string& fields) {
   return Refusal(R"({"prompt": "x", )" + fields + "}");
 }
 
+TEST(CompletionRequestTest, Passages) {
+  const std::string messages = R"("messages": [
+      {"role": "system", "content": [{"type": "text", "text": "s"}, {"type": "text", "text": "t"}]},
+      {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"},
+                                   {"type": "text", "text": "?"}]},
+      {"role": "assistant", "content": "yes"},
+      {"role": "user", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": "?"}]}])";
+  const auto parsed = [&](const std::string& fields) {
+    return Parse("{" + messages + fields + "}");
+  };
+  const CompletionRequest request = parsed(R"(, "passages": true)");
+  ASSERT_TRUE(request.passages);
+  EXPECT_THAT(request.passages->texts, ElementsAre("a\n", "b\n"));
+  EXPECT_EQ(request.passages->read_anew, 32);
+  EXPECT_EQ(std::get<std::vector<Message>>(request.prompt)[1].content, "a\nb\n?");
+  EXPECT_FALSE(request.include_usage);
+  EXPECT_EQ(parsed(R"(, "passages": {"read_anew": 0})").passages->read_anew, 0);
+  EXPECT_FALSE(parsed(R"(, "passages": false)").passages);
+  EXPECT_FALSE(parsed(R"(, "passages": null)").passages);
+  EXPECT_TRUE(parsed(R"(, "passages": true, "stream": true)").include_usage);
+
+  const auto refused = [&](const std::string& fields) {
+    return Refusal("{" + messages + fields + "}");
+  };
+  for (const char* const value :
+       {"1", "\"yes\"", "[]", "{}", R"({"read_anew": -1})", R"({"read_anew": 1.5})",
+        R"({"read_anew": 18446744073709551615})", R"({"read_anew": 1, "b": 2})", R"({"b": 2})"}) {
+    EXPECT_THAT(refused(R"(, "passages": )" + std::string(value)),
+                HasSubstr("\"passages\": expected true, false or {\"read_anew\": N}"))
+        << value;
+  }
+  EXPECT_THAT(refused(R"(, "passages": true, "n": 2)"), HasSubstr("\"n\" above 1 exclude"));
+  EXPECT_THAT(refused(R"(, "passages": true, "explain_cache": true)"),
+              HasSubstr("\"explain_cache\" exclude"));
+  EXPECT_THAT(refused(R"(, "passages": true, "first_token_within_s": 2)"),
+              HasSubstr("\"first_token_within_s\" exclude"));
+  EXPECT_THAT(FieldRefusal(R"("passages": true)"), HasSubstr("and \"prompt\" exclude"));
+  EXPECT_THAT(Refusal(R"({"passages": true, "messages": [{"role": "user", "content": "a"}]})"),
+              HasSubstr("expected a user's message whose content is a list of text parts"));
+}
+
 TEST(CompletionRequestTest, EveryField) {
   const CompletionRequest request = Parse(R"({
       "model": "any", "user": "me", "stream": false, "prompt": "Once", "n": 3, "max_tokens": 0,

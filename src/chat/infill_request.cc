@@ -37,8 +37,8 @@ FillIn::File FileOf(const Json& value) {
 constexpr std::string_view kOwn[] = {"input_prefix", "input_suffix", "input_extra", "prompt"};
 // Fields of other requests that infill answers do not support.
 constexpr std::string_view kNotOfInfill[] = {
-    "explain_cache", "first_token_within_s", "messages",      "suffix", "echo", "n",
-    "logprobs",      "top_logprobs",         "stream_options"};
+    "explain_cache", "first_token_within_s", "messages",       "suffix",  "echo", "n",
+    "logprobs",      "top_logprobs",         "stream_options", "passages"};
 
 bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();

@@ -22,6 +22,8 @@ TEST(CutAtPassagesTest, TellsThePartsApart) {
   EXPECT_EQ(cut.head, Bytes("<user>"));
   EXPECT_THAT(cut.passages, ElementsAre(Bytes("ab "), Bytes("cd "), Bytes("ab ")));
   EXPECT_EQ(cut.rest, Bytes("?<bot>"));
+  // Other words in front that are those of a passage are no passage.
+  EXPECT_EQ(Cut("ab <user>ab cd ?", {"ab ", "cd "}).head, Bytes("ab <user>"));
 }
 
 TEST(CutAtPassagesTest, RefusesAPromptThatChangesThem) {
@@ -30,7 +32,7 @@ TEST(CutAtPassagesTest, RefusesAPromptThatChangesThem) {
                         [&] {
                           Cut(prompt, {"ab ", "cd "});
                         }),
-                HasSubstr("leave --passages out"))
+                HasSubstr("ask without passages"))
         << prompt;
   }
 }

@@ -89,6 +89,10 @@ std::vector<Plan> PlansOf(const Engine& engine, const Session& session,
                           const SessionOptions& options, const CompletionRequest& request,
                           std::span<const Way> ways, const MessageFor& message_for) {
   RefuseSeveral(request);
+  if (request.passages) {
+    Throw(ErrorKind::kInput,
+          "a plan has no price of \"passages\": without the field it has that of reading them all");
+  }
   const auto prompts = PromptsOf(engine, session, request);
   return PlansOf(engine, options, prompts.front(), request.generate, ways, message_for);
 }

@@ -64,6 +64,7 @@ Json ResponseEvents::Finished(const GenerateResult& result) const {
                    {"output_tokens", output_tokens},
                    {"output_tokens_details", {{"reasoning_tokens", result.thought_tokens}}},
                    {"total_tokens", result.prompt_tokens + output_tokens}};
+  AddPassages(result, json["usage"]);
   json["usage"].update(request_.completion.more_usage);
   json["timings"] = TimingsJson(result);
   AddKv(json, result);

@@ -74,6 +74,14 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
           {"skipped_steps", rested},     {"steps_short_of_memory", drafts.steps_short_of_memory}};
 }
 
+void AddPassages(const GenerateResult& result, nlohmann::ordered_json& usage) {
+  if (!result.passages) return;
+  usage["passages"] = {{"cached_tokens", result.passages->cached_tokens},
+                       {"reused_tokens", result.passages->reused_tokens},
+                       {"anew_tokens", result.passages->anew_tokens},
+                       {"exact", result.passages->reused_tokens == 0}};
+}
+
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {
   // Numbers are printed as they were typed, not as the nearest double.
   const auto shortest = [](float value) {

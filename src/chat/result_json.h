@@ -28,6 +28,10 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result);
 // {"steps", "draft_tokens", "accepted", "sources": {name: accepted}}
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts);
 
+// Adds "passages" to a request's usage, if its prompt had some: {"cached_tokens", "reused_tokens",
+// "anew_tokens", "exact"}. The answer is exactly the model's own if no tokens were reused.
+void AddPassages(const GenerateResult& result, nlohmann::ordered_json& usage);
+
 // Every numeric option, and the names of the steps in order as "samplers".
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options);
 

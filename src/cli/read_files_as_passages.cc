@@ -16,9 +16,8 @@
 
 namespace godwit::cli {
 
-PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
-                                 const console::GivenTexts& texts, Session& session,
-                                 chat::Prompt& prompt) {
+void ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
+                         const console::GivenTexts& texts, Session& session, chat::Prompt& prompt) {
   if (!AsksAboutFiles(texts)) {
     Throw(ErrorKind::kInput, "--passages are files, and -p a question about them: give both");
   }
@@ -30,8 +29,9 @@ PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options
     return session.Tokenize(part, /*add_special=*/false);
   };
   const chat::PassagePrompt cut = chat::CutAtPassages(text, passages, tokenize);
-  PassagesRead read = ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
-                                             /*presses_to_exit=*/2);
+  const PassagesRead read =
+      ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
+                             /*presses_to_exit=*/2);
   prompt.form =
       chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
   prompt.tokens = read.tokens;
@@ -44,7 +44,6 @@ PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options
         read.reused_tokens, prompt.tokens.size());
     console::WriteNotice(console::WrapStatus(notice) + "\n");
   }
-  return read;
 }
 
 }  // namespace godwit::cli

@@ -11,8 +11,7 @@ namespace godwit::cli {
 // Reads the files, shows the progress, and makes a prompt that goes on from them. Says on standard
 // error that the answer is not exactly the model's own. Ctrl-C cancels. Throws Error(kInput)
 // without files or a question, and as Session::ReadPassages does.
-PassagesRead ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
-                                 const console::GivenTexts& texts, Session& session,
-                                 chat::Prompt& prompt);
+void ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
+                         const console::GivenTexts& texts, Session& session, chat::Prompt& prompt);
 
 }  // namespace godwit::cli

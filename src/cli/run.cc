@@ -235,9 +235,8 @@ int Run(std::span<const std::string> arguments) {
   SayThereIsATemplate(engine, options, texts);
   SayTokens(engine, session, texts);
   chat::Prompt prompt;
-  std::optional<PassagesRead> passages;
   if (options.passages) {
-    passages = ReadFilesAsPassages(engine, options, texts, session, prompt);
+    ReadFilesAsPassages(engine, options, texts, session, prompt);
   } else {
     prompt = MakePrompt(engine, session, options, texts);
   }
@@ -253,11 +252,7 @@ int Run(std::span<const std::string> arguments) {
           : std::vector{GenerateOne(options, prompt, std::move(generate), session, journal)};
   if (options.json) {
     auto json = RunJson(engine, options, prompt.form, sampler, results);
-    if (passages) {
-      json["passages"] = {{"cached_tokens", passages->cached_tokens},
-                          {"reused_tokens", passages->reused_tokens},
-                          {"anew_tokens", passages->anew_tokens}};
-    }
+    chat::AddPassages(results.front(), json);
     console::WriteJson(json);
   }
   SayHowItRan(results, sampler, engine.load_times());

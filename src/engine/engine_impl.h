@@ -210,7 +210,7 @@ class Session::Impl {
   int64_t question_begin_ = 0;               // Request::question_begin of that text
   // The first token that ReuseTokens appended. From there on the text is this session's alone.
   int64_t reused_from_ = INT64_MAX;
-  // What ReadPassages read: its numbers, and the length of its text. Nothing: another text.
+  // The numbers of ReadPassages, and the length of its text. Nothing: this is another text.
   std::optional<PassageReport> passages_;
   int64_t passages_end_ = 0;
 };

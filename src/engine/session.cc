@@ -16,7 +16,8 @@ constexpr int64_t kMaxCounted = 250'000;
 
 // Refuses to join passages that are read in another way with each length of a prompt.
 void RequireOneReading(const std::string& prefill) {
-  const bool is_open = prefill == kAutoPrefill || (!prefill.empty() && ParsePrefill(prefill).quarter);
+  const bool is_open =
+      prefill == kAutoPrefill || (!prefill.empty() && ParsePrefill(prefill).quarter);
   if (!is_open) return;
   Throw(ErrorKind::kUnsupported,
         "passages cannot be taken from the cache with the prefill {}, which reads a passage in "

@@ -164,6 +164,10 @@ void BeginJournal(const CompletionPlan& plan, const chat::CompletionRequest& req
   if (plan.journal == nullptr) return;
   if (plan.before != nullptr && plan.before->begun) {
     const auto& before = plan.before->begun->prompts;
+    // Passages are cut out of the request's text.
+    if (request.passages && (before.empty() || before.front().second != prompts.front().tokens)) {
+      throw AnswerDiffers("its passages have other tokens");
+    }
     for (size_t i = 0; i < std::min(prompts.size(), before.size()); ++i) {
       prompts[i].query_tokens = before[i].first;
       prompts[i].tokens = before[i].second;

@@ -87,6 +87,17 @@ class ApiAnswersTest : public ApiTest {
   std::optional<journal::Folder> journal_;
 };
 
+Json PassageChat(const std::vector<std::string>& texts, const Json& fields = Json::object()) {
+  Json parts = Json::array();
+  for (const std::string& text : texts) parts.push_back({{"type", "text"}, {"text", text}});
+  Json body{{"messages", {{{"role", "user"}, {"content", parts}}}},
+            {"passages", {{"read_anew", 1}}},
+            {"ignore_eos", true},
+            {"max_tokens", 30}};
+  body.update(fields);
+  return body;
+}
+
 struct Asked {
   const char* path;
   Json body = Json::object();
@@ -110,6 +121,9 @@ std::vector<Asked> AllKinds() {
         {"ignore_eos", false},
         {"temperature", 1}}},
       {"/v1/responses", {{"input", "Hello"}, {"max_output_tokens", 30}}},
+      {"/v1/chat/completions", PassageChat({"Once upon a time.", "A bird sang.", "Who sang?"})},
+      {"/v1/chat/completions",
+       PassageChat({"Once upon a time.", "A bird sang.", "Who sang?"}, {{"logprobs", true}})},
       {"/v1/messages", {{"messages", hello}, {"max_tokens", 30}}},
   };
 }

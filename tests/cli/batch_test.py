@@ -46,6 +46,36 @@ class BatchTest(CliTest):
     def run_tokens(self, *flags):
         return json.loads(self.ok("run", "-m", TINY, "--json", *flags))["tokens"]
 
+    def test_passages(self):
+        texts = ["".join(f"Bird {which}{i} sang. " for i in range(12)) for which in "ab"]
+
+        def chat(order, **fields):
+            parts = [{"type": "text", "text": texts[i]} for i in order]
+            parts.append({"type": "text", "text": "Who sang?"})
+            return {"messages": [{"role": "user", "content": parts}], "temperature": 0,
+                    "max_tokens": 8, "ignore_eos": True, "return_token_ids": True, **fields}
+
+        file = self.requests(chat([0, 1], passages=True), chat([1, 0], passages={"read_anew": 3}),
+                             chat([1, 0], passages={"read_anew": 99999}), chat([1, 0]))
+        answers = self.answers(file, "-np", "1")
+        tokens = [answers[str(i)]["choices"][0]["token_ids"] for i in range(4)]
+        labels = [answers[str(i)]["usage"].get("passages") for i in range(4)]
+        self.assertEqual([label["exact"] for label in labels[:3]], [False, False, True])
+        self.assertIsNone(labels[3])
+        self.assertEqual(labels[1]["anew_tokens"], 3)
+        self.assertLess(labels[0]["cached_tokens"], 64)
+        self.assertGreater(labels[1]["cached_tokens"], 128)
+        self.assertEqual(tokens[2], tokens[3])
+        # Several at once have the same answers.
+        self.out.unlink()
+        again = self.answers(file, "-np", "4", "--resume")
+        self.assertEqual([again[str(i)]["choices"][0]["token_ids"] for i in range(4)], tokens)
+        for bad in ("yes", {"read_anew": "x"}):
+            self.out.unlink()
+            self.assertIn("\"passages\": expected true, false or",
+                          self.refused(FORMAT, *self.command(self.requests(chat([0], passages=bad)))))
+            self.out.touch()
+
     def test_the_question_of_a_chat_is_its_last_message(self):
         chat = {"messages": [{"role": "user", "content": "A small bird sang all day. "},
                              {"role": "assistant", "content": "It did. "},

@@ -77,6 +77,18 @@ class RunTest(QuestionTest):
             self.assertEqual(passages["passages"]["reused_tokens"], 0)
             self.assertEqual(passages["tokens"], self.result(*ASK, *files, *question)["tokens"])
 
+    def test_passages_are_read_by_a_prefill(self):
+        long = self.write("long.txt", BIRD * 30)
+        ask = [*ASK, "-p", QUESTION, "-f", self.sea, long, "--prefill", "star:block=64,anchor=16"]
+        some = self.result(*ask, "--passages")
+        self.assertEqual(some["passages"]["exact"], False)
+        self.assertGreater(some["kv"]["context_tokens"], 64)
+        anew = self.result(*ask, "--passages", "--read-anew", "9999")
+        self.assertEqual(anew["passages"]["exact"], True)
+        self.assertEqual(anew["tokens"], self.result(*ask)["tokens"])
+        self.assertIn("(tail)", self.refused(5, *ask[:-1], "star:block=64,anchor=16,tail=9", "--passages",
+                                             "-q"))
+
     def test_passages_are_refused_where_they_are_none(self):
         self.assertIn("give both", self.refused(INPUT, *ASK, "--passages", "-p", QUESTION))
         self.assertIn("--passages", self.refused(INPUT, *RUN, "--passages", "-f", self.sea))

@@ -54,6 +54,7 @@ constexpr Verb kEvaluations[] = {
     {"lines", "find the number on one of many named lines: LongEval"},
     {"babilong", "draw conclusions from facts hidden in a long text"},
     {"ruler", "find facts, variables and frequent words in a long text: RULER"},
+    {"passages", "find facts in passages that are read once for all prompts"},
     {"recall", "measure the share of the top tokens that a cache policy shows"},
     {"attention", "measure where the heads of a model look"},
     {"quant", "measure the loss by quantization, on a text and on tasks"},

@@ -28,6 +28,7 @@ int EvalNeedle(std::span<const std::string> arguments);
 int EvalKvRetrieval(std::span<const std::string> arguments);
 int EvalLines(std::span<const std::string> arguments);
 int EvalBabilong(std::span<const std::string> arguments);
+int EvalPassages(std::span<const std::string> arguments);
 int EvalRuler(std::span<const std::string> arguments);
 
 }  // namespace godwit::lab

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"eval lines", godwit::lab::EvalLines},
     {"eval babilong", godwit::lab::EvalBabilong},
     {"eval ruler", godwit::lab::EvalRuler},
+    {"eval passages", godwit::lab::EvalPassages},
     {"eval recall", godwit::lab::EvalRecall},
     {"eval attention", godwit::lab::EvalAttention},
     {"eval quant", godwit::lab::EvalQuant},

@@ -175,9 +175,8 @@ TEST_F(ReusedTokens, PassagesAreReadByAPrefill) {
   GenerateOptions ask = GreedyWithLogprobs(20);
   ask.query_tokens = std::ssize(kQuestion);
   std::vector<Answer> answers;
-  for (const char* prefill :
-       {"star:block=48,anchor=16", "star:block=32,anchor=8,overlap=8", "window:16",
-        "star:block=48,anchor=16,at=previous"}) {
+  for (const char* prefill : {"star:block=48,anchor=16", "star:block=32,anchor=8,overlap=8",
+                              "window:16", "star:block=48,anchor=16,at=previous"}) {
     options_.prefill = prefill;
     SCOPED_TRACE(prefill);
     Session joined = Join(engine_), passages = engine_.NewSession(options_);

@@ -38,6 +38,12 @@ void JsonlRow::Refuse(const char* key, std::string_view expected, std::string_vi
   Throw(ErrorKind::kFormat, "{}: \"{}\": expected {}, found {}", where_, key, expected, found);
 }
 
+std::string JsonlRow::AnyText(const char* key) const {
+  const nlohmann::json& value = Field(key);
+  if (!value.is_string()) Refuse(key, "text", Found(value));
+  return value.get<std::string>();
+}
+
 std::string JsonlRow::AsText(const nlohmann::json& value, const char* key) const {
   if (!value.is_string()) Refuse(key, "text", Found(value));
   auto text = value.get<std::string>();

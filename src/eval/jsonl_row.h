@@ -23,6 +23,9 @@ class JsonlRow {
   // A text that is more than blanks.
   std::string Text(const char* key) const;
 
+  // A text that may be empty.
+  std::string AnyText(const char* key) const;
+
   // A list of 2 to 100 texts, each more than blanks.
   std::vector<std::string> Texts(const char* key) const;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/name_list.h"
@@ -60,6 +61,54 @@ Question AskCopa(const JsonlRow& row) {
   row.Refuse("query", R"("..., because" or "..., therefore")", Quote(query));
 }
 
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t found = std::min(text.find(from, at), text.size());
+    result += text.substr(at, found - at);
+    if (found < text.size()) result += to;
+    at = found + from.size();
+  }
+  return result;
+}
+
+// The text without marks such as "[step]", each on one line.
+std::string WithoutBrackets(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = std::min(text.find('[', at), text.size());
+    result += text.substr(at, begin - at);
+    const size_t end = std::min(text.find_first_of("]\n", begin), text.size());
+    const bool is_mark = end < text.size() && text[end] == ']';
+    if (!is_mark) result += text.substr(begin, end - begin);
+    at = is_mark ? end + 1 : end;
+  }
+  return result;
+}
+
+// The text as the harness takes it from WikiHow.
+std::string WithoutMarks(std::string_view text) {
+  return Replaced(WithoutBrackets(Replaced(Stripped(text), " [title]", ". ")), "  ", " ");
+}
+
+// Rows as they were published. The harness makes the beginning of a sentence out of ctx_b.
+Question AskHellaSwag(const JsonlRow& row) {
+  std::string second = Lower(row.AnyText("ctx_b"));
+  if (!second.empty() && second[0] >= 'a' && second[0] <= 'z') {
+    second[0] = static_cast<char>(second[0] - 'a' + 'A');
+  }
+  const std::string context =
+      WithoutMarks(fmt::format("{}: {} {}", row.Text("activity_label"), row.Text("ctx_a"), second));
+  Question question{.where = row.where()};
+  for (const std::string& ending : row.Texts("endings")) {
+    std::string answer = WithoutMarks(ending);
+    if (answer.empty()) row.Refuse("endings", "text beside the marks", Quote(ending));
+    question.choices.push_back({.context = context, .answer = std::move(answer)});
+  }
+  question.gold = row.Index("label", question.choices.size());
+  return question;
+}
+
 Question AskLambada(const JsonlRow& row) {
   return {.where = row.where(),
           .choices = {{.context = row.Text("context"), .answer = row.Text("continuation")}}};
@@ -87,6 +136,7 @@ constexpr Task kTasks[] = {
     {"arc_easy", Scoring::kNormalizedChoice, AskArc},
     {"boolq", Scoring::kChoice, AskBoolQ},
     {"copa", Scoring::kChoice, AskCopa},
+    {"hellaswag", Scoring::kNormalizedChoice, AskHellaSwag},
     {"lambada_openai", Scoring::kLastWord, AskLambada},
     {"openbook_qa", Scoring::kNormalizedChoice, AskOpenBookQa},
     {"piqa", Scoring::kNormalizedChoice, AskPiqa},

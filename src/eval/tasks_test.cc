@@ -58,6 +58,32 @@ TEST(TasksTest, Copa) {
   ExpectChoice(cause, 0, "He fell, for once because", "it was icy.");
 }
 
+TEST(TasksTest, HellaSwag) {
+  const Question question = Ask("hellaswag", R"({"ind": 24, "activity_label": "Roof removal",
+      "ctx_a": "A man sits on a roof.", "ctx_b": "he Then", "ctx": "unused", "label": 3,
+      "endings": ["is using wrap.", " tears it off [substeps] with care.", "[x] [y", "starts."]})");
+  EXPECT_EQ(question.gold, 3u);
+  ASSERT_EQ(question.choices.size(), 4u);
+  const auto* context = "Roof removal: A man sits on a roof. He then";
+  ExpectChoice(question, 0, context, "is using wrap.");
+  ExpectChoice(question, 1, context, "tears it off with care.");
+  ExpectChoice(question, 2, context, " [y");
+  ExpectChoice(question, 3, context, "starts.");
+}
+
+TEST(TasksTest, HellaSwagOfWikiHow) {
+  const Question question = Ask("hellaswag", R"({"activity_label": "Home", "ctx_b": "", "label": 0,
+      "ctx_a": "[header] How to mop [title] Get a mop. [step] Buy one.",
+      "endings": ["Then. [title] Mop.", "Rest."]})");
+  ExpectChoice(question, 0, "Home: How to mop. Get a mop. Buy one.", "Then.. Mop.");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] {
+                        Ask("hellaswag", R"({"activity_label": "a", "ctx_a": "b", "ctx_b": 1,
+                                             "endings": ["c", "d"], "label": 0})");
+                      }),
+              HasSubstr(R"("ctx_b": expected text, found 1)"));
+}
+
 TEST(TasksTest, Lambada) {
   const Question question =
       Ask("lambada_openai", R"({"context": "\"I know,\" said", "continuation": "Shane"})");
@@ -162,7 +188,7 @@ TEST(TasksTest, ReadsTheRealFiles) {
       {"arc_challenge", 1172}, {"arc_easy", 2376},   {"boolq", 3270},
       {"copa", 100},           {"openbook_qa", 500}, {"lambada_openai", 5153},
       {"piqa", 1838},          {"winogrande", 1267}, {"winograd_wsc", 273}};
-  EXPECT_EQ(std::size(rows), AllTasks().size());
+  EXPECT_EQ(std::size(rows) + 1, AllTasks().size()) << "HellaSwag's are not there";
   for (const auto& [name, count] : rows) {
     const Task& task = FindTask(name);
     EXPECT_EQ(ReadQuestions(TaskFile(folder, task), task).size(), count) << name;

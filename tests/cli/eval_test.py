@@ -9,8 +9,8 @@ from harness import TINY, CliTest, Terminal, wait_for
 from logits_test import read_npy
 
 INPUT, IO, FORMAT = 2, 3, 4
-TASKS = ("arc_challenge", "arc_easy", "boolq", "copa", "lambada_openai", "openbook_qa", "piqa",
-         "winograd_wsc", "winogrande")
+TASKS = ("arc_challenge", "arc_easy", "boolq", "copa", "hellaswag", "lambada_openai",
+         "openbook_qa", "piqa", "winograd_wsc", "winogrande")
 
 COPA = [{"query": "The bird was hungry, therefore", "choices": ["she slept.", "she ate a fish."],
          "gold": 1},

@@ -54,7 +54,7 @@ ModelComparison Finish(ModelComparison sums) {
 
 }  // namespace
 
-ModelComparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
+ModelComparison Compare(const Reader& reference, const Reader& other, const ScoringPlan& plan,
                         const ComparisonHooks& hooks) {
   plan.CheckFits(reference);
   plan.CheckFits(other);

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "eval/reader.h"
 #include "eval/scoring_plan.h"
-#include "godwit/engine.h"
 
 namespace godwit::eval {
 
@@ -42,11 +42,11 @@ struct ComparisonHooks {
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
 
-// Compares two models of the same vocabulary. Both sessions read a window, one after the other,
+// Compares two models of the same vocabulary. Both read a window, one after the other,
 // before either goes on: memory holds the reference's logits of one window, [window, vocab] f32.
 // Throws Error(kInput) before any work for a window that does not fit; otherwise as ScoringPlan
 // does.
-ModelComparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
+ModelComparison Compare(const Reader& reference, const Reader& other, const ScoringPlan& plan,
                         const ComparisonHooks& hooks);
 
 }  // namespace godwit::eval

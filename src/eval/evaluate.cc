@@ -52,22 +52,22 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
   return encoded;
 }
 
-std::vector<Score> ScoreQuestion(Session& session, const EncodedQuestion& question,
+std::vector<Score> ScoreQuestion(const Reader& reader, const EncodedQuestion& question,
                                  int64_t query_tokens, const std::function<void()>& on_choice) {
   std::vector<Score> scores;
   for (const EncodedPair& pair : question.choices) {
-    scores.push_back(ScorePair(session, pair, query_tokens));
+    scores.push_back(ScorePair(reader, pair, query_tokens));
     on_choice();
   }
   return scores;
 }
 
-TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
+TaskMetrics EvaluateTask(const Reader& reader, const EncodedTask& task,
                          const std::function<void(int64_t done_tokens)>& on_progress) {
   TaskMetrics metrics(task.task->scoring);
   int64_t done_tokens = 0;
   for (const EncodedQuestion& question : task.questions) {
-    metrics.Add(question.question, ScoreQuestion(session, question, /*query_tokens=*/1,
+    metrics.Add(question.question, ScoreQuestion(reader, question, /*query_tokens=*/1,
                                                  [&] { on_progress(done_tokens); }));
     done_tokens += question.read_tokens;
     on_progress(done_tokens);

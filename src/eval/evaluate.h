@@ -7,9 +7,9 @@
 
 #include "eval/encode_pair.h"
 #include "eval/question.h"
+#include "eval/reader.h"
 #include "eval/task_metrics.h"
 #include "eval/tasks.h"
-#include "godwit/engine.h"
 
 namespace godwit::eval {
 
@@ -35,12 +35,12 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
 
 // The scores of a question's choices. query_tokens: as ScorePair takes it. on_choice: called after
 // each choice.
-std::vector<Score> ScoreQuestion(Session& session, const EncodedQuestion& question,
+std::vector<Score> ScoreQuestion(const Reader& reader, const EncodedQuestion& question,
                                  int64_t query_tokens, const std::function<void()>& on_choice);
 
 // Scores all questions. on_progress: called after every choice with the tokens of finished
 // questions, out of task.read_tokens.
-TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
+TaskMetrics EvaluateTask(const Reader& reader, const EncodedTask& task,
                          const std::function<void(int64_t done_tokens)>& on_progress);
 
 }  // namespace godwit::eval

@@ -10,9 +10,9 @@
 
 namespace godwit::eval {
 
-Score ScorePair(Session& session, const EncodedPair& pair, int64_t query_tokens) {
+Score ScorePair(const Reader& reader, const EncodedPair& pair, int64_t query_tokens) {
   Score score;
-  session.Logits(
+  reader.logits(
       std::span(pair.tokens).first(pair.tokens.size() - 1),
       [&](int64_t position, std::span<const float> logits) {
         if (position < pair.context_tokens - 1) return;
@@ -25,7 +25,7 @@ Score ScorePair(Session& session, const EncodedPair& pair, int64_t query_tokens)
         score.log_probability += log_probability;
         score.greedy &= MostProbable(logits) == next;
       },
-      std::max<int64_t>(0, pair.context_tokens - query_tokens));
+      std::max<int64_t>(0, pair.context_tokens - query_tokens), nullptr);
   return score;
 }
 

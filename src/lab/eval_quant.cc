@@ -14,6 +14,7 @@
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/smoothing_options.h"
 #include "cli/summary.h"
 #include "console/exit_code.h"
 #include "console/terminal/json_output.h"
@@ -26,6 +27,7 @@
 #include "lab/commands.h"
 #include "lab/reports/quant_report.h"
 #include "lab/scored_files.h"
+#include "lab/simulated_model.h"
 #include "lab/task_runs.h"
 #include "model/loader.h"
 
@@ -39,6 +41,8 @@ struct QuantEvalOptions {
   int64_t window_tokens = 512;
   int64_t scored_tokens = -1;
   TaskOptions tasks;
+  std::vector<std::string> simulated;  // names of quant::kInputGrids
+  cli::CalibrationFlags calibration;   // of the simulated inputs
   bool json = false;
   std::optional<std::string> jsonl;
   SessionOptions session;
@@ -52,14 +56,14 @@ struct Model {
 
 void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& options) {
   console::CommandLine line(
-      "eval quant", "-m FLOAT -m INT8 [-m ...] -f FILE | -d FOLDER [flags]",
+      "eval quant", "-m FLOAT [-m INT8 ...] -f FILE | -d FOLDER [flags]",
       "Measures the loss by quantization. The first model is the float reference; the others "
       "predict the same text and answer the same tasks.");
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL[:TYPE]",
-            .help = "a model as for other verbs, given twice or more; TYPE is its weight type, "
-                    "instead of --weights"},
+            .help = "a model as for other verbs, given twice or more, or once with --simulate; "
+                    "TYPE is its weight type, instead of --weights"},
            options.models);
   cli::AddComputeFlags(line, options.compute);
   AddScoredFilesFlags(line, options.text);
@@ -71,6 +75,13 @@ void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& op
                        "holds the reference's logits of one window"},
               options.window_tokens, 1, 1 << 20);
   AddTaskFlags(line, options.tasks);
+  line.Add({.names = "--simulate",
+            .value = "SCALES",
+            .help = "also measure the first model in f32 with inputs of its linear layers that "
+                    "int8 can hold: per-tensor or per-channel, with scales of the calibration "
+                    "text, or per-token; repeat it for several"},
+           options.simulated);
+  cli::AddCalibrationFlags(line, options.calibration);
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Add(
@@ -99,13 +110,20 @@ Model ModelOf(const std::string& name, cli::ModelOptions options) {
 
 // All models, the reference first.
 std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
+  for (const std::string& name : options.simulated) (void)quant::FindInputGrid(name);
+  if (!options.simulated.empty()) {
+    cli::RequireCalibrationText(options.calibration);
+  } else if (options.calibration.file) {
+    Throw(ErrorKind::kInput, "--calib is the text of --simulate, which is not there");
+  }
   std::vector<Model> models;
   for (const std::string& name : options.models) models.push_back(ModelOf(name, options.compute));
   if (models.empty()) {
     Throw(ErrorKind::kInput, "a float model to compare with is needed: name it with -m FOLDER");
   }
-  if (models.size() == 1) {
-    Throw(ErrorKind::kInput, "there is nothing to compare {} with: name another model with -m",
+  if (models.size() == 1 && options.simulated.empty()) {
+    Throw(ErrorKind::kInput,
+          "there is nothing to compare {} with: name another model with -m, or --simulate",
           Quote(models.front().name));
   }
   return models;
@@ -175,9 +193,9 @@ SessionOptions OfReference(SessionOptions session) {
 }
 
 // Runs the tasks and shows progress.
-std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
+std::vector<TaskResult> RunTasks(const Engine& engine, const eval::Reader& reader,
                                  std::span<const TaskRows> tasks) {
-  const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
+  const auto encoded = EncodeTasks(engine, reader.limit_tokens(), tasks);
   int64_t total_tokens = 0;
   for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
   std::vector<TaskResult> results;
@@ -190,10 +208,10 @@ std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
     progress.Update(done_tokens, total_tokens, done_tokens);
     results.push_back({.task = task.task,
                        .metrics = eval::EvaluateTask(
-                           session, task,
+                           reader, task,
                            [&](int64_t done) {
                              progress.Update(done_tokens + done, total_tokens, done_tokens);
-                             if (const KvReport kv = session.kv(); kv.seen > longest.seen)
+                             if (const KvReport kv = reader.kv(); kv.seen > longest.seen)
                                longest = kv;
                            }),
                        .skipped = task.skipped});
@@ -229,40 +247,55 @@ class Quant {
                                        .max_tokens = options_.scored_tokens});
       plan->CheckFits(session);
     }
-    AddRow(models_.front(), engine, session, {});
+    AddRow(models_.front().name, engine, session, {});
     for (const Model& model : std::span(models_).subspan(1)) {
       const Engine other = cli::LoadEngine(model.options, options_.session);
       Session other_session = other.NewSession(options_.session);
       std::optional<eval::ModelComparison> comparison;
       if (plan) {
         CheckSameTokens(*text, model, other, models_.front());
-        comparison = Compare(model, session, other_session, *plan);
+        comparison = Compare(model.name, session, other_session, *plan);
         cli::SayDropped(comparison->kv, " in the longest window");
       }
-      AddRow(model, other, other_session, comparison);
+      AddRow(model.name, other, other_session, comparison);
     }
+    Simulate(engine, session, plan);
     Report();
   }
 
  private:
-  void AddRow(const Model& model, const Engine& engine, Session& session,
-              const std::optional<eval::ModelComparison>& comparison) {
-    rows_.push_back(
-        {.model = model.name,
-         .text = comparison,
-         .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, session, tasks_),
-         .limit_tokens = session.limit_tokens()});
+  // Adds a row for every --simulate. engine: of the reference, whose tokens all rows have.
+  void Simulate(const Engine& engine, Session& reference,
+                const std::optional<eval::ScoringPlan>& plan) {
+    if (options_.simulated.empty()) return;
+    const SimulatedModel model(models_.front().options, options_.calibration);
+    for (const std::string& name : options_.simulated) {
+      const eval::Reader reader = model.ReaderOf(quant::FindInputGrid(name));
+      const std::string row = "inputs " + name;
+      std::optional<eval::ModelComparison> comparison;
+      if (plan) comparison = Compare(row, reference, reader, *plan);
+      AddRow(row, engine, reader, comparison);
+    }
   }
 
-  eval::ModelComparison Compare(const Model& model, Session& reference, Session& other,
-                                const eval::ScoringPlan& plan) {
-    const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
+  void AddRow(const std::string& model, const Engine& engine, const eval::Reader& reader,
+              const std::optional<eval::ModelComparison>& comparison) {
+    rows_.push_back(
+        {.model = model,
+         .text = comparison,
+         .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, reader, tasks_),
+         .limit_tokens = reader.limit_tokens()});
+  }
+
+  eval::ModelComparison Compare(const std::string& model, const eval::Reader& reference,
+                                const eval::Reader& other, const eval::ScoringPlan& plan) {
+    const std::string label = model.substr(model.find_last_of('/') + 1);
     console::ProgressLine progress("comparing " + label, console::ProgressUnit::kTokens);
     const eval::ModelComparison comparison = eval::Compare(
         reference, other, plan,
         {.on_token =
              [&](const eval::ComparedToken& compared) {
-               if (options_.jsonl) lines_ += ComparedTokenJson(model.name, compared);
+               if (options_.jsonl) lines_ += ComparedTokenJson(model, compared);
              },
          .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
     progress.SayResult(ComparedText(label, comparison));

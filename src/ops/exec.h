@@ -24,6 +24,7 @@ struct Exec {
   const CancelToken* cancel = nullptr;       // null: cannot be stopped
   const LinearObserver* observer = nullptr;  // null: none
   Profile* profile = nullptr;                // null: times are not measured
+  const LinearFilter* filter = nullptr;      // null: none
 
   // Runs body(task) or body(task, worker) for every task in [0, tasks), on all cores; `worker` is
   // in [0, pool.threads()). Throws Error(kCancelled) when the caller asked to stop; the output of

@@ -185,6 +185,31 @@ struct Cut {
   int64_t panels, block_rows, blocks = 0, panels_per_task = 1, tasks = 0;
 };
 
+// The products of copies of the rows, as exec.filter leaves them.
+void LinearOfFiltered(const Exec& exec, std::span<const Product> products, StepPart part) {
+  Workspace::Scope scope(exec.workspace);
+  Exec plain = exec;
+  plain.filter = nullptr;
+  for (const Product& product : products) {
+    const LinearRows& x = *product.x;
+    if (x.dtype != DType::kF32 || x.rows == 0) {
+      Linear(plain, {&product, 1}, part);
+      continue;
+    }
+    const auto copy = exec.workspace.Matrix<float>(x.rows, x.cols);
+    for (int64_t i = 0; i < x.rows; ++i) {
+      const auto* row = reinterpret_cast<const float*>(x.Row(i));
+      std::copy(row, row + x.cols, copy.Row(i));
+    }
+    (*exec.filter)(*product.w, copy);
+    LinearRows filtered = x;
+    filtered.data = reinterpret_cast<std::byte*>(copy.data);
+    filtered.stride = copy.stride;
+    const Product of_copy{&filtered, product.w, product.out};
+    Linear(plain, {&of_copy, 1}, part);
+  }
+}
+
 }  // namespace
 
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out) {
@@ -209,6 +234,7 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
 }
 
 void Linear(const Exec& exec, std::span<const Product> products, StepPart part) {
+  if (exec.filter != nullptr) return LinearOfFiltered(exec, products, part);
   const ProfilePart measured(exec.profile, part);
   int64_t panels = 0;
   for (const Product& product : products) {

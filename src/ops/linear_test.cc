@@ -310,6 +310,33 @@ TEST_P(LinearTest, Int8RefusesRowsThatAreNotFinite) {
   }
 }
 
+TEST_P(LinearTest, FiltersCopiesOfFloatRows) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    Weight weight = RawWeight(dtype, 70, 33, 21).Pack(one_);
+    weight.name = "up_proj";
+    const GappedMatrix x(5, 33, 22), before(5, 33, 22);
+    GappedMatrix doubled(5, 33, 22);
+    for (int64_t i = 0; i < 5; ++i) {
+      for (float& value : doubled.view().RowSpan(i)) value *= 2;
+    }
+    const LinearFilter filter = [](const Weight& w, MatrixView<float> rows) {
+      EXPECT_EQ(w.name, "up_proj");
+      for (int64_t i = 0; i < rows.rows; ++i) {
+        for (float& value : rows.RowSpan(i)) value *= 2;
+      }
+    };
+    Exec exec = On(three_);
+    GappedMatrix expected(5, 70), out(5, 70);
+    Linear(exec, doubled.view(), weight, expected.view());
+    exec.filter = &filter;
+    Linear(exec, x.view(), weight, out.view());
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(out.Row(i), expected.Row(i));
+      EXPECT_EQ(x.Row(i), before.Row(i)) << "the caller's rows stay";
+    }
+  }
+}
+
 TEST_P(LinearTest, NoRowsAreNoWork) {
   const Weight weight = RawWeight(DType::kBF16, 3, 5, 7).Pack(one_);
   GappedMatrix x(0, 5), out(0, 3);

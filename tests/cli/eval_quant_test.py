@@ -130,6 +130,34 @@ class EvalQuantTest(CliTest):
                 self.assertAlmostEqual(model["results"][cell["task"]][cell["figure"]],
                                        cell["score"][0])
 
+    # Table 3.1: the float model with inputs that int8 can hold.
+    def test_simulated_inputs(self):
+        calibration = self.folder / "calibration.txt"
+        calibration.write_text(TEXT * 40)
+        folder = self.data(copa=COPA, lambada_openai=LAMBADA)
+        simulate = ["--simulate", "per-channel", "--simulate", "per-tensor", "--calib",
+                    calibration, "--seq-len", "128", "--samples", "4"]
+        result = self.measure(*simulate, "-d", folder)
+        self.assertEqual([model["model"] for model in result["models"]],
+                         [f"{TINY}:f32", "inputs per-channel", "inputs per-tensor"])
+        reference, channel, tensor = result["models"]
+        self.assertGreater(channel["kl"], 0)
+        self.assertGreater(tensor["kl"], channel["kl"])
+        self.assertLess(tensor["kl"], 0.01)
+        for model in (channel, tensor):
+            self.assertAlmostEqual(model["change"],
+                                   model["perplexity"] / reference["perplexity"] - 1)
+            self.assertAlmostEqual(model["results"]["lambada_openai"]["perplexity"] /
+                                   reference["results"]["lambada_openai"]["perplexity"], 1,
+                                   delta=0.3)
+        self.assertEqual(result, self.measure(*simulate, "-d", folder, "-t", "1"))
+        self.assertIn("--calib FILE",
+                      self.refused(INPUT, *self.quant, "--simulate", "per-token"))
+        self.assertIn("per-tensor, per-token or per-channel",
+                      self.refused(INPUT, *self.quant, "--simulate", "o1"))
+        self.assertIn("--simulate", self.refused(INPUT, *self.quant, "-m", TINY, "--calib",
+                                                 calibration))
+
     def test_refusals(self):
         other = ["-m", f"{TINY}:int8"]
         for message, arguments in (

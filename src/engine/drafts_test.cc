@@ -93,7 +93,8 @@ constexpr const char* kBothSources = "ngram,partial:budget=256";
 class EverySource : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Drafts, EverySource,
                          testing::Values("ngram", kPartial, kBothSources,
-                                         "partial:budget=256:block=1"),
+                                         "partial:budget=256:block=1",
+                                         "partial:budget=256:gradual"),
                          [](const auto& test) { return "Sources" + std::to_string(test.index); });
 
 TEST_P(EverySource, EndWhereTheTextEnds) {

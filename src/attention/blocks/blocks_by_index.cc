@@ -93,7 +93,9 @@ int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries
   const int64_t local = geometry_->FirstLocal(run.position), blocks = here_.CountBefore(local);
   const ops::BlockChoice choice{.first = here_.CountBefore(geometry_->initial),
                                 .last = blocks,
-                                .count = geometry_->ShareOf(here_, local)};
+                                .count = geometry_->ShareOf(here_, local),
+                                .sums = spec().sum_scores,
+                                .ranked = spec().gradual};
   for (int64_t i = 0; i < chosen.rows; ++i) std::ranges::fill(chosen.RowSpan(i), -1);
   if (choice.count == 0) return 0;
   Fill(queries.exec, run, layer, importance, blocks);

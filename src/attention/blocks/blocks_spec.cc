@@ -44,7 +44,9 @@ struct Flag {
 constexpr Flag kFlags[] = {{"preselect_block", &BlocksSpec::preselect_block},
                            {"preselect_votes", &BlocksSpec::preselect_votes},
                            {"dense_question", &BlocksSpec::dense_question},
-                           {"estimate", &BlocksSpec::estimate}};
+                           {"estimate", &BlocksSpec::estimate},
+                           {"gradual", &BlocksSpec::gradual},
+                           {"sum_scores", &BlocksSpec::sum_scores}};
 constexpr std::array<std::string_view, 2> kTruth = {"False", "True"};
 constexpr std::string_view kTopP = "top_p";
 
@@ -145,6 +147,15 @@ void Check(const BlocksSpec& spec) {
   Require(spec.group_blocks <= 1024, "group_blocks is at most 1024, or 0 for no groups",
           spec.group_blocks);
   Require(spec.group_count >= 1, "group_count is at least 1", spec.group_count);
+  const bool by_other_means = spec.preselect_block || spec.top_p < 1 || spec.group_blocks > 0;
+  if (by_other_means && (spec.gradual || spec.sum_scores)) {
+    Throw(ErrorKind::kInput,
+          "the KV policy blocks: gradual and sum_scores compare the representatives of all blocks: "
+          "leave out preselect_block, top_p and group_blocks");
+  }
+  Require(spec.token_step > 1 || !spec.gradual,
+          "gradual replaces blocks of a choice that tokens share: token_step is above 1",
+          spec.token_step);
   Require(!below_tiles || spec.group_blocks == 0,
           "group_blocks needs a block_size of at least 64 tokens", spec.block_size);
   Require(!below_tiles || !spec.estimate, "estimate needs a block_size of at least 64 tokens",
@@ -270,6 +281,12 @@ std::string BlocksSpec::Explain() const {
         " The other blocks are estimated: each counts as its number of tokens with its mean key "
         "and mean value.";
   }
+  if (gradual) {
+    more +=
+        " A token that shares a choice sees one of these less for each block that has left the "
+        "window since, the least important first.";
+  }
+  if (sum_scores) more += " Heads that choose together add their scores up.";
   if (dense_layer_num > 0) {
     more += fmt::format(" The first {} layers see all tokens.", dense_layer_num);
   }

@@ -22,6 +22,11 @@ struct BlocksSpec {
   // is a multiple of token_step. Choosing layers after it share it, too, layer_step of them in all.
   int64_t token_step = 1;
   int64_t layer_step = 1;
+  // Whether a token that shares a choice sees one chosen block less for each block that has left
+  // the window since. The least important ones go first (TokenSwift, section 3.3).
+  bool gradual = false;
+  // Whether heads that choose together add their scores up (ops::BlockChoice).
+  bool sum_scores = false;
   // The share of its attention up to which a token chooses blocks, by their keys: at least
   // least_block_count and at most second_block_count. 1: as many as there may be.
   double top_p = 1;

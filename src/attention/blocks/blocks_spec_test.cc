@@ -50,6 +50,23 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   }
 }
 
+TEST(BlocksSpecTest, GradualReplacementNeedsASharedChoiceByRepresentatives) {
+  const BlocksSpec spec = ParseBlocksSpec("token_step=9,gradual=True,sum_scores=True");
+  EXPECT_TRUE(spec.gradual);
+  EXPECT_TRUE(spec.sum_scores);
+  EXPECT_EQ(spec.ToString(), "blocks:token_step=9,gradual=True,sum_scores=True");
+  EXPECT_THAT(spec.Explain(), HasSubstr("the least important first"));
+  EXPECT_THAT(spec.Explain(), HasSubstr("add their scores up"));
+  const auto refused = [](const std::string& arguments) {
+    return ErrorOf(ErrorKind::kInput, [&] { ParseBlocksSpec(arguments); });
+  };
+  EXPECT_THAT(refused("gradual=True"), HasSubstr("token_step is above 1"));
+  for (const char* other : {"preselect_block=True", "top_p=0.5", "group_blocks=8"}) {
+    EXPECT_THAT(refused(std::string("token_step=9,gradual=True,") + other), HasSubstr("leave out"));
+    EXPECT_THAT(refused(std::string("sum_scores=True,") + other), HasSubstr("leave out"));
+  }
+}
+
 TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
   EXPECT_EQ(ParseBlocksSpec("").ToString(), "blocks");
   EXPECT_EQ(ParseBlocksSpec("quest").ToString(), "blocks:representative_type=QUEST");
@@ -189,7 +206,8 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
             "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
             "least_block_count, preselect_block_count, pool_tokens, observation_window, "
             "representative_num, group_blocks, group_count, top_p, preselect_block, "
-            "preselect_votes, dense_question, estimate, head_select_mode, representative_type");
+            "preselect_votes, dense_question, estimate, gradual, sum_scores, head_select_mode, "
+            "representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;

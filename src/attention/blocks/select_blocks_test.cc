@@ -75,8 +75,8 @@ struct Problem {
   std::vector<float> q;  // [heads, head_dim]
 };
 
-// The definition of the header in double: log shares of a head's attention.
-std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) {
+// The definition of the header in double: log shares of a head's attention, or its scores.
+std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts, bool scores) {
   const AttentionGeometry& geometry = problem.geometry;
   const ops::AttentionShape& shape = geometry.shape;
   const int64_t kv_head = head * shape.kv_heads / shape.heads;
@@ -101,7 +101,7 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) 
     shares.push_back(score);
     sum += std::exp(score);
   }
-  for (double& share : shares) share -= std::log(sum);
+  for (double& share : shares) share -= scores ? 0 : std::log(sum);
   return shares;
 }
 
@@ -115,12 +115,19 @@ Expected Oracle(const Problem& problem, const ops::BlockChoice& choice, int64_t 
   const int64_t heads = problem.geometry.shape.heads / choices;
   Expected expected{.chosen = {}, .margin = std::numeric_limits<double>::infinity()};
   for (int64_t i = 0; i < choices; ++i) {
-    std::vector<double> worth(choice.last, -1e9);
+    std::vector<double> worth(choice.last, -1e9), sums(choice.last * parts);
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
-      const auto shares = Shares(problem, head, choice.last * parts);
+      const auto shares = Shares(problem, head, choice.last * parts, choice.sums);
       for (int64_t part = 0; part < choice.last * parts; ++part) {
         double& block = worth[part / parts];
+        sums[part] += shares[part];
         block = std::max(block, shares[part]);
+      }
+    }
+    if (choice.sums) {
+      for (int64_t block = 0; block < choice.last; ++block) {
+        const auto of_block = sums.begin() + block * parts;
+        worth[block] = *std::max_element(of_block, of_block + parts);
       }
     }
     std::vector<int32_t> order;
@@ -135,7 +142,14 @@ Expected Oracle(const Problem& problem, const ops::BlockChoice& choice, int64_t 
           std::min(expected.margin, worth_of(order[count - 1]) - worth_of(order[count]));
     }
     order.resize(count);
-    std::ranges::sort(order);
+    if (choice.ranked) {
+      // Scores in log2 are compared as floats: near ones come in any order.
+      for (size_t at = 1; at < count; ++at) {
+        expected.margin = std::min(expected.margin, worth_of(order[at - 1]) - worth_of(order[at]));
+      }
+    } else {
+      std::ranges::sort(order);
+    }
     expected.chosen.push_back(order);
   }
   return expected;
@@ -179,6 +193,23 @@ TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
       for (const ops::BlockChoice& choice :
            {ops::BlockChoice{0, 40, 7}, {1, 37, 1}, {1, 37, 7}, {5, 37, 31}}) {
         ExpectOracle(problem, choice);
+      }
+    }
+  }
+}
+
+TEST_P(SelectBlocksTest, SumsOfScoresAndBlocksInOrderOfTheirWorth) {
+  uint32_t seed = 50;
+  for (const int64_t parts : {1, 4}) {
+    const ops::BlockShape shape{
+        .type = ops::RepresentativeType::kMean, .tokens = 64, .parts = parts};
+    for (const auto& model : {Model(6, 2, 12), Model(3, 3, 24), Model(16, 2, 64)}) {
+      const Problem problem(model, shape, 40, ++seed);
+      for (const int64_t count : {1, 5}) {
+        ExpectOracle(problem, {.first = 1, .last = 37, .count = count, .sums = true});
+        ExpectOracle(problem, {.first = 1, .last = 37, .count = count, .ranked = true});
+        ExpectOracle(problem,
+                     {.first = 2, .last = 39, .count = count, .sums = true, .ranked = true});
       }
     }
   }

@@ -29,6 +29,10 @@ class DerivedIndex {
   // Shortens the text to `length` tokens, maybe fewer than were shown. Data derived from the other
   // keys is dropped, and its memory given back.
   virtual void Truncate(int64_t length) = 0;
+  // Takes the keys from `length` on from another text of `end` tokens, which differs from this one
+  // in draft tokens only. Data derived from keys that are gone is dropped. The choices of tokens
+  // before `end` may stay.
+  virtual void ContinueAs(int64_t length, int64_t /*end*/) { Truncate(length); }
   // The most tokens, up to `length`, from which the text can go on as if no others had come. It is
   // less than `length` where data derived from those tokens is no longer remembered. answer: where
   // the answer will begin then; the question begins where it does now.

@@ -67,7 +67,8 @@ std::unique_ptr<TextCache> TextCache::ForkOfContext() const {
 
 void TextCache::ContinueAs(const TextCache& text) {
   branches_.clear();
-  TruncateIndex(cache_.ContinueAs(text.cache_));
+  const int64_t had = cache_.ContinueAs(text.cache_);
+  if (DerivedIndex* const index = policy_->index()) index->ContinueAs(had, cache_.length());
   states_ = text.states_.Fork();
   output_ = text.output_;
   Append(0);

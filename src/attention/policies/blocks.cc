@@ -83,7 +83,8 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     // Before a question is set, too, the token is one of an answer, and chooses.
     const int64_t from = std::min(first_choice(), position);
     const int64_t local = geometry_->FirstLocal(shared_.ChooserOf(position, from));
-    const int64_t passed_over = local - geometry_->initial - spec().second_block_count;
+    const int64_t passed_over =
+        local - geometry_->initial - spec().second_block_count + Replaced(local, position);
     return position + 1 - passed_over * spec().block_size;
   }
   int64_t ContextKeys(int64_t layer, int64_t position) const override {
@@ -131,6 +132,7 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     for (int64_t i = 0; i < choices; ++i) {
       const auto at = static_cast<size_t>(i);
       blocks[at] = known != nullptr ? std::span(known->lists[at]) : chosen.RowSpan(i);
+      if (spec().gradual) blocks[at] = Left(blocks[at], local, run.position, chosen.RowSpan(i));
       const size_t listed =
           geometry_->ListParts(here_, blocks[at], local, run.position, parts.RowSpan(i));
       for (int64_t head = i; head < kv_heads; head += choices) {
@@ -167,6 +169,16 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     importance_.Keep(0, length);
     index_.Truncate(length);
     estimate_.Truncate(length);
+  }
+
+  // Gradual replacement lasts longer than a chain of draft tokens.
+  void ContinueAs(int64_t length, int64_t end) override {
+    if (!spec().gradual) return Truncate(length);
+    SharedChoices choices = std::move(shared_);
+    shared_ = SharedChoices(geometry_);
+    Truncate(length);
+    choices.Keep(0, end);
+    shared_ = std::move(choices);
   }
 
   int64_t RestartPoint(int64_t length, int64_t answer) const override {
@@ -214,6 +226,24 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
     }
     shared_.Put(run, layer, queries.reader, geometry_->FirstLocal(run.position), chosen);
     return read_bytes;
+  }
+
+  // How many of the blocks chosen for a window that began at block `local` the token at `position`
+  // does not see any more.
+  int64_t Replaced(int64_t local, int64_t position) const {
+    if (!spec().gradual) return 0;
+    return std::min(spec().second_block_count, geometry_->FirstLocal(position) - local);
+  }
+
+  // The blocks that are left of a choice in order of importance: in ascending order, in `left`.
+  std::span<const int32_t> Left(std::span<const int32_t> ranked, int64_t local, int64_t position,
+                                std::span<int32_t> left) const {
+    const auto end = std::ranges::find(ranked, -1);
+    const int64_t count = std::max<int64_t>(0, end - ranked.begin() - Replaced(local, position));
+    const auto kept = left.first(static_cast<size_t>(count));
+    if (ranked.data() != left.data()) std::ranges::copy(ranked.first(kept.size()), left.begin());
+    std::ranges::sort(kept);
+    return kept;
   }
 
   int64_t CutDown(const RowRun& run, int64_t layer, const RunQueries& queries,

@@ -22,6 +22,7 @@ struct Budget {
   bool separate;
   int64_t token_step = 1, layer_step = 1;
   bool estimate = false;
+  bool gradual = false, sums = false;
 
   // A block's parts: 64 with one or two keys each, or each of its tokens.
   int64_t Parts() const { return std::min<int64_t>(block, 64); }
@@ -29,13 +30,20 @@ struct Budget {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
         "dense_layer_num=1,token_step={},layer_step={},"
-        "representative_type=MEAN,representative_num={},head_select_mode={},estimate={}",
+        "representative_type=MEAN,representative_num={},head_select_mode={},estimate={},"
+        "gradual={},sum_scores={}",
         block, initial, local, count, token_step, layer_step, Parts(),
-        separate ? "SEPARATE" : "SHARED", estimate ? "True" : "False");
+        separate ? "SEPARATE" : "SHARED", estimate ? "True" : "False", gradual ? "True" : "False",
+        sums ? "True" : "False");
   }
   int64_t InitialBlocks() const { return (initial + block - 1) / block; }
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
   int64_t PartTokens() const { return block / Parts(); }
+  // The blocks that the token at t sees of those that `chooser` chose.
+  int64_t CountAt(int64_t t, int64_t chooser) const {
+    const int64_t replaced = gradual ? FirstLocal(t) - FirstLocal(chooser) : 0;
+    return std::max<int64_t>(0, count - replaced);
+  }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
   // The token that chooses for the token at t.
   int64_t ChooserOf(int64_t t, int64_t question_begin) const {
@@ -56,11 +64,11 @@ struct Choice {
   double margin;  // to the best block left out
 };
 
-// The joint choice of query heads [begin, end) for the token at t.
+// The `most` best blocks of query heads [begin, end) together for the token at t.
 Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t layer,
-                  int64_t begin, int64_t end) {
+                  int64_t begin, int64_t end, int64_t most) {
   const int64_t local = budget.FirstLocal(t);
-  std::vector<double> worth(local, -1e9);
+  std::vector<double> worth(local, -1e9), sums(local * budget.Parts());
   const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
   for (int64_t head = begin; head < end; ++head) {
     const auto scores = text.Scores(layer, head, t, t, keys);
@@ -75,7 +83,14 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
     for (const double score : pages) sum += std::exp(score);
     for (size_t page = 0; page < pages.size(); ++page) {
       double& of_block = worth[page / static_cast<size_t>(budget.Parts())];
+      sums[page] += pages[page];
       of_block = std::max(of_block, pages[page] - std::log(sum));
+    }
+  }
+  if (budget.sums) {
+    for (int64_t block = 0; block < local; ++block) {
+      const auto of_block = sums.begin() + block * budget.Parts();
+      worth[block] = *std::max_element(of_block, of_block + budget.Parts());
     }
   }
   std::vector<std::pair<double, int64_t>> order;
@@ -83,8 +98,9 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
     order.emplace_back(-worth[block], block);
   }
   std::ranges::sort(order);
-  const auto count = static_cast<size_t>(budget.count);
-  Choice choice{.blocks = {}, .margin = order[count].first - order[count - 1].first};
+  const auto count = static_cast<size_t>(most);
+  Choice choice{.blocks = {}, .margin = 1};
+  if (count > 0) choice.margin = order[count].first - order[count - 1].first;
   for (size_t i = 0; i < count; ++i) choice.blocks.insert(order[i].second);
   return choice;
 }
@@ -98,8 +114,9 @@ std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t 
   if (layer == 0 || t < question_begin || !budget.Chooses(t)) return KeysIn(0, t + 1);
   const int64_t begin = budget.separate ? head / 2 * 2 : 0;
   const int64_t chooser = budget.ChooserOf(t, question_begin);
-  const Choice choice = BestBlocks(text, budget, chooser, budget.layer_step == 2 ? kChooses : layer,
-                                   begin, begin + (budget.separate ? 2 : kHeads));
+  const Choice choice =
+      BestBlocks(text, budget, chooser, budget.layer_step == 2 ? kChooses : layer, begin,
+                 begin + (budget.separate ? 2 : kHeads), budget.CountAt(t, chooser));
   // Rounding to int8 moves scores by 0.003.
   if (choice.margin < 0.015) return {};
   std::vector<SeenKey> keys;
@@ -177,12 +194,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Budget{64, 0, 1, 2, false, 100, 2}, Budget{64, 64, 100, 2, true, 1, 1, true},
                     Budget{128, 1, 130, 1, false, 3, 2, true}, Budget{32, 70, 64, 3, false},
                     Budget{8, 0, 1, 2, true, 3, 2}, Budget{1, 3, 50, 2, true},
-                    Budget{1, 0, 1, 5, false, 100, 1}),
+                    Budget{1, 0, 1, 5, false, 100, 1},
+                    // TokenSwift's: all are replaced after five tokens, and some time before it.
+                    Budget{1, 3, 1, 5, true, 5, 1, false, true, true},
+                    Budget{1, 0, 7, 4, false, 9, 2, false, true, false},
+                    Budget{64, 0, 1, 2, true, 100, 1, false, true, true},
+                    Budget{8, 0, 1, 3, false, 1, 1, false, false, true}),
     [](const auto& info) {
       const Budget& b = info.param;
-      return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}{}", b.count, b.block, b.initial,
+      return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}{}{}{}", b.count, b.block, b.initial,
                          b.local, b.separate ? "SEPARATE" : "SHARED", b.token_step, b.layer_step,
-                         b.estimate ? "_estimated" : "");
+                         b.estimate ? "_estimated" : "", b.gradual ? "_gradual" : "",
+                         b.sums ? "_sums" : "");
     });
 
 // The prefill's window holds the whole context here.

@@ -22,6 +22,11 @@ void AddShares(const kernels::KernelTable& kernels, std::span<const float> score
   }
 }
 
+// worth += the head's scores.
+void AddScores(std::span<const float> scores, bool is_first, std::span<float> worth) {
+  for (size_t i = 0; i < worth.size(); ++i) worth[i] = is_first ? scores[i] : worth[i] + scores[i];
+}
+
 // Turns the worth of parts, `parts` to a block, into the worth of blocks.
 void ToBlocks(int64_t parts, const BlockChoice& choice, float* worth) {
   if (parts == 1) return;
@@ -94,10 +99,21 @@ void SelectBlocks(const Exec& exec, const AttentionShape& shape, const Alibi& al
   exec.Parallel(chosen.rows, [&](int64_t i) {
     std::fill_n(worth.Row(i), parts, -std::numeric_limits<float>::infinity());
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
-      AddShares(exec.kernels, scores.RowSpan(head).first(parts), worth.RowSpan(i));
+      const auto of_head = scores.RowSpan(head).first(parts);
+      if (choice.sums) {
+        AddScores(of_head, head == i * heads, worth.RowSpan(i));
+      } else {
+        AddShares(exec.kernels, of_head, worth.RowSpan(i));
+      }
     }
     ToBlocks(parts_of_block, choice, worth.Row(i));
     Choose(worth.Row(i), choice, order.RowSpan(i), maxima.RowSpan(i), chosen.RowSpan(i));
+    if (choice.ranked) {
+      const float* const worths = worth.Row(i);
+      std::ranges::sort(chosen.RowSpan(i), [worths](int32_t a, int32_t b) {
+        return worths[a] != worths[b] ? worths[a] > worths[b] : a < b;
+      });
+    }
   });
 }
 

@@ -16,11 +16,15 @@ struct BlockChoice {
   int64_t first;
   int64_t last;
   int64_t count;  // at most last - first
+  // Whether heads that choose together add their scores up, without a softmax. A block is then
+  // worth the largest sum of one of its parts (TokenSwift, arXiv 2502.18890, equation 2).
+  bool sums = false;
+  bool ranked = false;  // whether the chosen blocks come in descending order of their worth
 };
 
 // Selects blocks for the query of one token, q [heads, head_dim] at `position`. chosen [choices,
-// count] gets their numbers, in ascending order; choices is 1 or kv_heads. `index` holds the blocks
-// before choice.last.
+// count] gets their numbers, in ascending order unless choice.ranked; choices is 1 or kv_heads.
+// `index` holds the blocks before choice.last.
 //
 // A head scores parts (representatives.h). A softmax over the parts of all blocks before
 // choice.last gives the share of its attention for each. A block is worth the largest share that

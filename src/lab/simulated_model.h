@@ -1,8 +1,10 @@
 // A model whose linear layers read int8 inputs that are simulated, for `eval quant --simulate`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"

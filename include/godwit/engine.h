@@ -453,14 +453,14 @@ class Generation {
   std::unique_ptr<Impl> impl_;
 };
 
+// The text that Session::ReadPassages read, and its numbers.
+struct PassagesRead : PassageReport {
+  std::vector<int32_t> tokens;  // head and passages
+};
+
 // One text and its KV cache. Calls from several threads take turns. Move-only. A model that was
 // trained with a sink token (sink_token_id in config.json) gets it in front of every text that does
 // not begin with it. The sink token counts as a token of the prompt.
-// The text that Session::ReadPassages read, and its numbers.
-struct PassagesRead : PassageReport {
-  std::vector<int32_t> tokens;  // the text: head and passages
-};
-
 class Session {
  public:
   class Impl;
@@ -530,8 +530,7 @@ class Session {
   // later texts. Calls whose prompt begins with the tokens that it returns go on from this text.
   // With SessionOptions::prefill, each passage is a context that is read so behind the head. Tokens
   // that are read anew see what it shows them at their places. on_progress counts head and
-  // passages. Throws as ReadContext and ReuseTokens do, and
-  // Error(kInput) for an empty head.
+  // passages. Throws as ReadContext and ReuseTokens do, and Error(kInput) for an empty head.
   PassagesRead ReadPassages(std::span<const int32_t> head,
                             std::span<const std::vector<int32_t>> passages, int64_t read_anew = 32,
                             const std::function<void(const PromptProgress&)>& on_progress = {});

@@ -258,9 +258,8 @@ GODWIT_EXPORT godwit_error* godwit_engine_apply_chat_template(
 // The options of one text.
 typedef struct godwit_session_options {
   size_t struct_size;
-  const char* kv;  // what stays in the cache: "dense" (NULL), "sinks:S+W", "blocks"
-  const char*
-      prefill;  // how the context is read: "window:W", "star", "ring", "gpu"; NULL: as kv has it
+  const char* kv;          // what stays in the cache: "dense" (NULL), "sinks:S+W", "blocks"
+  const char* prefill;     // how a context is read: "window:W", "star", "ring", "gpu"; NULL: by kv
   const char* kv_type;     // "auto" (NULL), "f32", "f16", "bf16", "int8"
   int32_t int8_attention;  // 1, 0, or -1: yes if kv_type is "int8"
   int64_t context_tokens;  // the longest text; 0: as long as the model allows

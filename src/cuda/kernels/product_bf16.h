@@ -115,14 +115,8 @@ struct ProductBF16Few {
     }
     block.ForThreads([&](int thread) {
       float* const part = shared.parts[thread / kWarpThreads];
-      GODWIT_UNROLL
-      for (int tile = 0; tile < kPanelTiles; ++tile) {
-        GODWIT_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const int column = tile * kTileColumns + TileColumn(thread, i);
-          part[TileRow(thread, i) * kPanel + column] = sums.of_tile[tile][thread].sums[i];
-        }
-      }
+      sums.ForEach(thread,
+                   [&](int row, int column, float sum) { part[row * kPanel + column] = sum; });
     });
   }
 };
@@ -166,15 +160,9 @@ struct ProductBF16Many {
     }
     block.ForThreads([&](int thread) {
       const int64_t row = first_row + thread / kWarpThreads * kTileRows;
-      GODWIT_UNROLL
-      for (int tile = 0; tile < kPanelTiles; ++tile) {
-        GODWIT_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          args.Set(row + TileRow(thread, i),
-                   block.y() * kPanel + tile * kTileColumns + TileColumn(thread, i),
-                   total.of_tile[tile][thread].sums[i]);
-        }
-      }
+      total.ForEach(thread, [&](int i, int column, float sum) {
+        args.Set(row + i, block.y() * kPanel + column, sum);
+      });
     });
   }
 

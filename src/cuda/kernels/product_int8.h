@@ -137,15 +137,9 @@ struct ProductInt8Many {
     }
     block.ForThreads([&](int thread) {
       const int64_t row = first_row + thread / kWarpThreads * kTileRows;
-      GODWIT_UNROLL
-      for (int tile = 0; tile < kPanelTiles; ++tile) {
-        GODWIT_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          args.Set(row + TileRow(thread, i),
-                   block.y() * kPanel + tile * kTileColumns + TileColumn(thread, i),
-                   sums.of_tile[tile][thread].sums[i]);
-        }
-      }
+      sums.ForEach(thread, [&](int i, int column, int32_t dot) {
+        args.Set(row + i, block.y() * kPanel + column, dot);
+      });
     });
   }
 };

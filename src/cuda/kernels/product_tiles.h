@@ -33,6 +33,18 @@ struct TileSums {
     GODWIT_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) of_tile[tile][thread] = {};
   }
+  // Calls body(row, column, sum) for the thread's sums; rows and columns are those of the warp.
+  template <class Body>
+  GODWIT_DEVICE void ForEach(int thread, const Body& body) const {
+    GODWIT_UNROLL
+    for (int tile = 0; tile < kTiles; ++tile) {
+      GODWIT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        body(TileRow(thread, i), tile * kTileColumns + TileColumn(thread, i),
+             of_tile[tile][thread].sums[i]);
+      }
+    }
+  }
 };
 
 // Adds the products of kTileWords words of k. word_of_a(thread, row, word) and word_of_w(thread,

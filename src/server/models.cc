@@ -107,10 +107,7 @@ void Models::LoadThoseThatFit(const NoteProgress& note) {
     });
     before += bytes;
     lock.lock();
-    entry.limits = std::make_shared<const ModelLimits>(loaded->limits);
-    entry.loaded = std::move(loaded);
-    entry.used_ms = options_.now_ms();
-    ++entry.loads;
+    Keep(entry, std::move(loaded));
     changed_.notify_all();
   }
 }
@@ -150,14 +147,16 @@ void Models::Release(size_t model) {
   {
     const std::lock_guard lock(mutex_);
     --entries_[model].users;
-    NoteUse(entries_[model]);
+    entries_[model].used_ms = options_.now_ms();
   }
   changed_.notify_all();
 }
 
-void Models::NoteUse(Entry& entry) {
-  entry.used_at = ++uses_;
+void Models::Keep(Entry& entry, std::shared_ptr<const LoadedModel> loaded) {
+  entry.limits = std::make_shared<const ModelLimits>(loaded->limits);
+  entry.loaded = std::move(loaded);
   entry.used_ms = options_.now_ms();
+  ++entry.loads;
 }
 
 Models::Status Models::status(size_t model) const {
@@ -223,7 +222,7 @@ bool Models::MakeRoom(std::unique_lock<std::mutex>& lock) {
   for (Entry& entry : entries_) {
     if (entry.loaded == nullptr) continue;
     const auto key = [](const Entry& of) {
-      return std::tuple(of.users > 0, !of.is_leaving, of.used_at);
+      return std::tuple(of.users > 0, !of.is_leaving, of.used_ms);
     };
     if (oldest == nullptr || key(entry) < key(*oldest)) oldest = &entry;
   }
@@ -280,11 +279,8 @@ void Models::Load(size_t model, std::unique_lock<std::mutex>& lock) {
   entry.is_loading = false;
   const std::shared_ptr<Wait> wait = std::exchange(entry.wait, nullptr);
   if (loaded != nullptr) {
-    entry.limits = std::make_shared<const ModelLimits>(loaded->limits);
-    entry.loaded = std::move(loaded);
+    Keep(entry, std::move(loaded));
     entry.users += wait->requests;
-    NoteUse(entry);
-    ++entry.loads;
   }
   wait->error = std::move(error);
   wait->done = true;

@@ -160,7 +160,6 @@ class Models {
     std::shared_ptr<const LoadedModel> loaded = nullptr;
     std::shared_ptr<const ModelLimits> limits = nullptr;
     int64_t users = 0;        // requests
-    int64_t used_at = 0;      // the count of uses at its last use
     double used_ms = 0;       // the end of its last use, or of its loading
     bool is_leaving = false;  // new requests wait for the next load
     bool is_loading = false;
@@ -181,14 +180,13 @@ class Models {
   void WaitForIdle(std::unique_lock<std::mutex>& lock);
   // entry: loaded, and used by no request.
   void Unload(Entry& entry, bool idle, std::unique_lock<std::mutex>& lock);
-  void NoteUse(Entry& entry);
+  void Keep(Entry& entry, std::shared_ptr<const LoadedModel> loaded);
 
   ModelsOptions options_;
   std::vector<Entry> entries_;  // of a fixed number
   mutable std::mutex mutex_;    // guards the entries' members but `source`, and the members below
   std::condition_variable changed_;
   std::deque<size_t> wanted_;  // models that requests wait for, in the order of the requests
-  int64_t uses_ = 0;
   bool stop_ = false;
   std::thread thread_;  // last: it uses the others
 };

@@ -208,11 +208,14 @@ class Session::Impl {
   std::unique_ptr<TextCache> cache_;
   std::shared_ptr<const TextPlan> read_by_;  // the plan of cache_ (TextPlan::ForPrompt)
   int64_t question_begin_ = 0;               // Request::question_begin of that text
-  // The first token that ReuseTokens appended. From there on the text is this session's alone.
-  int64_t reused_from_ = INT64_MAX;
-  // The numbers of ReadPassages, and the length of its text. Nothing: this is another text.
-  std::optional<PassageReport> passages_;
-  int64_t passages_end_ = 0;
+  struct Joined {
+    // The first token that ReuseTokens appended. From there on the text is this session's alone.
+    int64_t from = INT64_MAX;
+    // The numbers of ReadPassages, and the length of its text. Nothing: this is another text.
+    std::optional<PassageReport> passages;
+    int64_t end = 0;
+  };
+  Joined joined_;
 };
 
 }  // namespace godwit

@@ -79,8 +79,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   if (engine_->served.placement.all != nullptr)
     cache_ = request.plan().NewText();  // the others have no sessions
   if (!request.plan().SharesWith(*read_by_)) {
-    reused_from_ = INT64_MAX;
-    passages_.reset();
+    joined_ = {};
     return request.plan().NewText();
   }
   const auto& tokens = request.sequence().tokens;
@@ -89,8 +88,8 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
                 request.plan().ReusableTokens(request.question_begin(), question_begin_)}),
       request.prompt_tokens());
-  if (shared <= reused_from_) reused_from_ = INT64_MAX;
-  if (shared < passages_end_) passages_.reset();
+  if (shared <= joined_.from) joined_.from = INT64_MAX;
+  if (shared < joined_.end) joined_.passages.reset();
   if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
@@ -98,7 +97,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
 
 void Session::Impl::Follow(std::shared_ptr<Request> request,
                            FunctionRef<void(const Event&)> on_event) {
-  if (reused_from_ != INT64_MAX) request->KeepToItself();
+  if (joined_.from != INT64_MAX) request->KeepToItself();
   engine_->scheduler->Submit(request);
   std::exception_ptr error;
   for (bool ended = false; !ended;) {
@@ -173,9 +172,7 @@ bool Session::Impl::GoOnFrom(const Impl& other) {
   cache_ = other.cache_->Fork(read_by_->NewText()->policy().Fork());
   text_.assign(other.text_.begin(), other.text_.begin() + alike);
   question_begin_ = plan_->QuestionBegin(alike, /*query_tokens=*/0);
-  reused_from_ = other.reused_from_;
-  passages_ = other.passages_;
-  passages_end_ = other.passages_end_;
+  joined_ = other.joined_;
   return true;
 }
 
@@ -204,7 +201,7 @@ void Session::Impl::Reuse(const Impl& other, int64_t begin, int64_t end) {
   engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
     godwit::ReuseTokens(exec, *other.cache_, begin, end - begin, *cache_);
   });
-  reused_from_ = std::min(reused_from_, std::ssize(text_));
+  joined_.from = std::min(joined_.from, std::ssize(text_));
   const auto first = other.text_.begin() + begin;
   text_.insert(text_.end(), first, first + (end - begin));
   question_begin_ = plan_->QuestionBegin(std::ssize(text_), /*query_tokens=*/0);
@@ -228,7 +225,7 @@ PassagesRead Session::Impl::ReadPassages(
   all.resize(first);
   RequireOneReading(plan_->options().prefill);
   if (passages.size() > 1) RequirePassages(*plan_->NewText());
-  passages_.reset();
+  joined_.passages.reset();
 
   PromptProgress progress{};  // of all
   progress.total_tokens = std::ssize(head);
@@ -269,15 +266,15 @@ PassagesRead Session::Impl::ReadPassages(
   }
   read.cached_tokens = progress.cached_tokens;
   read.tokens = std::move(all);
-  passages_ = read;
-  passages_end_ = std::ssize(read.tokens);
+  joined_.passages = read;
+  joined_.end = std::ssize(read.tokens);
   return read;
 }
 
 int64_t Session::Impl::Save() {
   const std::lock_guard lock(mutex_);
   SavedTexts& saved = engine_->RequireSavedTexts();
-  if (reused_from_ != INT64_MAX) {
+  if (joined_.from != INT64_MAX) {
     Throw(ErrorKind::kUnsupported, "a text with tokens taken from another one is not saved");
   }
   saved.Save(read_by_, text_, *cache_, question_begin_, "");
@@ -323,7 +320,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
     if (options.on_event) options.on_event(event);
   });
   GenerateResult result = request->TakeResult();
-  result.passages = passages_;
+  result.passages = joined_.passages;
   // The request may have ended before the reader gave up.
   if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
   return result;
@@ -405,9 +402,7 @@ std::unique_ptr<Session::Impl> Session::Impl::ForkLocked() const {
   fork->cache_ = cache_->Fork();
   fork->read_by_ = read_by_;
   fork->question_begin_ = question_begin_;
-  fork->reused_from_ = reused_from_;
-  fork->passages_ = passages_;
-  fork->passages_end_ = passages_end_;
+  fork->joined_ = joined_;
   return fork;
 }
 

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <memory>
+#include <utility>
 
-#include "cuda/faulty_device_test_support.h"
+#include "model/decoder_gpu_test_support.h"
 #include "model/gpu_plan.h"
 #include "model/model_test_support.h"
 #include "ops/gpu/gpu.h"
@@ -14,7 +15,12 @@
 namespace godwit::decoder_gpu_attention_test {
 namespace {
 
-using cuda::DeviceScript;
+using on_gpu::DeviceScript;
+using on_gpu::Difference;
+using on_gpu::ExpectErrorWhereverLost;
+using on_gpu::ExpectNothingWhereverCancelled;
+using on_gpu::NewGpu;
+using on_gpu::Tokens;
 using ::testing::HasSubstr;
 
 constexpr int64_t kContext = 160;
@@ -46,20 +52,6 @@ const Case kCases[] = {
     {"one_layer_there", SpecOf("llama", R"(,"head_dim":16)"), DType::kBF16, 0.02, 0.6},
 };
 
-std::vector<int32_t> Tokens(int64_t count, int32_t first = 1) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>((first + i * i * 3 + 5 * i) % 75));
-  }
-  return tokens;
-}
-
-std::shared_ptr<ops::Gpu> NewGpu(std::shared_ptr<DeviceScript> script = nullptr,
-                                 int64_t memory_bytes = 0) {
-  if (script == nullptr) script = std::make_shared<DeviceScript>();
-  return std::make_shared<ops::Gpu>(std::make_unique<cuda::FaultyDevice>(script), memory_bytes);
-}
-
 std::unique_ptr<Decoder> Here(const DecoderSpec& spec) {
   return Load(spec, FakeWeights(spec), {}, DType::kBF16);
 }
@@ -89,18 +81,6 @@ std::vector<float> LogitsInChunks(const Decoder& decoder, TextCache& text,
     all.insert(all.end(), logits.begin(), logits.end());
   }
   return all;
-}
-
-double Difference(const std::vector<float>& logits, const std::vector<float>& expected) {
-  EXPECT_EQ(logits.size(), expected.size());
-  double largest = 0, difference = 0;
-  for (size_t i = 0; i < std::min(logits.size(), expected.size()); ++i) {
-    EXPECT_FALSE(std::isnan(logits[i])) << i;
-    largest = std::max(largest, std::fabs(double{expected[i]}));
-    difference = std::max(difference, std::fabs(double{logits[i]} - expected[i]));
-  }
-  EXPECT_GT(largest, 0.01);
-  return difference / largest;
 }
 
 class DecoderGpuAttentionTest : public testing::TestWithParam<Case> {
@@ -212,20 +192,6 @@ TEST(DecoderGpuAttention, RefusesModelsToWhichGpusDoNotAttend) {
   EXPECT_EQ(GpuAttentionShape(SmallLlama()).kv_heads, 2);
 }
 
-// One step without its logits.
-void Forward(const Decoder& decoder, const std::vector<int32_t>& tokens, TextCache& text,
-             const CancelToken* cancel = nullptr) {
-  ThreadPool pool(2);
-  Workspace workspace;
-  const Segment segment{.tokens = tokens, .text = &text};
-  const auto hidden = workspace.Matrix<float>(std::ssize(tokens), decoder.hidden_size());
-  decoder.Forward({.pool = pool,
-                   .kernels = *kernels::SelectIsa("").table,
-                   .workspace = workspace,
-                   .cancel = cancel},
-                  {&segment, 1}, hidden);
-}
-
 std::unique_ptr<TextCache> SmallText(const DecoderSpec& spec) {
   auto text = MakeTextCache(Geometry(spec), {.context = 64, .prefill = "gpu"});
   text->SetQuestion(64);
@@ -234,68 +200,17 @@ std::unique_ptr<TextCache> SmallText(const DecoderSpec& spec) {
 
 TEST(DecoderGpuAttention, ALostGpuIsAnErrorOfTheStep) {
   const DecoderSpec spec = SmallLlama();
-  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
-  const auto whole = There(spec, NewGpu());
-  const auto reference = SmallText(spec);
-  Step(*whole, {{prompt, reference.get()}});
-  const auto expected = Step(*whole, {{next, reference.get()}});
-  const auto script = std::make_shared<DeviceScript>();
-  int64_t begin = 0, end = 0;
-  {
-    const auto decoder = There(spec, NewGpu(script));
-    begin = script->calls;
-    Forward(*decoder, next, *SmallText(spec));
-    end = script->calls;
-  }
-  ASSERT_GT(end, begin + 40);
-  for (int64_t lost_at = begin; lost_at < end; ++lost_at) {
-    *script = {};
-    const auto decoder = There(spec, NewGpu(script));
-    script->lost_at = lost_at;
-    const auto text = SmallText(spec);
-    Step(*whole, {{prompt, text.get()}});
-    for (int i = 0; i < 2; ++i) {  // it stays lost
-      const Error error = ErrorOf([&] { Forward(*decoder, next, *text); });
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_STREQ(error.what(), "the emulated GPU is lost: a test took it");
-    }
-    EXPECT_EQ(text->length(), std::ssize(prompt));
-    EXPECT_EQ(Step(*whole, {{next, text.get()}}), expected) << "lost at call " << lost_at - begin;
-  }
+  ExpectErrorWhereverLost(
+      *There(spec, NewGpu()),
+      [&](std::shared_ptr<ops::Gpu> gpu) { return There(spec, std::move(gpu)); },
+      [&] { return SmallText(spec); }, /*least_calls=*/40);
 }
 
 TEST(DecoderGpuAttention, ACancelledStepDidNotHappen) {
   const DecoderSpec spec = SmallLlama();
   const auto script = std::make_shared<DeviceScript>();
-  const auto decoder = There(spec, NewGpu(script));
-  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
-  const auto reference = SmallText(spec);
-  Step(*decoder, {{prompt, reference.get()}});
-  const auto expected = Step(*decoder, {{next, reference.get()}});
-  script->calls = 0;
-  Forward(*decoder, prompt, *SmallText(spec));
-  // The last call waits for the results of the step, which nothing stops any more.
-  const int64_t calls = script->calls - 1;
-  ASSERT_GT(calls, 40);
-  for (int64_t cancel_at = 0; cancel_at < calls; ++cancel_at) {
-    CancelToken cancel;
-    const auto text = SmallText(spec);
-    Step(*decoder, {{prompt, text.get()}}, &cancel);
-    int64_t calls_behind = 0;
-    script->calls = 0;
-    script->on_call = [&](int64_t call) {
-      if (call == cancel_at) cancel.Cancel();
-      if (call > cancel_at) ++calls_behind;
-    };
-    EXPECT_EQ(ErrorOf([&] { Forward(*decoder, next, *text, &cancel); }).kind(),
-              ErrorKind::kCancelled)
-        << "cancelled at call " << cancel_at;
-    script->on_call = nullptr;
-    EXPECT_LT(calls_behind, calls / spec.layers + 5) << "more than a layer's work";
-    EXPECT_EQ(text->length(), std::ssize(prompt));
-    cancel.Reset();
-    EXPECT_EQ(Step(*decoder, {{next, text.get()}}, &cancel), expected);
-  }
+  ExpectNothingWhereverCancelled(
+      *There(spec, NewGpu(script)), *script, [&] { return SmallText(spec); }, /*least_calls=*/40);
 }
 
 }  // namespace

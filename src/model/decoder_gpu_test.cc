@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <memory>
+#include <utility>
 
-#include "cuda/faulty_device_test_support.h"
+#include "model/decoder_gpu_test_support.h"
 #include "model/gpu_plan.h"
 #include "model/model_test_support.h"
 #include "ops/gpu/gpu.h"
@@ -14,7 +15,12 @@
 namespace godwit::decoder_gpu_test {
 namespace {
 
-using cuda::DeviceScript;
+using on_gpu::DeviceScript;
+using on_gpu::Difference;
+using on_gpu::ExpectErrorWhereverLost;
+using on_gpu::ExpectNothingWhereverCancelled;
+using on_gpu::NewGpu;
+using on_gpu::Tokens;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -37,20 +43,6 @@ DecoderSpec Mixtral() {
   return SpecOf("mixtral", R"(,"head_dim":14,"num_local_experts":4,"num_experts_per_tok":2)");
 }
 
-std::vector<int32_t> Tokens(int64_t count, int32_t first = 1) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>((first + i * i * 3 + 5 * i) % 75));
-  }
-  return tokens;
-}
-
-std::shared_ptr<ops::Gpu> NewGpu(std::shared_ptr<DeviceScript> script = nullptr,
-                                 int64_t memory_bytes = 0) {
-  if (script == nullptr) script = std::make_shared<DeviceScript>();
-  return std::make_shared<ops::Gpu>(std::make_unique<cuda::FaultyDevice>(script), memory_bytes);
-}
-
 std::unique_ptr<Decoder> LoadOn(std::shared_ptr<ops::Gpu> gpu, const DecoderSpec& spec,
                                 DType storage) {
   auto decoder = Load(spec, FakeWeights(spec), {}, storage);
@@ -70,19 +62,6 @@ std::vector<float> LogitsInChunks(const Decoder& decoder, const std::vector<int3
     all.insert(all.end(), logits.begin(), logits.end());
   }
   return all;
-}
-
-// The largest difference, as a part of the largest number.
-double Difference(const std::vector<float>& logits, const std::vector<float>& expected) {
-  EXPECT_EQ(logits.size(), expected.size());
-  double largest = 0, difference = 0;
-  for (size_t i = 0; i < std::min(logits.size(), expected.size()); ++i) {
-    EXPECT_FALSE(std::isnan(logits[i])) << i;
-    largest = std::max(largest, std::fabs(double{expected[i]}));
-    difference = std::max(difference, std::fabs(double{logits[i]} - expected[i]));
-  }
-  EXPECT_GT(largest, 0.01);
-  return difference / largest;
 }
 
 struct Case {
@@ -229,20 +208,6 @@ TEST(DecoderOnGpu, RefusesWhatGpusDoNotCompute) {
   }
 }
 
-// One step without its logits.
-void Forward(const Decoder& decoder, const std::vector<int32_t>& tokens, TextCache& text,
-             const CancelToken* cancel = nullptr) {
-  ThreadPool pool(2);
-  Workspace workspace;
-  const Segment segment{.tokens = tokens, .text = &text};
-  const auto hidden = workspace.Matrix<float>(std::ssize(tokens), decoder.hidden_size());
-  decoder.Forward({.pool = pool,
-                   .kernels = *kernels::SelectIsa("").table,
-                   .workspace = workspace,
-                   .cancel = cancel},
-                  {&segment, 1}, hidden);
-}
-
 DecoderSpec SmallMixtral() {
   return SmallSpec(R"("model_type":"mixtral","num_key_value_heads":2,"num_local_experts":4,)"
                    R"("num_experts_per_tok":2)");
@@ -256,37 +221,10 @@ class FaultOnGpuTest : public testing::TestWithParam<bool> {
 };
 
 TEST_P(FaultOnGpuTest, ALostGpuIsAnErrorOfTheStep) {
-  const DecoderSpec& spec = spec_;
-  const auto here = LoadOn(nullptr, spec, DType::kBF16);
-  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
-  const auto expected_text = DenseText(spec);
-  Step(*here, {{prompt, expected_text.get()}});
-  const auto expected = Step(*here, {{next, expected_text.get()}});
-
-  const auto script = std::make_shared<DeviceScript>();
-  int64_t begin = 0, end = 0;
-  {
-    const auto decoder = LoadOn(NewGpu(script), spec, DType::kBF16);
-    begin = script->calls;
-    const auto text = DenseText(spec);
-    Forward(*decoder, next, *text);
-    end = script->calls;
-  }
-  ASSERT_GT(end, begin + 25);
-  for (int64_t lost_at = begin; lost_at < end; ++lost_at) {
-    *script = {};
-    const auto decoder = LoadOn(NewGpu(script), spec, DType::kBF16);
-    script->lost_at = lost_at;
-    const auto text = DenseText(spec);
-    Step(*here, {{prompt, text.get()}});
-    for (int i = 0; i < 2; ++i) {  // it stays lost
-      const Error error = ErrorOf([&] { Forward(*decoder, next, *text); });
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_STREQ(error.what(), "the emulated GPU is lost: a test took it");
-    }
-    EXPECT_EQ(text->length(), std::ssize(prompt));
-    EXPECT_EQ(Step(*here, {{next, text.get()}}), expected) << "lost at call " << lost_at - begin;
-  }
+  ExpectErrorWhereverLost(
+      *LoadOn(nullptr, spec_, DType::kBF16),
+      [&](std::shared_ptr<ops::Gpu> gpu) { return LoadOn(std::move(gpu), spec_, DType::kBF16); },
+      [&] { return DenseText(spec_); }, /*least_calls=*/25);
 }
 
 // A step of more rows than were planned takes memory, which may be missing. Later steps go on.
@@ -322,36 +260,10 @@ TEST(DecoderOnGpu, AFullGpuIsAnErrorOfTheStep) {
 }
 
 TEST_P(FaultOnGpuTest, ACancelledStepDidNotHappen) {
-  const DecoderSpec& spec = spec_;
   const auto script = std::make_shared<DeviceScript>();
-  const auto decoder = LoadOn(NewGpu(script), spec, DType::kI8);
-  const std::vector<int32_t> prompt = {3, 0, 10, 7}, next = {1, 9, 9, 2, 4};
-  const auto reference = DenseText(spec);
-  Step(*decoder, {{prompt, reference.get()}});
-  const auto expected = Step(*decoder, {{next, reference.get()}});
-  script->calls = 0;
-  Forward(*decoder, prompt, *DenseText(spec));
-  // The last call waits for the results of the step, which nothing stops any more.
-  const int64_t calls = script->calls - 1;
-  ASSERT_GT(calls, 25);
-  for (int64_t cancel_at = 0; cancel_at < calls; ++cancel_at) {
-    CancelToken cancel;
-    const auto text = DenseText(spec);
-    Step(*decoder, {{prompt, text.get()}}, &cancel);
-    int64_t calls_behind = 0;
-    script->calls = 0;
-    script->on_call = [&](int64_t call) {
-      if (call == cancel_at) cancel.Cancel();
-      if (call > cancel_at) ++calls_behind;
-    };
-    EXPECT_EQ(ErrorOf([&] { Forward(*decoder, next, *text, &cancel); }).kind(),
-              ErrorKind::kCancelled);
-    script->on_call = nullptr;
-    EXPECT_LT(calls_behind, calls / spec.layers + 5) << "more than a layer's work";
-    EXPECT_EQ(text->length(), std::ssize(prompt));
-    cancel.Reset();
-    EXPECT_EQ(Step(*decoder, {{next, text.get()}}, &cancel), expected);
-  }
+  ExpectNothingWhereverCancelled(
+      *LoadOn(NewGpu(script), spec_, DType::kI8), *script, [&] { return DenseText(spec_); },
+      /*least_calls=*/25);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultOnGpuTest, testing::Bool(),

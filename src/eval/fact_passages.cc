@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "eval/suites/draws.h"
 #include "eval/suites/words.h"
@@ -109,11 +110,6 @@ std::string WithFact(std::string_view passage, const std::string& fact, Draws& d
   return text;
 }
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 // The first `count` of these that stand nowhere in the texts, nor in each other. Adds them there.
 std::vector<std::string> NewOnes(const std::vector<std::string>& all, int64_t count,
                                  std::string& texts) {
@@ -151,7 +147,7 @@ std::vector<FactPassage> MakeFactPassages(
     all += plain.back();
   }
   for (const FactForm& form : kForms) all += form.fact;
-  all = Lower(std::move(all));
+  all = Lower(all);
   const auto words = NewOnes(DrawWords(draws, kWords), 2 * options.count, all);
   std::vector<std::string> numbers;
   for (const int64_t number : draws.Different(9000, 9000)) {

@@ -1,8 +1,8 @@
 // Layers on a GPU: x += out(attention(qkv(norm(x)))), then x += down(activation(gate) * up), with
 // gate and up of norm(x). Norms may stand before both, behind both, or in both places. The residual
-// stream x stays on the GPU from layer to layer. Keys and
-// values lie on the host: q, k and v come from the GPU, and attention's results go there. The host
-// computes those, or the GPU does (gpu_attention.h).
+// stream x stays on the GPU from layer to layer. Keys and values lie on the host: q, k and v come
+// from the GPU, and attention's results go there. The host computes those, or the GPU does
+// (gpu_attention.h).
 #pragma once
 
 #include <cstdint>

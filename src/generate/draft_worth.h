@@ -2,6 +2,7 @@
 // while.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace godwit {
@@ -9,15 +10,19 @@ namespace godwit {
 class DraftWorth {
  public:
   bool rests() const { return rest_ > 0; }
-  // The time that the source took in a step of its last trial; 0 before.
-  double ms_per_step() const { return ms_per_step_; }
+  // The time that the source takes in a step: of its last trial, or so far of its first one.
+  double ms_per_step() const {
+    return ended_a_trial_ ? ms_per_step_
+                          : spent_ms_ / static_cast<double>(std::max<int64_t>(steps_, 1));
+  }
   // Time that the source took.
   void Spend(double ms) { spent_ms_ += ms; }
   // Ends a step that took step_ms. saved_ms: the time that draft tokens saved compared with none.
   void EndStep(double step_ms, double saved_ms);
 
  private:
-  double ms_per_step_ = 0;
+  bool ended_a_trial_ = false;
+  double ms_per_step_ = 0;  // of the last trial
   double spent_ms_ = 0, saved_ms_ = 0, step_ms_ = 0;
   int64_t steps_ = 0;  // steps of the trial in progress
   int64_t rest_ = 0;   // steps that are left of the rest

@@ -37,6 +37,22 @@ TEST(DraftWorth, VeryCostlySourceIsSoonDropped) {
   EXPECT_LE(AskedOf(100, 0.5, 0.4), 20 + 16);
 }
 
+// Two sources with the same offers are told apart from the first step on.
+TEST(DraftWorth, TimeOfAStepIsKnownAtOnce) {
+  DraftWorth worth;
+  worth.Spend(3);
+  EXPECT_EQ(worth.ms_per_step(), 3);
+  worth.EndStep(10, 3);
+  worth.Spend(1);
+  worth.EndStep(10, 3);
+  EXPECT_EQ(worth.ms_per_step(), 2);
+  for (int step = 0; step < 100; ++step) {
+    worth.Spend(0.5);
+    worth.EndStep(10, 3);
+  }
+  EXPECT_EQ(worth.ms_per_step(), 0.5) << "of the last whole trial";
+}
+
 TEST(DraftWorth, SourceThatBecomesProfitableIsAskedAgain) {
   DraftWorth worth;
   for (int step = 0; step < 20'000; ++step) {

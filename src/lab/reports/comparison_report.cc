@@ -15,6 +15,9 @@ namespace {
 
 using eval::MeanInterval;
 
+// Longer names of policies are told once, above the table.
+constexpr size_t kLongestHeading = 32;
+
 // The score of a row's policy, as the table shows it.
 MeanInterval ScoreOf(const ComparedRow& row, size_t kv, uint64_t seed) {
   return eval::Bootstrap(row.scores[kv], seed);
@@ -47,6 +50,24 @@ std::string Cell(const ComparedRow& row, const nlohmann::ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   const auto number = value.get<double>();
   return fmt::format(fmt::runtime(number < 100 ? "{:g}" : "{:.0f}"), number);
+}
+
+// The headings of policies, and the lines that tell what they stand for.
+struct Headings {
+  std::vector<std::string> names;
+  std::string legend;
+};
+
+Headings HeadingsOf(std::span<const std::string> kvs) {
+  const auto is_long = [](const std::string& kv) { return kv.size() > kLongestHeading; };
+  if (std::ranges::none_of(kvs, is_long)) return {.names = {kvs.begin(), kvs.end()}, .legend = {}};
+  Headings headings;
+  for (const std::string& kv : kvs) {
+    headings.names.push_back(fmt::format("#{}", headings.names.size() + 1));
+    headings.legend += fmt::format("{}  {}\n", headings.names.back(), kv);
+  }
+  headings.legend += '\n';
+  return headings;
 }
 
 }  // namespace
@@ -82,8 +103,11 @@ std::string PolicyComparison::Text(size_t width) const {
   }
   const size_t labels = columns.size();
   columns.emplace_back("n");
-  for (const std::string& kv : kvs_) columns.emplace_back(kv);
-  for (const std::string& kv : kvs_.subspan(1)) columns.emplace_back(kv + " less " + kvs_[0]);
+  const auto [names, legend] = HeadingsOf(kvs_);
+  for (const std::string& name : names) columns.emplace_back(name);
+  for (const std::string& name : std::span(names).subspan(1)) {
+    columns.emplace_back(name + " less " + names[0]);
+  }
   console::Table table(columns);
   for (const ComparedRow& row : rows_) {
     if (row.scores[0].empty()) continue;
@@ -102,7 +126,7 @@ std::string PolicyComparison::Text(size_t width) const {
     }
     table.AddRow(std::move(cells));
   }
-  return table.InGroups(labels, width);
+  return legend + table.InGroups(labels, width);
 }
 
 nlohmann::ordered_json PolicyComparison::Json() const {

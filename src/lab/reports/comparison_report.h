@@ -35,8 +35,9 @@ class PolicyComparison {
   std::string SoFar(const ComparedRow& row) const;
 
   // The table. For one policy: means and 95 % intervals. For several: means, and their differences
-  // from the first one's with intervals. Rows without samples are left out. Lines are at most
-  // `width` characters long, as in Table::InGroups.
+  // from the first one's with intervals. Long names of policies stand above it, with a number each.
+  // Rows without samples are left out. Lines are at most `width` characters long, as in
+  // Table::InGroups.
   std::string Text(size_t width) const;
   nlohmann::ordered_json Json() const;
 

@@ -24,5 +24,23 @@ TEST(ComparisonReport, TellsOfARowBeforeAllIsKnown) {
   EXPECT_EQ(comparison.SoFar(perplexity), "lambada, perplexity: dense 4 of 2");
 }
 
+TEST(ComparisonReport, LongNamesStandAboveTheTable) {
+  const auto table_of = [](const std::vector<std::string>& kvs) {
+    PolicyComparison comparison(kvs, 1);
+    ComparedRow& row = comparison.Row({.about = {{"task", "lines"}}});
+    row.scores = {{1, 1}, {1, 1}};
+    return comparison.Text(200);
+  };
+  EXPECT_EQ(table_of({"dense", "sinks:4+60"}),
+            "task   n  dense  sinks:4+60    sinks:4+60 less dense\n"
+            "lines  2  1.000       1.000  +0.000 [+0.000, +0.000]\n");
+  EXPECT_EQ(table_of({"dense", "blocks:second_block_count=16,top_p=0.5"}),
+            "#1  dense\n"
+            "#2  blocks:second_block_count=16,top_p=0.5\n"
+            "\n"
+            "task   n     #1     #2               #2 less #1\n"
+            "lines  2  1.000  1.000  +0.000 [+0.000, +0.000]\n");
+}
+
 }  // namespace
 }  // namespace godwit::lab::comparison_report_test

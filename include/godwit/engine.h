@@ -288,6 +288,9 @@ struct GenerateOptions {
   //
   // For comparison: "ngram-table[:n=4][:k=20][:lag=0]", TokenSwift's own table. It has the k most
   // frequent n-grams that begin with the text's last token, without the last `lag` tokens.
+  // "triforce[:small=256][:inner=2][:outer=8]": TriForce's two levels. The draft model, which sees
+  // `small` tokens, draws `inner` tokens at once for "partial", whose arguments may follow, too. A
+  // chain has `outer` tokens at the most.
   std::string draft;
   // The shape of the trees of draft tokens, for comparison. "rows=16,depth=4,children=2": limits.
   // "1,3,3,3": three draft tokens, three behind each of these, and so on, whether they pay or not.

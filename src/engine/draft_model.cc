@@ -52,10 +52,15 @@ std::unique_ptr<DraftModel> DraftModel::Load(const ModelFolder& folder, const Lo
 }
 
 std::unique_ptr<DraftSource> DraftModel::NewDrafts(const TextPlan& plan, NowMs now_ms) const {
+  const bool forgets = plan.limit_tokens() == INT64_MAX;
+  return std::make_unique<ModelDrafts>(NewText(plan, forgets ? plan.options().spec : "dense"),
+                                       now_ms);
+}
+
+ModelText::Parts DraftModel::NewText(const TextPlan& plan, const std::string& kv) const {
   const PolicyOptions& text = plan.options();
   const AttentionGeometry geometry = Geometry(spec_);
-  const bool forgets = plan.limit_tokens() == INT64_MAX;
-  PolicyOptions options{.spec = forgets ? text.spec : "dense",
+  PolicyOptions options{.spec = kv,
                         .kv_type = text.kv_type,
                         .int8_products = text.int8_products,
                         .context = DefaultContext(spec_)};
@@ -65,15 +70,12 @@ std::unique_ptr<DraftSource> DraftModel::NewDrafts(const TextPlan& plan, NowMs n
   }
   const std::shared_ptr<KvPool> pool = pools_->Of(options.kv_type);
   (void)MakePolicy(geometry, options);  // refuses what cannot serve the model
-  return std::make_unique<ModelDrafts>(
-      ModelDrafts::Parts{
-          .model = model_,
+  return {.model = model_,
           .new_text = [geometry, options, pool] { return MakeTextCache(geometry, options, pool); },
           .kept = texts_,
           .key = fmt::format("{} {} {} {}", options.spec, Name(options.kv_type),
                              options.int8_products, plan.owner()),
-          .chunk_tokens = plan.chunk_tokens()},
-      now_ms);
+          .chunk_tokens = plan.chunk_tokens()};
 }
 
 }  // namespace godwit

@@ -13,6 +13,7 @@
 #include "engine/text_plan.h"
 #include "generate/draft_source.h"
 #include "generate/draft_texts.h"
+#include "generate/model_text.h"
 #include "godwit/engine.h"
 #include "model/decoder.h"
 #include "text/tokenizer.h"
@@ -39,6 +40,8 @@ class DraftModel {
   // Draft tokens for a text of this plan. A policy that forgets shows the draft model as much as
   // the model; any other shows it all. now_ms: as ModelDrafts takes it.
   std::unique_ptr<DraftSource> NewDrafts(const TextPlan& plan, NowMs now_ms) const;
+  // A text of this plan as the draft model reads it, by the KV policy `kv`.
+  ModelText::Parts NewText(const TextPlan& plan, const std::string& kv) const;
 
   // Drops a kept text. False: there was none.
   bool DropText() const { return texts_->Drop(); }

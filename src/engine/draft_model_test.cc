@@ -43,18 +43,20 @@ Tokens SmallPrompt(int i, int64_t length) {
 // A model that drafts for itself, in other storages of its weights, so that it is mostly right.
 class DraftModelEngine : public testing::TestWithParam<const char*> {
  protected:
+  static constexpr int64_t kContext = 1000;  // more than the models were made for
   std::unique_ptr<Engine::Impl> Drafting(int64_t kv_memory_bytes = 0) const {
     const ModelFolder folder(kGoldens + GetParam());
     ThreadPool pool(1);
     auto decoder = LoadDecoder(folder.spec(), folder.weights(), pool, {});
     DecoderSpec spec = decoder->spec();
+    spec.max_context = kContext;
     auto engine = std::make_unique<Engine::Impl>(
         std::make_unique<TimedModel>(std::move(decoder)), std::move(spec), nullptr, SpecialTokens{},
         LoadOptions{.threads = 2, .kv_memory_bytes = kv_memory_bytes}, TimedModel::NowMs);
     std::shared_ptr<const Decoder> draft =
         LoadDecoder(folder.spec(), folder.weights(), pool, {}, DType::kBF16);
-    engine->Take(std::make_unique<const DraftModel>(draft, draft->spec(), draft->weight_types(),
-                                                    *engine->group));
+    engine->Take(std::make_unique<const DraftModel>(draft, engine->served.spec,
+                                                    draft->weight_types(), *engine->group));
     return engine;
   }
   static GenerateResult Alone(const Engine::Impl& engine, const Tokens& prompt,
@@ -78,6 +80,38 @@ TEST_P(DraftModelEngine, FewerStepsMakeTheSameText) {
     EXPECT_EQ(drafted.drafts->sources.back().name, "model");
     EXPECT_GT(drafted.drafts->sources.back().accepted, 20);
   }
+}
+
+// TriForce's levels: the draft model over few tokens, the model over a part, then over all.
+TEST_P(DraftModelEngine, TwoLevelsMakeTheSameText) {
+  const auto engine = Drafting();
+  const Tokens prompt = SmallPrompt(1, 560);
+  for (GenerateOptions options : {GreedyWithLogprobs(150), GreedyWithLogprobs(151)}) {
+    if (options.max_tokens == 151) options.sampler = {.temperature = 1, .seed = 5};
+    const auto expected = Alone(*engine, prompt, options);
+    for (const char* draft :
+         {"triforce:budget=256", "triforce:budget=256:inner=3:outer=6:small=128",
+          "triforce:budget=256:gradual", "ngram,triforce:budget=256:block=16"}) {
+      Session session = SessionOf(*engine);
+      const auto drafted = session.Generate(prompt, With(options, draft));
+      EXPECT_EQ(AnswerOf(drafted), AnswerOf(expected)) << draft;
+      EXPECT_EQ(drafted.drafts->sources.back().name, "triforce");
+      EXPECT_GT(drafted.drafts->sources.back().accepted, 0) << draft;
+    }
+  }
+  Session session = SessionOf(*engine);
+  const auto refused = [&](ErrorKind kind, const std::string& draft) {
+    return ErrorOf(kind, [&] { session.Generate(prompt, With(Greedy(3), draft)); });
+  };
+  for (const char* items : {"inner=8", "outer=9", "small=64", "budget=255", "inner", "block=3"}) {
+    EXPECT_THAT(refused(ErrorKind::kInput, std::string("triforce:") + items),
+                HasSubstr(std::string("for example triforce:budget=4096:inner=2:outer=6), not \"") +
+                          items));
+  }
+  Session sparse = SessionOf(*engine, {.kv = "sinks:4+60"});
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { sparse.Generate(prompt, With(Greedy(3), "triforce")); }),
+              HasSubstr("the draft source \"triforce\" works with the KV policy dense only"));
 }
 
 TEST_P(DraftModelEngine, TurnsAndForksGoOnFromTheSameText) {

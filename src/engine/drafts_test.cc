@@ -403,6 +403,7 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
     EXPECT_THAT(refused(draft), HasSubstr("the draft source \"ngram-table\": "));
   }
   EXPECT_THAT(refused("ngram-table:w=1"), HasSubstr("expected n=N, k=N or lag=N, found \"w=1\""));
+  EXPECT_THAT(refused("triforce"), HasSubstr("the draft source \"triforce\" needs a draft model"));
   EXPECT_THAT(refused("ngram,"), HasSubstr("unknown draft source \"\""));
   EXPECT_THAT(refused("ngram,ngram"), HasSubstr("named twice"));
   for (const char* kv : {"sinks:4+124", "blocks"}) {

@@ -323,6 +323,13 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
     RequireAllWeights("partial");
     return MakePartialDrafts(named, served.geometry(), plan.options(), now_ms_);
   };
+  const auto triforce = [&](std::string_view named) {
+    RequireAllWeights("triforce");
+    const DraftModel& small = RequireDraftModel("triforce");
+    return MakeTriForceDrafts(
+        named, served.geometry(), plan.options(),
+        [&](const std::string& kv) { return small.NewText(plan, kv); }, now_ms_);
+  };
   auto sources =
       MakeDrafts(options.draft,
                  {.vocab = served.spec.vocab_size,
@@ -330,7 +337,8 @@ std::unique_ptr<Speculative> Engine::Impl::NewSpeculation(const GenerateOptions&
                   .partial = partial,
                   .mtp = [this] { return Predictions(); },
                   .eagle3 = [this](std::string_view head_folder) { return Eagle3(head_folder); },
-                  .model = [&] { return DraftsByModel(plan); }});
+                  .model = [&] { return RequireDraftModel("model").NewDrafts(plan, now_ms_); },
+                  .triforce = triforce});
   return std::make_unique<Speculative>(std::move(sources), now_ms_,
                                        ParseDraftShape(options.draft_tree));
 }
@@ -368,13 +376,14 @@ std::unique_ptr<DraftSource> Engine::Impl::Eagle3(std::string_view head_folder) 
   return std::make_unique<MtpDrafts>(now_ms_, "eagle3");
 }
 
-std::unique_ptr<DraftSource> Engine::Impl::DraftsByModel(const TextPlan& plan) const {
+const DraftModel& Engine::Impl::RequireDraftModel(std::string_view draft) const {
   if (draft_model == nullptr) {
     ThrowWith({.code = ErrorCode::kNoDraftModel}, ErrorKind::kInput,
-              "the draft source \"model\" needs a draft model, and none was loaded beside the "
-              "model");
+              "the draft source \"{}\" needs a draft model, and none was loaded beside the "
+              "model",
+              draft);
   }
-  return draft_model->NewDrafts(plan, now_ms_);
+  return *draft_model;
 }
 
 void Engine::Impl::RequireOneRank(std::string_view draft) const {

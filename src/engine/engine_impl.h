@@ -108,8 +108,8 @@ class Engine::Impl {
   // Draft tokens by the EAGLE-3 head. head_folder: where it came from; empty: wherever that is.
   // Throws Error where none is loaded, or another.
   std::unique_ptr<DraftSource> Eagle3(std::string_view head_folder) const;
-  // Draft tokens by the draft model. Throws Error where none is loaded.
-  std::unique_ptr<DraftSource> DraftsByModel(const TextPlan& plan) const;
+  // The draft model, for this source of draft tokens. Throws Error where none is loaded.
+  const DraftModel& RequireDraftModel(std::string_view draft) const;
   // The folder of the draft model, whose tokens are the model's; nothing: none is asked for.
   std::optional<ModelFolder> OpenDraftModel(const LoadOptions& options) const;
   // Throws Error(kUnsupported) for this source of draft tokens if ranks share the texts.

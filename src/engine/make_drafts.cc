@@ -74,7 +74,10 @@ NgramTableDrafts::Options NgramTableOptions(std::string_view text) {
 bool NamesMtp(std::string_view names) { return std::ranges::count(SourcesIn(names), "mtp") > 0; }
 
 bool NamesDraftModel(std::string_view names) {
-  return std::ranges::count(SourcesIn(names), "model") > 0;
+  return std::ranges::any_of(SourcesIn(names), [](std::string_view source) {
+    const std::string_view name = source.substr(0, source.find(':'));
+    return name == "model" || name == "triforce";
+  });
 }
 
 std::string Eagle3FolderIn(std::string_view names) {
@@ -111,6 +114,8 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
       sources.push_back(parts.eagle3(arguments));
     } else if (name == "partial") {
       sources.push_back(parts.partial(arguments));
+    } else if (name == "triforce") {
+      sources.push_back(parts.triforce(arguments));
     } else {
       Throw(ErrorKind::kInput,
             "unknown draft source {}; there are: ngram, model, mtp, eagle3, heads, partial",

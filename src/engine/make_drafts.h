@@ -29,16 +29,18 @@ struct DraftParts {
   std::function<std::unique_ptr<DraftSource>()> mtp;
   std::function<std::unique_ptr<DraftSource>(std::string_view folder)> eagle3;
   std::function<std::unique_ptr<DraftSource>()> model;
+  std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> triforce;
 };
 
-// Whether "mtp", or "model", is one of the names that MakeDrafts takes.
+// Whether "mtp", or a source that needs a draft model, is one of the names that MakeDrafts takes.
 bool NamesMtp(std::string_view names);
 bool NamesDraftModel(std::string_view names);
 // The folder of "eagle3:FOLDER" among them; empty: there is none.
 std::string Eagle3FolderIn(std::string_view names);
 
-// names: "ngram", "heads", "mtp", "model"; "ngram-table" and "partial" with their arguments behind
-// colons (MakePartialDrafts), "eagle3" with a folder behind a colon; several with commas between.
+// names: "ngram", "heads", "mtp", "model"; "ngram-table", "partial" and "triforce" with their
+// arguments behind colons (MakePartialDrafts), "eagle3" with a folder behind a colon; several with
+// commas between.
 // Throws what the parts throw, and Error(kInput) for other names and for one that comes twice.
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
                                                      const DraftParts& parts);

@@ -35,11 +35,14 @@ void ChainDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome,
   const ChainForecast forecast = Predict(sequence, outcome);
   if (forecast.most < 1 || (!forecast.pays && ++idle_steps_ % kTryAgain != 0)) return;
   text_tokens_ = std::ssize(sequence.tokens);
-  double since = now_ms_(), reach = 1;
+  since_ms_ = now_ms_();
+  together_ = 0;
+  double reach = 1;
   const auto add = [&](int32_t token, std::span<const float> logits) {
     const auto kind = static_cast<size_t>(Keep(token, logits).kind);
-    const double now = now_ms_(), ms = now - since;
-    since = now;
+    const double now = now_ms_(), ms = together_ > 0 ? together_ms_ : now - since_ms_;
+    since_ms_ = now;
+    together_ = std::max<int64_t>(together_ - 1, 0);
     if (first_apart_ && !once_ms_) {
       once_ms_ = ms;
     } else {
@@ -54,6 +57,16 @@ void ChainDrafts::ContinueFrom(const Sequence& sequence, const Outcome& outcome,
     // A cancelled text ends by itself.
     if (error.kind() != ErrorKind::kCancelled) OnError(error);
   }
+}
+
+void ChainDrafts::SpreadTime(int64_t tokens) {
+  const double now = now_ms_(), ms = now - since_ms_;
+  since_ms_ = now;
+  together_ = tokens;
+  together_ms_ = ms / static_cast<double>(tokens);
+  if (!first_apart_ || once_ms_) return;
+  once_ms_ = ms;
+  together_ms_ = 0;  // counts as nothing
 }
 
 void ChainDrafts::CountHits(std::span<const int32_t> text) {

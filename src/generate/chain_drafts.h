@@ -43,6 +43,10 @@ class ChainDrafts : public DraftSource {
   virtual void Draft(const Sequence& sequence, const Outcome& outcome, int64_t row, int64_t most,
                      Add add) = 0;
   virtual void OnError(const Error& /*error*/) {}
+  // Spreads the time since the last draft token over the next `tokens` ones, 1 or more: they were
+  // made together.
+  void SpreadTime(int64_t tokens);
+  double now_ms() const { return now_ms_(); }
 
  private:
   // Kinds of draft tokens by their lead over the likeliest other token, which is offered, too.
@@ -69,6 +73,9 @@ class ChainDrafts : public DraftSource {
   NowMs now_ms_;
   bool first_apart_;
   int64_t text_tokens_ = 0;  // tokens of the text when the drafts were made
+  double since_ms_ = 0;      // the clock at the last draft token
+  int64_t together_ = 0;     // the next draft tokens that share a time
+  double together_ms_ = 0;   // of each of them
   std::vector<DraftToken> draft_tokens_;
   std::vector<int32_t> chain_;     // nodes of draft_tokens_ in the tree
   int64_t idle_steps_ = 0;         // steps in which no draft token would have paid

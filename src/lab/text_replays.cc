@@ -158,7 +158,8 @@ std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOpt
       },
       .mtp = [] { return RefuseToEstimate("mtp"); },
       .eagle3 = [](std::string_view /*folder*/) { return RefuseToEstimate("eagle3"); },
-      .model = [] { return RefuseToEstimate("model"); }};
+      .model = [] { return RefuseToEstimate("model"); },
+      .triforce = [](std::string_view /*arguments*/) { return RefuseToEstimate("triforce"); }};
   const auto prompt = MakeTextCache(geometry, text);
   ReadPrompt(tokens.first(prompt_tokens), *decoder, exec, *prompt);
   std::vector<NamedReplay> replays;

@@ -83,6 +83,17 @@ class DraftsTest(CliTest):
                 self.assertEqual(a["tokens"], b["tokens"])
                 self.assertIn("partial", b["drafts"]["sources"])
 
+    def test_two_levels_of_drafts(self):
+        prompt = self.folder / "prompt.txt"
+        prompt.write_text("Once upon a time there was a cat. " * 60)
+        run = [*RUN[:3], "-f", prompt, "-n", "100", "-s", "3", "--ignore-eos", "--json"]
+        for flags in (["--temp", "0"], ["--temp", "1"]):
+            plain = json.loads(self.ok(*run, *flags))
+            drafted = json.loads(self.ok(*run, *flags, "-md", TINY, "--draft",
+                                         "triforce:budget=256:inner=3:outer=6:small=128"))
+            self.assertEqual(drafted["tokens"], plain["tokens"], flags)
+            self.assertEqual(list(drafted["drafts"]["sources"]), ["triforce"])
+
     def test_samples_and_requests(self):
         flags = ["--temp", "1", "--samples", "2"]
         plain, drafted = self.run_json(*flags), self.run_json(*flags, "--draft", "ngram")
@@ -153,7 +164,10 @@ class DraftsTest(CliTest):
         message = self.refused(INPUT, *RUN, "-md", books)
         self.assertIn("has another tokenizer than", message)
         self.assertIn("expected", message)
-        self.assertIn("start with -md MODEL", self.refused(INPUT, *RUN, "--draft", "model"))
+        for source in ("model", "triforce:budget=256"):
+            self.assertIn("start with -md MODEL", self.refused(INPUT, *RUN, "--draft", source))
+        self.assertIn("for example triforce:budget=4096:inner=2:outer=6", self.refused(
+            INPUT, "run", "-m", stories, "-p", "Once", "-md", books, "--draft", "triforce:inner=9"))
         # A request names the source alone.
         requests, output = self.folder / "requests.jsonl", self.folder / "answers.jsonl"
         requests.write_text("".join(

@@ -8,6 +8,7 @@
 #include "generate/recycled_drafts.h"
 #include "generate/speculative.h"
 #include "generate/suffix_drafts.h"
+#include "generate/triforce_drafts.h"
 #include "tests/drive_strategy.h"
 #include "tests/model_runner.h"
 #include "tests/on_isas.h"
@@ -119,6 +120,23 @@ class Speculation : public TestOnIsas<Case> {
     return others;
   }
 
+  // Both levels, with the model itself for the smaller one: over few tokens, it is often wrong.
+  Sources TriForce(const std::string& part, int64_t inner) {
+    const auto new_text = [this] {
+      return MakeTextCache(Geometry(runner_.spec()), Options("sinks:4+60"));
+    };
+    Sources sources;
+    sources.push_back(std::make_unique<TriForceDrafts>(
+        MakePolicy(Geometry(runner_.spec()), Options(part)), 600,
+        ModelText::Parts{.model = {std::shared_ptr<const LanguageModel>(), &runner_.decoder()},
+                         .new_text = new_text,
+                         .kept = std::make_shared<DraftTexts>(),
+                         .key = "",
+                         .chunk_tokens = 512},
+        TriForceDrafts::Lengths{.inner = inner, .outer = ChainDrafts::kMaxDraftTokens}, NoTime));
+    return sources;
+  }
+
   ModelRunner runner_;
   ThreadPool pool_{2};
   Workspace workspace_;
@@ -185,6 +203,9 @@ INSTANTIATE_TEST_SUITE_P(FULL_Dense, LongSpeculation,
 using PartialSpeculation = Speculation;
 
 const std::string kBlocks = "blocks:initial=64,local_windows_len=64,second_block_count=2";
+const std::string kGradual =
+    "blocks:block_size=1,representative_type=MEAN,initial=64,local_windows_len=1,"
+    "second_block_count=192,token_step=192,gradual=True,sum_scores=True";
 
 TEST_P(PartialSpeculation, KeepsTheText) {
   constexpr int64_t kTokens = 200, kPath = DraftShape::kMaxDepth + 1;
@@ -194,6 +215,13 @@ TEST_P(PartialSpeculation, KeepsTheText) {
     // A part that is the whole cache drafts every token, 8 in a step.
     EXPECT_GT(Hold(isa(), sampler, Partial("dense"), plain, kTokens), kTokens * 8 / 10);
     Hold(isa(), sampler, Partial(kBlocks, Ngram()), plain, kTokens);
+    // The chains are those of the part, however many of its rows are read together.
+    const int64_t by_part = Hold(isa(), sampler, Partial(kBlocks), plain, kTokens);
+    for (const int64_t inner : {1, 3}) {
+      EXPECT_EQ(Hold(isa(), sampler, TriForce(kBlocks, inner), plain, kTokens), by_part) << inner;
+    }
+    EXPECT_GT(Hold(isa(), sampler, TriForce("dense", 2), plain, kTokens), kTokens * 8 / 10);
+    Hold(isa(), sampler, TriForce(kGradual, 3), plain, kTokens);
   }
 }
 

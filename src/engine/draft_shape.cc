@@ -1,7 +1,9 @@
 #include "engine/draft_shape.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "attention/core/token_count.h"
 #include "base/error.h"
@@ -30,12 +32,36 @@ DraftShape FixedShape(std::string_view text, char mark) {
   return shape;
 }
 
+constexpr int64_t kHuge = 1'000'000;
+
+// The rows of such a tree with the text's last token; kHuge stands for all above it.
+int64_t RowsOf(const DraftShape& shape) {
+  int64_t rows = 1, level = 1;
+  for (const int64_t children : shape.fixed) {
+    level = std::min(level * children, kHuge);
+    rows = std::min(rows + level, kHuge);
+  }
+  return rows;
+}
+
+// Returns the shape. Refuses one that no step can read: its trees would be cut.
+DraftShape Checked(DraftShape shape, std::string_view text) {
+  const int64_t rows = RowsOf(shape);
+  if (rows > StepCosts::kMaxRows) {
+    Throw(ErrorKind::kInput,
+          "the shape of a draft tree {} has {} rows with the text's last token, expected {} at the "
+          "most, as many as a step reads",
+          Quote(text), rows < kHuge ? std::to_string(rows) : "over a million", StepCosts::kMaxRows);
+  }
+  return shape;
+}
+
 }  // namespace
 
 DraftShape ParseDraftShape(std::string_view text) {
   if (text.empty()) return {};
   if (text.find('=') == std::string_view::npos) {
-    if (text.find(',') == std::string_view::npos) return FixedShape(text, 'x');
+    if (text.find(',') == std::string_view::npos) return Checked(FixedShape(text, 'x'), text);
     DraftShape shape = FixedShape(text, ',');
     if (shape.fixed.front() != 1) {
       Throw(ErrorKind::kInput,
@@ -44,7 +70,7 @@ DraftShape ParseDraftShape(std::string_view text) {
             Quote(text), shape.fixed.front());
     }
     shape.fixed.erase(shape.fixed.begin());
-    return shape;
+    return Checked(std::move(shape), text);
   }
   DraftShape shape;
   for (const std::string_view item : SplitAt(',', text)) {

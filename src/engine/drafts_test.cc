@@ -375,6 +375,14 @@ TEST(Drafts, ShapesOfTrees) {
     return ErrorOf(ErrorKind::kInput, [&] { ParseDraftShape(shape); });
   };
   EXPECT_THAT(refused("3,3,3"), HasSubstr("begins with 3, expected 1"));
+  EXPECT_EQ(
+      refused("1,9,9,9"),
+      "the shape of a draft tree \"1,9,9,9\" has 820 rows with the text's last token, expected "
+      "64 at the most, as many as a step reads");
+  EXPECT_THAT(refused("9x9x9"), HasSubstr("has 820 rows"));
+  EXPECT_THAT(refused("64"), HasSubstr("has 65 rows"));
+  EXPECT_THAT(refused("1,64,64,64,64,64,64,64,64,64,64,64"), HasSubstr("over a million rows"));
+  EXPECT_EQ(ParseDraftShape("1,63").fixed, (std::vector<int64_t>{63}));
   EXPECT_THAT(refused("width=3"), HasSubstr("found \"width=3\""));
   for (const char* shape : {"3x", "0x3", "1,65", "rows=0", "a"}) {
     EXPECT_THAT(refused(shape), HasSubstr("expected 1 to 64")) << shape;

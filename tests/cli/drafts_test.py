@@ -187,8 +187,9 @@ class DraftsTest(CliTest):
                 drafted = self.run_json(*flags, "--draft", sources, *shape)
                 self.assertEqual(drafted["tokens"], plain["tokens"])
         self.assertIn("add --draft or -md", self.refused(INPUT, *RUN, "--draft-tree", "3x3"))
-        self.assertIn("expected 1", self.refused(INPUT, *RUN, "--draft", "ngram", "--draft-tree",
-                                                 "3,3,3"))
+        for shape, why in (("3,3,3,3", "begins with 3, expected 1"),
+                           ("1,9,9,9", "has 820 rows with the text's last token, expected 64")):
+            self.assertIn(why, self.refused(INPUT, *RUN, "--draft", "ngram", "--draft-tree", shape))
 
     def test_memory_of_a_draft_model(self):
         stories, books = MODELS / "stories-3m", MODELS / "books-3m"

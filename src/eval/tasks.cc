@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ascii.h"
 #include "base/error.h"
@@ -114,6 +117,63 @@ Question AskLambada(const JsonlRow& row) {
           .choices = {{.context = row.Text("context"), .answer = row.Text("continuation")}}};
 }
 
+// A question whose answers are given words. label: the key of the right one's number.
+Question ChooseWord(const JsonlRow& row, const std::string& context,
+                    std::span<const std::string_view> words, const char* label = "label") {
+  Question question{.where = row.where()};
+  for (const std::string_view word : words) {
+    question.choices.push_back({.context = context, .answer = std::string(word)});
+  }
+  question.gold = row.Index(label, words.size());
+  return question;
+}
+
+// Rows of GLUE's tasks name their labels by number; the first word stands for "entailment".
+Question AskMnli(const JsonlRow& row) {
+  constexpr std::string_view kWords[] = {"True", "Neither", "False"};
+  const std::string text = row.Text("hypothesis");
+  const std::string_view hypothesis = Stripped(text);
+  return ChooseWord(
+      row,
+      fmt::format("{}\nQuestion: {}{} True, False or Neither?\nAnswer:", row.Text("premise"),
+                  hypothesis, hypothesis.ends_with('.') ? "" : "."),
+      kWords);
+}
+
+Question AskQnli(const JsonlRow& row) {
+  constexpr std::string_view kWords[] = {"yes", "no"};
+  return ChooseWord(
+      row,
+      fmt::format("{}\n{}\nQuestion: Does this response answer the question?\nAnswer:",
+                  row.Text("question"), row.Text("sentence")),
+      kWords);
+}
+
+Question AskRte(const JsonlRow& row) {
+  constexpr std::string_view kWords[] = {"True", "False"};
+  return ChooseWord(row,
+                    fmt::format("{}\nQuestion: {} True or False?\nAnswer:", row.Text("sentence1"),
+                                row.Text("sentence2")),
+                    kWords);
+}
+
+// The choices are part of the context, and letters answer.
+Question AskMmlu(const JsonlRow& row) {
+  constexpr std::string_view kLetters[] = {"A", "B", "C", "D"};
+  const std::vector<std::string> choices = row.Texts("choices");
+  if (choices.size() != std::size(kLetters)) {
+    row.Refuse("choices", "a list of 4 texts", fmt::format("{} of them", choices.size()));
+  }
+  const std::string text = row.Text("question");
+  std::string context =
+      fmt::format("The following are multiple choice questions (with answers) about {}.\n\n{}\n",
+                  Replaced(row.Text("subject"), "_", " "), Stripped(text));
+  for (size_t i = 0; i < choices.size(); ++i) {
+    context += fmt::format("{}. {}\n", kLetters[i], choices[i]);
+  }
+  return ChooseWord(row, context + "Answer:", kLetters, "answer");
+}
+
 Question AskOpenBookQa(const JsonlRow& row) { return ChooseAnswer(row, row.Text("query")); }
 
 Question AskPiqa(const JsonlRow& row) {
@@ -138,8 +198,12 @@ constexpr Task kTasks[] = {
     {"copa", Scoring::kChoice, AskCopa},
     {"hellaswag", Scoring::kNormalizedChoice, AskHellaSwag},
     {"lambada_openai", Scoring::kLastWord, AskLambada},
+    {"mmlu", Scoring::kChoice, AskMmlu},
+    {"mnli", Scoring::kChoice, AskMnli},
     {"openbook_qa", Scoring::kNormalizedChoice, AskOpenBookQa},
     {"piqa", Scoring::kNormalizedChoice, AskPiqa},
+    {"qnli", Scoring::kChoice, AskQnli},
+    {"rte", Scoring::kChoice, AskRte},
     {"winograd_wsc", Scoring::kChoice, AskSchema},
     {"winogrande", Scoring::kChoice, AskSchema},
 };

@@ -2,7 +2,8 @@
 // lm-evaluation-harness without examples (zero-shot). docs/evaluation.md shows every prompt.
 //
 // The rows are those of MosaicML's llm-foundry, which has the same data sets as one .jsonl file
-// each. Where its words differ from the harness's, the harness's are restored.
+// each. Where its words differ from the harness's, the harness's are restored. Rows of HellaSwag,
+// GLUE and MMLU are as they were published.
 #pragma once
 
 #include <filesystem>

@@ -84,6 +84,71 @@ TEST(TasksTest, HellaSwagOfWikiHow) {
               HasSubstr(R"("ctx_b": expected text, found 1)"));
 }
 
+TEST(TasksTest, Mnli) {
+  const Question question = Ask("mnli", R"({"premise": "The inn was full. ", "idx": 7, "label": 1,
+      "hypothesis": " Nobody slept"})");
+  EXPECT_EQ(question.gold, 1u);
+  ASSERT_EQ(question.choices.size(), 3u);
+  const auto* context =
+      "The inn was full. \nQuestion: Nobody slept. True, False or Neither?\nAnswer:";
+  ExpectChoice(question, 0, context, "True");
+  ExpectChoice(question, 1, context, "Neither");
+  ExpectChoice(question, 2, context, "False");
+  ExpectChoice(Ask("mnli", R"({"premise": "a", "hypothesis": "b.\n", "label": 0})"), 0,
+               "a\nQuestion: b. True, False or Neither?\nAnswer:", "True");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] { Ask("mnli", R"({"premise": "a", "hypothesis": "b", "label": -1})"); }),
+              HasSubstr(R"("label": expected an integer from 0 to 2, found -1)"));
+}
+
+TEST(TasksTest, Qnli) {
+  const Question question = Ask("qnli", R"({"question": "Where is the sea?", "label": 0,
+      "sentence": "It lies in the west.", "idx": 0})");
+  EXPECT_EQ(question.gold, 0u);
+  ASSERT_EQ(question.choices.size(), 2u);
+  const auto* context =
+      "Where is the sea?\nIt lies in the west.\n"
+      "Question: Does this response answer the question?\nAnswer:";
+  ExpectChoice(question, 0, context, "yes");
+  ExpectChoice(question, 1, context, "no");
+}
+
+TEST(TasksTest, Rte) {
+  const Question question = Ask("rte", R"({"sentence1": "A ship came in.", "label": 1,
+      "sentence2": "No ship came.", "idx": 0})");
+  EXPECT_EQ(question.gold, 1u);
+  ASSERT_EQ(question.choices.size(), 2u);
+  const auto* context = "A ship came in.\nQuestion: No ship came. True or False?\nAnswer:";
+  ExpectChoice(question, 0, context, "True");
+  ExpectChoice(question, 1, context, "False");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Ask("rte", R"({"sentence1": "a", "label": 0})"); }),
+              HasSubstr("expected a field \"sentence2\""));
+}
+
+TEST(TasksTest, Mmlu) {
+  const Question question = Ask("mmlu", R"({"question": " What is 2 + 2? ", "answer": 3,
+      "subject": "elementary_school_mathematics", "choices": ["1", "2", "3", "4"]})");
+  EXPECT_EQ(question.gold, 3u);
+  ASSERT_EQ(question.choices.size(), 4u);
+  const auto* context =
+      "The following are multiple choice questions (with answers) about elementary school "
+      "mathematics.\n\nWhat is 2 + 2?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:";
+  ExpectChoice(question, 0, context, "A");
+  ExpectChoice(question, 3, context, "D");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] {
+                        Ask("mmlu", R"({"question": "a", "subject": "b", "answer": 0,
+                                        "choices": ["c", "d", "e"]})");
+                      }),
+              HasSubstr(R"("choices": expected a list of 4 texts, found 3 of them)"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] {
+                        Ask("mmlu", R"({"question": "a", "subject": "b", "answer": "A",
+                                        "choices": ["c", "d", "e", "f"]})");
+                      }),
+              HasSubstr(R"("answer": expected an integer from 0 to 3)"));
+}
+
 TEST(TasksTest, Lambada) {
   const Question question =
       Ask("lambada_openai", R"({"context": "\"I know,\" said", "continuation": "Shane"})");
@@ -188,7 +253,8 @@ TEST(TasksTest, ReadsTheRealFiles) {
       {"arc_challenge", 1172}, {"arc_easy", 2376},   {"boolq", 3270},
       {"copa", 100},           {"openbook_qa", 500}, {"lambada_openai", 5153},
       {"piqa", 1838},          {"winogrande", 1267}, {"winograd_wsc", 273}};
-  EXPECT_EQ(std::size(rows) + 1, AllTasks().size()) << "HellaSwag's are not there";
+  EXPECT_EQ(std::size(rows) + 5, AllTasks().size())
+      << "those of HellaSwag, MMLU, MNLI, QNLI and RTE are not there";
   for (const auto& [name, count] : rows) {
     const Task& task = FindTask(name);
     EXPECT_EQ(ReadQuestions(TaskFile(folder, task), task).size(), count) << name;

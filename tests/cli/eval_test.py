@@ -10,7 +10,7 @@ from logits_test import read_npy
 
 INPUT, IO, FORMAT = 2, 3, 4
 TASKS = ("arc_challenge", "arc_easy", "boolq", "copa", "hellaswag", "lambada_openai",
-         "openbook_qa", "piqa", "winograd_wsc", "winogrande")
+         "mmlu", "mnli", "openbook_qa", "piqa", "qnli", "rte", "winograd_wsc", "winogrande")
 
 COPA = [{"query": "The bird was hungry, therefore", "choices": ["she slept.", "she ate a fish."],
          "gold": 1},

@@ -41,7 +41,7 @@ struct QuantEvalOptions {
   int64_t window_tokens = 512;
   int64_t scored_tokens = -1;
   TaskOptions tasks;
-  std::vector<std::string> simulated;  // names of quant::kInputGrids
+  std::vector<std::string> simulated;  // as ParseInputSimulation takes them
   cli::CalibrationFlags calibration;   // of the simulated inputs
   bool json = false;
   std::optional<std::string> jsonl;
@@ -79,7 +79,8 @@ void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& op
             .value = "SCALES",
             .help = "also measure the first model in f32 with inputs of its linear layers that "
                     "int8 can hold: per-tensor or per-channel, with scales of the calibration "
-                    "text, or per-token; repeat it for several"},
+                    "text, or per-token; repeat it for several. :residual behind a name adds "
+                    "SmoothQuant's factors where a layer reads the residual sum itself"},
            options.simulated);
   cli::AddCalibrationFlags(line, options.calibration);
   line.Group("Output");
@@ -110,7 +111,7 @@ Model ModelOf(const std::string& name, cli::ModelOptions options) {
 
 // All models, the reference first.
 std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
-  for (const std::string& name : options.simulated) (void)quant::FindInputGrid(name);
+  for (const std::string& name : options.simulated) (void)ParseInputSimulation(name);
   if (!options.simulated.empty()) {
     cli::RequireCalibrationText(options.calibration);
   } else if (options.calibration.file) {
@@ -125,6 +126,9 @@ std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
     Throw(ErrorKind::kInput,
           "there is nothing to compare {} with: name another model with -m, or --simulate",
           Quote(models.front().name));
+  }
+  for (const std::string& name : options.simulated) {
+    CheckSimulation(ParseInputSimulation(name), ModelFolder(models.front().options.folder));
   }
   return models;
 }
@@ -270,7 +274,7 @@ class Quant {
     if (options_.simulated.empty()) return;
     const SimulatedModel model(models_.front().options, options_.calibration);
     for (const std::string& name : options_.simulated) {
-      const eval::Reader reader = model.ReaderOf(quant::FindInputGrid(name));
+      const eval::Reader reader = model.ReaderOf(ParseInputSimulation(name));
       const std::string row = "inputs " + name;
       std::optional<eval::ModelComparison> comparison;
       if (plan) comparison = Compare(row, reference, reader, *plan);

@@ -7,7 +7,10 @@
 
 #include "attention/make_policy.h"
 #include "base/error.h"
-#include "quant/calibrate.h"
+#include "base/quote.h"
+#include "console/options/parse_value.h"
+#include "quant/quantization_block.h"
+#include "quant/residual_factors.h"
 
 namespace godwit::lab {
 namespace {
@@ -21,7 +24,47 @@ cli::ModelOptions InFloat(cli::ModelOptions options) {
   return options;
 }
 
+constexpr std::string_view kResidual = ":residual";
+
+float ParseAlpha(std::string_view text, std::string_view whole) {
+  const float alpha = console::ParseFloat(text);
+  if (alpha >= 0 && alpha <= 1) return alpha;
+  Throw(ErrorKind::kInput, "expected an alpha from 0 to 1, found {}", Quote(whole));
+}
+
 }  // namespace
+
+InputSimulation ParseInputSimulation(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  const std::string_view factors = text.substr(name.size());
+  InputSimulation simulation{.grid = quant::FindInputGrid(name), .residual_alpha = {}};
+  if (factors.empty()) return simulation;
+  if (factors == kResidual) {
+    simulation.residual_alpha = 0.5f;
+  } else if (factors.starts_with(fmt::format("{}=", kResidual))) {
+    simulation.residual_alpha = ParseAlpha(factors.substr(kResidual.size() + 1), text);
+  } else {
+    Throw(ErrorKind::kInput, "expected {0}{1} or {0}{1}=ALPHA, found {2}", name, kResidual,
+          Quote(text));
+  }
+  if (simulation.grid == quant::InputGrid::kChannel) {
+    Throw(ErrorKind::kInput,
+          "factors on the residual branch change nothing where each channel has a scale of its "
+          "own: expected per-tensor or per-token, found {}",
+          Quote(text));
+  }
+  return simulation;
+}
+
+void CheckSimulation(const InputSimulation& simulation, const ModelFolder& folder) {
+  if (!simulation.residual_alpha) return;
+  quant::RefuseQuantized(folder.config(), folder.path());
+  if (quant::ReadsResidualSums(folder.spec(), folder.tensors())) return;
+  Throw(ErrorKind::kUnsupported,
+        "factors on the residual branch are for linear layers that read the residual sum itself, "
+        "and {} has none: its norms take the factors (godwit quantize --smooth norm)",
+        QuoteUnlessPlain(folder.path()));
+}
 
 SimulatedModel::SimulatedModel(cli::ModelOptions options, const cli::CalibrationFlags& calibration)
     : folder_(options.folder), run_(options) {
@@ -35,15 +78,20 @@ SimulatedModel::SimulatedModel(cli::ModelOptions options, const cli::Calibration
                          {.progress = progress_of(quant::Stage::kLoading),
                           .warn = hooks.warn,
                           .cancel = run_.exec().cancel});
-  largest_ = quant::LargestOfQuantized(
-      folder_.tensors(),
-      quant::Calibrate(run_.exec(), *decoder_, text.pieces, progress_of(quant::Stage::kCalibrating),
-                       {.samples = false}));
+  calibration_ = quant::Calibrate(run_.exec(), *decoder_, text.pieces,
+                                  progress_of(quant::Stage::kCalibrating), {.samples = false});
+  largest_ = quant::LargestOfQuantized(folder_.tensors(), calibration_);
 }
 
-eval::Reader SimulatedModel::ReaderOf(quant::InputGrid grid) const {
+eval::Reader SimulatedModel::ReaderOf(const InputSimulation& simulation) const {
+  quant::ChannelValues factors;
+  if (simulation.residual_alpha) {
+    factors = quant::ResidualFactors(run_.exec(), folder_.spec(), folder_.tensors(), calibration_,
+                                     *simulation.residual_alpha);
+  }
   eval::Reader reader;
-  reader.logits = [this, filter = quant::SimulateInputs(grid, largest_)](
+  reader.logits = [this,
+                   filter = quant::SimulateInputs(simulation.grid, largest_, std::move(factors))](
                       std::span<const int32_t> tokens, const eval::Reader::OnRow& row,
                       int64_t first, const eval::Reader::OnProgress& /*on_progress*/) {
     Exec exec = run_.exec();

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "checkpoint/model_folder.h"
 #include "cli/options/model_options.h"
@@ -14,9 +13,24 @@
 #include "eval/reader.h"
 #include "lab/model_run.h"
 #include "model/decoder.h"
+#include "quant/calibrate.h"
 #include "quant/simulated_inputs.h"
 
 namespace godwit::lab {
+
+struct InputSimulation {
+  quant::InputGrid grid;
+  // The alpha of factors on the residual branch (residual_factors.h); nothing: there are none.
+  std::optional<float> residual_alpha;
+};
+
+// Parses "per-token", "per-token:residual" with an alpha of 0.5, and "per-token:residual=0.8".
+// Throws Error(kInput) for all else: factors change nothing where each channel has a scale.
+InputSimulation ParseInputSimulation(std::string_view text);
+
+// Throws Error(kUnsupported) for factors of a model whose linear layers read no residual sums, or
+// whose weights are quantized.
+void CheckSimulation(const InputSimulation& simulation, const ModelFolder& folder);
 
 class SimulatedModel {
  public:
@@ -28,13 +42,14 @@ class SimulatedModel {
 
   // A reader of texts, each read anew from its beginning, by dense attention over f32 keys. The
   // model must outlive it.
-  eval::Reader ReaderOf(quant::InputGrid grid) const;
+  eval::Reader ReaderOf(const InputSimulation& simulation) const;
 
  private:
   ModelFolder folder_;
   CalibrationRun run_;
   std::unique_ptr<Decoder> decoder_;
-  std::map<std::string, std::vector<float>, std::less<>> largest_;
+  quant::Calibration calibration_;
+  quant::ChannelValues largest_;
 };
 
 // Reads `tokens` into an empty text, and calls row with the logits of each token from `first` on.

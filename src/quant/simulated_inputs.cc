@@ -1,8 +1,10 @@
 #include "quant/simulated_inputs.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "base/error.h"
 #include "base/name_list.h"
@@ -35,20 +37,30 @@ InputGrid FindInputGrid(std::string_view name) {
         NameList(kInputGrids, &InputGridName::name, " or "), Quote(name));
 }
 
-void SimulateInt8(InputGrid grid, std::span<const float> largest, MatrixView<float> x) {
-  const float of_all = grid == InputGrid::kTensor ? LargestMagnitude(largest) : 0;
+void SimulateInt8(InputGrid grid, std::span<const float> largest, std::span<const float> factors,
+                  MatrixView<float> x) {
+  assert(factors.empty() || std::ssize(factors) == x.cols);
+  const auto factor = [&](size_t j) { return factors.empty() ? 1.0f : factors[j]; };
+  float of_all = 0;
+  if (grid == InputGrid::kTensor) {
+    for (size_t j = 0; j < largest.size(); ++j) {
+      of_all = std::max(of_all, std::fabs(largest[j] / factor(j)));
+    }
+  }
   for (int64_t i = 0; i < x.rows; ++i) {
     const std::span<float> row = x.RowSpan(i);
+    for (size_t j = 0; j < row.size(); ++j) row[j] /= factor(j);
     const float of_row = grid == InputGrid::kToken ? LargestMagnitude(row) : of_all;
     for (size_t j = 0; j < row.size(); ++j) {
-      row[j] = Simulated(row[j], grid == InputGrid::kChannel ? largest[j] : of_row);
+      const float magnitude =
+          grid == InputGrid::kChannel ? std::fabs(largest[j] / factor(j)) : of_row;
+      row[j] = factor(j) * Simulated(row[j], magnitude);
     }
   }
 }
 
-std::map<std::string, std::vector<float>, std::less<>> LargestOfQuantized(
-    const ModelTensors& tensors, const Calibration& calibration) {
-  std::map<std::string, std::vector<float>, std::less<>> largest;
+ChannelValues LargestOfQuantized(const ModelTensors& tensors, const Calibration& calibration) {
+  ChannelValues largest;
   for (const LayerTensors& layer : tensors.layers) {
     ForEachLinear(layer, [&](const LinearTensors& linear) {
       const auto seen = calibration.find(ModuleName(linear));
@@ -58,11 +70,13 @@ std::map<std::string, std::vector<float>, std::less<>> LargestOfQuantized(
   return largest;
 }
 
-LinearFilter SimulateInputs(InputGrid grid,
-                            const std::map<std::string, std::vector<float>, std::less<>>& largest) {
-  return [grid, &largest](const Weight& w, MatrixView<float> x) {
+LinearFilter SimulateInputs(InputGrid grid, const ChannelValues& largest, ChannelValues factors) {
+  return [grid, &largest, factors = std::move(factors)](const Weight& w, MatrixView<float> x) {
     const auto known = largest.find(w.name);
-    if (known != largest.end()) SimulateInt8(grid, known->second, x);
+    if (known == largest.end()) return;
+    const auto divisors = factors.find(w.name);
+    SimulateInt8(grid, known->second,
+                 divisors == factors.end() ? std::span<const float>() : divisors->second, x);
   };
 }
 

@@ -23,6 +23,9 @@ enum class InputGrid {
   kChannel,  // those of a column
 };
 
+// Values of the channels of layers [inputs], by the name of the packed weight.
+using ChannelValues = std::map<std::string, std::vector<float>, std::less<>>;
+
 struct InputGridName {
   std::string_view name;
   InputGrid grid;
@@ -37,17 +40,19 @@ InputGrid FindInputGrid(std::string_view name);
 // Replaces each element of x [rows, inputs] by scale * round(x / scale), with integers from -127 to
 // 127. A scale is the largest magnitude over 127 (equation 3.1). largest [inputs]: the magnitudes
 // of the channels on a calibration text, for kTensor and kChannel. The magnitudes of kToken are
-// those of the rows. Where a magnitude is 0, the integers are, too.
-void SimulateInt8(InputGrid grid, std::span<const float> largest, MatrixView<float> x);
+// those of the rows. Where a magnitude is 0, the integers are, too. factors [inputs], or none: the
+// channels are divided by them before, and multiplied after, as smoothed weights would do.
+void SimulateInt8(InputGrid grid, std::span<const float> largest, std::span<const float> factors,
+                  MatrixView<float> x);
 
 // The largest magnitudes of the channels of every layer that would be quantized, by the name of the
 // packed weight. A layer that the calibration did not reach is not among them.
-std::map<std::string, std::vector<float>, std::less<>> LargestOfQuantized(
-    const ModelTensors& tensors, const Calibration& calibration);
+ChannelValues LargestOfQuantized(const ModelTensors& tensors, const Calibration& calibration);
 
 // Simulates the layers of `largest`, and leaves others alone: the output head, routers, and experts
-// that the calibration did not reach. `largest` must outlive the filter.
-LinearFilter SimulateInputs(InputGrid grid,
-                            const std::map<std::string, std::vector<float>, std::less<>>& largest);
+// that the calibration did not reach. factors: of some of the layers. `largest` must outlive the
+// filter.
+LinearFilter SimulateInputs(InputGrid grid, const ChannelValues& largest,
+                            ChannelValues factors = {});
 
 }  // namespace godwit::quant

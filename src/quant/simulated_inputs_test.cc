@@ -36,7 +36,7 @@ std::vector<double> Expected(const std::vector<double>& magnitudes) {
 
 void ExpectSimulated(InputGrid grid, const std::vector<double>& magnitudes) {
   Rows rows;
-  SimulateInt8(grid, kLargest, rows.view());
+  SimulateInt8(grid, kLargest, {}, rows.view());
   const std::vector<double> expected = Expected(magnitudes);
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(rows.values[i], expected[i], 1e-6 * std::fabs(expected[i])) << i;
@@ -51,7 +51,7 @@ TEST(SimulatedInputsTest, AScaleForAllForARowAndForAColumn) {
 
 TEST(SimulatedInputsTest, MagnitudesBeyondTheCalibrationAreClipped) {
   Rows rows;
-  SimulateInt8(InputGrid::kChannel, kLargest, rows.view());
+  SimulateInt8(InputGrid::kChannel, kLargest, {}, rows.view());
   EXPECT_EQ(rows.values[3], 127.0f) << "254 in a channel of at most 127";
   EXPECT_EQ(rows.values[4], -1.0f);
 }
@@ -59,10 +59,10 @@ TEST(SimulatedInputsTest, MagnitudesBeyondTheCalibrationAreClipped) {
 TEST(SimulatedInputsTest, SilentChannelsAndRowsStaySilent) {
   std::vector<float> values{0, 4};
   const std::vector<float> largest{0, 0};
-  SimulateInt8(InputGrid::kChannel, largest, {values.data(), 1, 2, 2});
+  SimulateInt8(InputGrid::kChannel, largest, {}, {values.data(), 1, 2, 2});
   EXPECT_THAT(values, testing::ElementsAre(0, 0));
   std::vector<float> row(3);
-  SimulateInt8(InputGrid::kToken, largest, {row.data(), 1, 3, 3});
+  SimulateInt8(InputGrid::kToken, largest, {}, {row.data(), 1, 3, 3});
   EXPECT_THAT(row, testing::Each(0));
 }
 

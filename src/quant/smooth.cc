@@ -157,6 +157,17 @@ std::vector<float> RmsFactors(std::span<const float> channels, float alpha) {
   return s;
 }
 
+std::vector<float> SmoothingFactors(const Exec& exec, const SmoothGroup& group,
+                                    const Calibration& calibration, float alpha) {
+  const std::vector<float> inputs = ActivationMaxima(group, calibration);
+  const std::vector<float> weights = WeightMaxima(exec, group, {});
+  std::vector<float> s;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    s.push_back(SmoothingFactor(inputs[i], weights[i], alpha));
+  }
+  return s;
+}
+
 std::vector<float> AlphaGrid() {
   std::vector<float> grid;
   for (int i = 0; i <= 20; ++i) grid.push_back(static_cast<float>(i) / 20);

@@ -37,6 +37,11 @@ float SmoothingFactor(float activation, float weight, float alpha);
 // is 0.
 std::vector<float> RmsFactors(std::span<const float> channels, float alpha);
 
+// [channels] s_j of a group whose rows nothing has divided yet. A_j and W_j are those of the
+// calibration text and of the stored weights.
+std::vector<float> SmoothingFactors(const Exec& exec, const SmoothGroup& group,
+                                    const Calibration& calibration, float alpha);
+
 enum class AlphaSearch {
   kNone,      // alpha is given
   kGlobal,    // the best one for all groups together

@@ -53,6 +53,7 @@ class Finder {
 
  private:
   void Add(const std::string& from, SmoothGroup group);
+  void AddResidual(std::vector<const LinearTensors*> linears);
   void NormGroups(const LayerTensors& layer);
   void NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears);
   void ValueGroup(const LayerTensors& layer);
@@ -75,6 +76,14 @@ void Finder::Add(const std::string& from, SmoothGroup group) {
     }
   }
   found_.groups.push_back(std::move(group));
+}
+
+void Finder::AddResidual(std::vector<const LinearTensors*> linears) {
+  const int64_t size = spec_.hidden_size;
+  found_.residual.push_back({.name = ModuleName(*linears.front()),
+                             .channels = size,
+                             .linears = std::move(linears),
+                             .input_channels = InOrder(size)});
 }
 
 void Finder::NormGroups(const LayerTensors& layer) {
@@ -132,12 +141,14 @@ void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*
     found_.left_out.push_back({reader, norm.size == 0
                                            ? "it has no norm before it"
                                            : "the norm before it has no gain to divide"});
+    if (norm.size == 0) AddResidual(std::move(linears));
     return;
   }
   const std::string name = ModuleName(*norm.weight);
   if (spec_.topology == Topology::kPostNorm) {
     // The residual stream reads this norm's output, besides the layers behind the other norm.
     found_.left_out.push_back({name, "the residual stream also passes through this norm"});
+    AddResidual(std::move(linears));
     return;
   }
   if (spec_.norm_gain_less_one) {

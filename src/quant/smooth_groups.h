@@ -48,6 +48,9 @@ struct LeftOut {
 struct SmoothGroups {
   std::vector<SmoothGroup> groups;  // layer by layer; within one, those that divide rows first
   std::vector<LeftOut> left_out;
+  // Readers of the residual stream itself, with nothing that could be divided: only a division of
+  // the tokens on the branch can smooth them (residual_factors.h).
+  std::vector<SmoothGroup> residual;
 };
 
 // tensors: those of the spec, to which the groups point.

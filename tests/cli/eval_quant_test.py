@@ -3,12 +3,13 @@
 import json
 import math
 import shutil
+import struct
 import unittest
 
 from harness import GOLDEN, TINY, CliTest, Terminal
 from logits_test import read_npy
 
-INPUT, IO, FORMAT = 2, 3, 4
+INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
 TEXT = "Once upon a time there was a small bird who wanted to see the other side of the sea. "
 LAMBADA = [{"context": "Once upon a time there was a small", "continuation": "bird"},
            {"context": "Once upon a time", "continuation": "zebra"}]
@@ -157,6 +158,57 @@ class EvalQuantTest(CliTest):
                       self.refused(INPUT, *self.quant, "--simulate", "o1"))
         self.assertIn("--simulate", self.refused(INPUT, *self.quant, "-m", TINY, "--calib",
                                                  calibration))
+
+    def olmo(self):
+        """The tiny model with its norms behind the blocks, as OLMo 2 has them; nobody trained it."""
+        folder = self.folder / "olmo"
+        shutil.copytree(TINY, folder)
+        data = (folder / "model.safetensors").read_bytes()
+        size = 8 + int.from_bytes(data[:8], "little")
+        header, body = json.loads(data[8:size]), data[size:]
+        header.pop("__metadata__", None)
+        config = json.loads((folder / "config.json").read_text())
+        dim = config["hidden_size"] // config["num_attention_heads"]
+        for layer in range(config["num_hidden_layers"]):
+            name = f"model.layers.{layer}."
+            norm = header.pop(name + "input_layernorm.weight")
+            header[name + "post_feedforward_layernorm.weight"] = norm
+            for kind, heads in (("q", config["num_attention_heads"]),
+                                ("k", config["num_key_value_heads"])):
+                ones = struct.pack(f"<{heads * dim}f", *[1.0] * (heads * dim))
+                header[f"{name}self_attn.{kind}_norm.weight"] = {
+                    "dtype": "F32", "shape": [heads * dim],
+                    "data_offsets": [len(body), len(body) + len(ones)]}
+                body += ones
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + body)
+        config.update(model_type="olmo2", architectures=["Olmo2ForCausalLM"])
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    # Section 3.3: factors where a layer reads the residual sum itself.
+    def test_factors_on_the_residual_branch(self):
+        calibration = self.folder / "calibration.txt"
+        calibration.write_text(TEXT * 40)
+        kinds = ["per-tensor", "per-tensor:residual", "per-token:residual=0.75",
+                 "per-token:residual=0"]
+        simulate = [flag for kind in kinds for flag in ("--simulate", kind)]
+        shared = ["--calib", calibration, "--seq-len", "128", "--samples", "4"]
+        result = json.loads(self.ok("eval", "quant", "-m", self.olmo(), "-f", self.text, "--json",
+                                    *simulate, *shared))
+        self.assertEqual([model["model"] for model in result["models"]][1:],
+                         [f"inputs {kind}" for kind in kinds])
+        divergences = [model["kl"] for model in result["models"][1:]]
+        self.assertGreater(min(divergences), 0)
+        self.assertLess(max(divergences), 0.1)
+        self.assertEqual(len(set(divergences)), len(kinds))
+        for kind, why in (("per-channel:residual", "each channel has a scale of its own"),
+                          ("per-token:residual=2", "an alpha from 0 to 1"),
+                          ("per-token:all", "expected per-token:residual or")):
+            self.assertIn(why, self.refused(INPUT, *self.quant, "--simulate", kind, *shared))
+        self.assertIn("its norms take the factors",
+                      self.refused(UNSUPPORTED, *self.quant, "--simulate", kinds[1], *shared))
 
     def test_refusals(self):
         other = ["-m", f"{TINY}:int8"]

@@ -115,9 +115,9 @@ struct ModelFacts {
 
 // Throws as loading a draft model does.
 DraftFacts FactsOfDraft(const ModelFacts& model, const ModelOptions& options) {
-  const ModelFolder folder(FindModel(options.draft_model));
   model.folder.RequireTokenizer();
-  RequireSameTokens(*model.tokenizer, model.folder.path(), *folder.tokenizer(), folder.path());
+  const ModelFolder folder =
+      OpenDraftModel(FindModel(options.draft_model), *model.tokenizer, model.folder.path());
   return {.name = ModelName(folder.path()),
           .spec = folder.spec(),
           .weights = FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.weights))};

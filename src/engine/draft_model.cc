@@ -27,6 +27,17 @@ void RequireSameTokens(const Tokenizer& model, const std::string& model_name,
   }
 }
 
+ModelFolder OpenDraftModel(const std::string& path, const Tokenizer& model,
+                           const std::string& model_name,
+                           const std::function<void(const std::string&)>& warn) {
+  ModelFolder draft(path);
+  for (const std::string& warning : draft.spec().warnings) {
+    if (warn) warn(path + ": " + warning);
+  }
+  RequireSameTokens(model, model_name, *draft.tokenizer(), path);
+  return draft;
+}
+
 DraftModel::DraftModel(std::shared_ptr<const LanguageModel> model, DecoderSpec spec,
                        WeightTypes types, const EngineGroup::Impl& group)
     : model_(std::move(model)),

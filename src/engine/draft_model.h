@@ -26,6 +26,13 @@ namespace godwit {
 void RequireSameTokens(const Tokenizer& model, const std::string& model_name,
                        const Tokenizer& draft, const std::string& draft_name);
 
+// Opens the draft model at `path` for a model with this tokenizer, which people know by a name.
+// warn: takes the warnings about the draft model's spec; may be null. Throws as ModelFolder and
+// RequireSameTokens do.
+ModelFolder OpenDraftModel(const std::string& path, const Tokenizer& model,
+                           const std::string& model_name,
+                           const std::function<void(const std::string&)>& warn = {});
+
 class DraftModel {
  public:
   // For tests: any model.

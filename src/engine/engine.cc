@@ -155,7 +155,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   for (const std::string& warning : special.warnings) warn(warning);
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
   load_times.tokenizer_ms = tokenizer_watch.ms();
-  const std::optional<ModelFolder> draft = OpenDraftModel(options);
+  const std::optional<ModelFolder> draft = OpenDraft(options);
   // The session refuses such an id where it occurs. Most texts have none, unless all have one.
   if (tokenizer != nullptr && tokenizer->VocabSize() > served.spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
@@ -222,14 +222,11 @@ void Engine::Impl::Take(std::unique_ptr<const DraftModel> draft) {
   scheduler->AlsoFrees([model = draft_model.get()] { return model->DropText(); });
 }
 
-std::optional<ModelFolder> Engine::Impl::OpenDraftModel(const LoadOptions& options) const {
+std::optional<ModelFolder> Engine::Impl::OpenDraft(const LoadOptions& options) const {
   if (options.draft_model.empty()) return std::nullopt;
   RequireOneRank("model");
-  std::optional<ModelFolder> draft(options.draft_model);
-  for (const std::string& warning : draft->spec().warnings) {
-    if (options.on_warning) options.on_warning(options.draft_model + ": " + warning);
-  }
-  RequireSameTokens(RequireTokenizer(), folder, *draft->tokenizer(), options.draft_model);
+  std::optional<ModelFolder> draft(
+      OpenDraftModel(options.draft_model, RequireTokenizer(), folder, options.on_warning));
   (void)draft->tensors();  // missing ones are found before slow reading
   return draft;
 }

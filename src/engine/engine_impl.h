@@ -111,7 +111,7 @@ class Engine::Impl {
   // The draft model, for this source of draft tokens. Throws Error where none is loaded.
   const DraftModel& RequireDraftModel(std::string_view draft) const;
   // The folder of the draft model, whose tokens are the model's; nothing: none is asked for.
-  std::optional<ModelFolder> OpenDraftModel(const LoadOptions& options) const;
+  std::optional<ModelFolder> OpenDraft(const LoadOptions& options) const;
   // Throws Error(kUnsupported) for this source of draft tokens if ranks share the texts.
   void RequireOneRank(std::string_view draft) const;
   // The draft heads, read on first use. Throws Error(kInput) where the model has none.

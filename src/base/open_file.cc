@@ -36,6 +36,16 @@ void Sync(const std::filesystem::path& path) {
   Sync(descriptor, path);
 }
 
+void SyncNames(const std::filesystem::path& path) noexcept {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(path / "", error).parent_path();
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (descriptor.get() >= 0) fsync(descriptor.get());
+  }
+}
+
 OpenedFile OpenRegularFile(const std::filesystem::path& path) {
   // O_NONBLOCK: without it, opening a named pipe without a writer would hang.
   FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -37,6 +37,9 @@ OpenedFile OpenRegularFile(const std::filesystem::path& path);
 // messages. Throws Error(kIo).
 void Sync(const FileDescriptor& descriptor, const std::filesystem::path& path);
 void Sync(const std::filesystem::path& path);
+// Brings the names of a file and of all folders above it to the disk. A folder that cannot be
+// opened, or has no disk, is passed over: it was hardly made by this process.
+void SyncNames(const std::filesystem::path& path) noexcept;
 
 // Throws Error(kIo): "path: cannot <action>: " and what errno stands for.
 [[noreturn]] void ThrowErrno(const std::filesystem::path& path, const char* action);

@@ -154,6 +154,7 @@ int Batch(std::span<const std::string> arguments) {
     if (retries) ForgetFailures(results, plan.finished);
     std::optional<BatchJournal> journal;
     if (options.resume) {
+      results.Sync();  // the journal leaves out requests with a result
       BatchJournal::Facts facts = engine.Facts(options.completion.session);
       const nlohmann::ordered_json sampler = chat::SamplerJson(plan.defaults.generate.sampler);
       for (const auto& [name, value] : sampler.items()) facts.emplace_back(name, value.dump());

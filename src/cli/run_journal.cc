@@ -70,10 +70,14 @@ void RunJournal::Begin(uint64_t seed, Facts facts) {
   });
   const bool exists = IsListed(path_);
   file_ = exists ? writer_->GoOn(path_, records_) : writer_->Begin(path_);
-  if (has_begun_) return;
-  Json json{{"seed", seed}, {"facts", Json::object()}};
-  for (const auto& [name, value] : facts) json["facts"][name] = value;
-  file_->Append(kRun, DumpJson(json));
+  if (!has_begun_) {
+    Json json{{"seed", seed}, {"facts", Json::object()}};
+    for (const auto& [name, value] : facts) json["facts"][name] = value;
+    file_->Append(kRun, DumpJson(json));
+  }
+  // The seed of what the user sees is known to later runs.
+  constexpr double kDiskWaitMs = 2000;
+  file_->WaitForDisk(kDiskWaitMs);
 }
 
 chat::BegunAnswer RunJournal::BegunOf(int answer) const {

@@ -72,6 +72,7 @@ const fs::path& MakeFolder(const fs::path& path) {
           "{}: other users may open this folder, and a journal holds texts: expected mode 700",
           QuoteUnlessPlain(path.native()));
   }
+  SyncNames(path);  // a file's name is not found without those of its folders
   return path;
 }
 
@@ -167,6 +168,11 @@ bool Folder::Remove(const std::string& name) {
   for (const bool done : {false, true, false}) {
     std::error_code ignored;
     removed = fs::remove(PathOf(name, done), ignored) || removed;
+  }
+  try {
+    if (removed) Sync(path_);
+  } catch (const Error& error) {
+    if (notice_) notice_(error.what());
   }
   return removed;
 }

@@ -45,7 +45,7 @@ class Folder {
   std::optional<Records> Read(const std::string& name) const;
   // The files without an end, oldest first.
   std::vector<std::string> Unfinished() const;
-  // False: there was none.
+  // Removes a file, also from the disk. False: there was none.
   bool Remove(const std::string& name);
 
  private:

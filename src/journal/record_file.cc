@@ -64,10 +64,11 @@ Records ReadRecords(const std::filesystem::path& path) {
   const std::string file = ReadTextFile(path, kMaxFileBytes);
   const std::string header = FileHeader();
   Records found;
-  if (file.size() < kHeaderBytes) {
-    found.has_tail = !file.empty();
-    if (header.starts_with(file)) return found;
-  }
+  found.has_tail = !file.empty();
+  // A power cut may leave a file of its size with zeros in place of its bytes.
+  const std::string_view beginning = std::string_view(file).substr(0, kHeaderBytes);
+  if (beginning.find_first_not_of('\0') == beginning.npos) return found;
+  if (file.size() < kHeaderBytes && header.starts_with(file)) return found;
   if (!file.starts_with(kMagic)) {
     Throw(ErrorKind::kFormat, "{}: expected a journal of godwit", QuoteUnlessPlain(path.native()));
   }

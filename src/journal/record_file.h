@@ -33,7 +33,7 @@ struct Records {
 inline constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
 
 // Reads a file. Throws Error(kIo). Throws Error(kFormat) for a file that is none of records or of
-// another version. A file that ends within its header has no records.
+// another version. A file that ends within its header, or has zeros there, has no records.
 Records ReadRecords(const std::filesystem::path& path);
 
 // The bytes of a file's beginning, and of its record with this number, from 0 on.

@@ -40,13 +40,13 @@ File::File(Writer& writer, std::filesystem::path path, FileDescriptor descriptor
       path_(std::move(path)),
       written_(bytes),
       records_(records),
-      is_new_(records == 0),
       on_disk_at_(std::chrono::system_clock::now()) {
   if (bytes == 0) pending_ = FileHeader();
 }
 
 void File::List() {
   is_on_disk_ = false;
+  ++changes_;
   if (!std::exchange(is_listed_, true)) writer_.files_.push_back(shared_from_this());
   writer_.changed_.notify_all();
 }
@@ -104,6 +104,8 @@ std::shared_ptr<File> Writer::GoOn(const std::filesystem::path& path, const Reco
   FileDescriptor descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (descriptor.get() < 0) ThrowErrno(path, "open");
   if (ftruncate(descriptor.get(), records.bytes) != 0) ThrowErrno(path, "cut off the file's tail");
+  // A power cut could leave old records of the tail behind new ones.
+  if (records.has_tail) Sync(descriptor, path);
   return Add(std::make_shared<File>(*this, path, std::move(descriptor), records.bytes,
                                     std::ssize(records.records)));
 }
@@ -159,14 +161,14 @@ void Writer::WriteOut(File& file, std::unique_lock<std::mutex>& lock) {
 
 void Writer::BringToDisk(File& file, std::unique_lock<std::mutex>& lock) {
   const std::filesystem::path path = file.path_, done = file.done_;
-  const bool is_new = std::exchange(file.is_new_, false);
+  const bool has_name = std::exchange(file.has_name_on_disk_, true);
+  const int64_t changes = file.changes_;
   file.is_urgent_ = false;
-  file.is_on_disk_ = true;  // unless something is appended meanwhile
   lock.unlock();
   std::string failure;
   try {
     Sync(file.descriptor_, path);
-    if (is_new) Sync(path.parent_path().empty() ? "." : path.parent_path());
+    if (!has_name) Sync(path.parent_path().empty() ? "." : path.parent_path());
     if (!done.empty()) {
       std::error_code ignored;  // somebody may have removed it
       std::filesystem::rename(path, done, ignored);
@@ -180,6 +182,7 @@ void Writer::BringToDisk(File& file, std::unique_lock<std::mutex>& lock) {
     file.path_ = done;
     file.done_.clear();
   }
+  if (file.changes_ == changes) file.is_on_disk_ = true;
   if (!failure.empty()) Fail(file, failure);
   changed_.notify_all();
 }

@@ -54,8 +54,9 @@ class File : public std::enable_shared_from_this<File> {
   int64_t written_;  // bytes
   int64_t records_;
   bool is_listed_ = false;  // among the writer's files
+  int64_t changes_ = 0;     // so far: what is appended while the disk is busy is not on it
   bool is_on_disk_ = false;
-  bool is_new_;  // its folder is yet to be brought to the disk
+  bool has_name_on_disk_ = false;  // a killed process may have left it without
   bool failed_ = false;
   bool is_urgent_ = false;
   std::chrono::system_clock::time_point on_disk_at_;

@@ -91,8 +91,8 @@ class Stream {
     began_ = true;
     // An answer that lost its readers is not at its end: it goes on when one comes back.
     if (kept_.is_lost()) return kept_.Drop();
-    Put(/*lane=*/0, last);
     if (plan_.journal != nullptr) plan_.journal->End(last);
+    Put(/*lane=*/0, last);
     kept_.End();
   }
 

@@ -177,6 +177,7 @@ void AnswerJournal::End(std::string_view last_events) {
   if (file_ == nullptr) return;
   file_->Append(kEnd, last_events);
   folder_->Finish(name_, *file_);
+  WaitForDisk();
   file_.reset();
 }
 

@@ -60,6 +60,8 @@ class AnswerJournal {
 
   void Begin(const JournaledAnswer::Begun& begun);
   void Take(int text, std::span<const int32_t> tokens);
+  // Returns once the end is on the disk, or after a few seconds. A client that has seen an answer
+  // cancelled must not see it go on.
   void End(std::string_view last_events);
   // Forgets an answer that was refused.
   void Remove();

@@ -72,10 +72,10 @@ class CliTest(unittest.TestCase):
         self.assertRegex(result.stderr, r"\Agodwit: [^\n]+\n(  [^\n]+\n)*\Z")
         return result.stderr[len("godwit: "):-1]
 
-    def start(self, *arguments, **options):
+    def start(self, *arguments, variables=None, **options):
         """Popen with SIGINT as a terminal would have it, whoever runs the tests."""
         process = subprocess.Popen(
-            [BINARY, *map(str, arguments)], env=self.environment(),
+            [BINARY, *map(str, arguments)], env=self.environment(**(variables or {})),
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
                **options})

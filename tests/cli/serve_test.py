@@ -20,8 +20,9 @@ TEXT = "Once upon a time there was a little cat who lived in a house near the se
 class Server:
     """A running one. What it says is read as it comes, so that it never waits for a reader."""
 
-    def __init__(self, test, *flags, model=TINY):
-        self.process = test.start("serve", "-m", model, "-t", "1", "--port", "0", *flags, text=True)
+    def __init__(self, test, *flags, model=TINY, variables=None):
+        self.process = test.start("serve", "-m", model, "-t", "1", "--port", "0", *flags, text=True,
+                                  variables=variables)
         self.port, self.said = None, ""
         while self.port is None:
             line = self.process.stderr.readline()

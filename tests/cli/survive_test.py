@@ -148,25 +148,34 @@ class Reader(threading.Thread):
             test.assertEqual(numbers, list(range(len(numbers))), self.name_)
 
 
-class SurviveTest(harness.CliTest):
-    def start_server(self, folder, *flags):
+class ServerTest(harness.CliTest):
+    def start_server(self, folder, *flags, variables=None):
         template = self.folder / "tools.jinja"
         template.write_text(TEMPLATE)
         return Server(self, "--journal", folder, "--parallel", "16", "-q", "--chat-template",
-                      template, *flags)
+                      template, *flags, variables=variables)
 
-    def survive(self, tokens, *flags):
-        undisturbed = self.start_server(self.folder / "whole", *flags)
+    def undisturbed(self, tokens, *flags):
+        """The answers of a server that is left alone, and the number of their events."""
+        server = self.start_server(self.folder / "whole", *flags)
         expected, total = {}, 0
         for name in REQUESTS:
-            reader = Reader(lambda: undisturbed.port, name, tokens)
+            reader = Reader(lambda: server.port, name, tokens)
             reader.start()
             reader.join(harness.HANG_S)
             reader.check(self)
             expected[name] = reader.told()
             total += len(reader.ids)
             self.assertTrue(expected[name], name)
-        undisturbed.process.kill()
+        server.process.kill()
+        server.process.wait()
+        return expected, total
+
+
+class SurviveTest(ServerTest):
+
+    def survive(self, tokens, *flags):
+        expected, total = self.undisturbed(tokens, *flags)
 
         journal = self.folder / "journal"
         kills = returns = rounds = 0

@@ -120,10 +120,16 @@ class RunningBatch {
     Finish(line, answers, asked.samples);
   }
 
+  // With a journal, a result is on the disk before its tokens leave the journal.
+  void Append(const std::string& line) {
+    results_.Append(line);
+    if (plan_.journal != nullptr) results_.Sync();
+  }
+
   // samples: number of answers to one prompt.
   void Finish(const std::string& line, std::span<const GenerateResult> answers, int samples) {
     const std::lock_guard lock(mutex_);
-    results_.Append(line);
+    Append(line);
     for (size_t i = 0; i < answers.size(); i += static_cast<size_t>(samples)) {
       summary_.prompt_tokens += answers[i].prompt_tokens;
     }
@@ -137,7 +143,7 @@ class RunningBatch {
 
   void Fail(const RequestName& name, const Request& request, const Error& error) {
     const std::lock_guard lock(mutex_);
-    results_.Append(FailureLine(name, error));
+    Append(FailureLine(name, error));
     if (summary_.failed++ == 0) summary_.failure = request.where + ": " + WithHint(error);
     ++summary_.answered;
     Report();

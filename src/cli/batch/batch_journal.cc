@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/new_file.h"
+#include "base/open_file.h"
 #include "base/quote.h"
 #include "console/terminal/output.h"
 
@@ -33,17 +35,27 @@ BatchJournal::BatchJournal(std::string path, const Facts& facts, const std::vect
     return one.first < std::ssize(finished) && finished[static_cast<size_t>(one.first)];
   });
   // The file is written anew with the answers that go on, so that it does not grow from run to run.
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  journal::Records records;
+  NewFile file(path_);
+  const auto write = [&](const std::string& bytes) { file.Write(std::as_bytes(std::span(bytes))); };
+  const auto write_record = [&](BatchRecord kind, const std::string& bytes) {
+    write(journal::RecordBytes(std::ssize(records.records), kind, bytes));
+    records.records.push_back({.kind = kind, .bytes = {}});
+  };
+  write(journal::FileHeader());
+  write_record(kBatch, facts_);
+  for (const auto& [line, begun] : begun_) {
+    write_record(kBegunRequest, BytesOfBegun(line, begun));
+    for (const auto& [answer, tokens] : begun.tokens) {
+      write_record(kBatchTokens, BytesOfTokens(line, answer, tokens));
+    }
+  }
+  file.Commit();
+  records.bytes = file.size();
   writer_ = std::make_unique<journal::Writer>([](const std::string& message) {
     console::WriteNotice("godwit: --resume: " + message + "\n");
   });
-  file_ = writer_->Begin(path_);
-  file_->Append(kBatch, facts_);
-  for (const auto& [line, begun] : begun_) {
-    WriteBegun(line, begun);
-    for (const auto& [answer, tokens] : begun.tokens) WriteTokens(line, answer, tokens);
-  }
+  file_ = writer_->GoOn(path_, records);
 }
 
 void BatchJournal::Read() {
@@ -76,15 +88,13 @@ void BatchJournal::Read() {
   }
 }
 
-void BatchJournal::WriteBegun(int64_t line, const Begun& begun) {
-  file_->Append(
-      kBegunRequest,
-      DumpJson(Json{{"line", line}, {"fingerprint", begun.fingerprint}, {"seed", begun.seed}}));
+std::string BatchJournal::BytesOfBegun(int64_t line, const Begun& begun) {
+  return DumpJson(Json{{"line", line}, {"fingerprint", begun.fingerprint}, {"seed", begun.seed}});
 }
 
-void BatchJournal::WriteTokens(int64_t line, int answer, std::span<const int32_t> tokens) {
+std::string BatchJournal::BytesOfTokens(int64_t line, int answer, std::span<const int32_t> tokens) {
   const int32_t place[] = {static_cast<int32_t>(line), answer};
-  file_->Append(kBatchTokens, journal::BytesOf(place) + journal::BytesOf(tokens));
+  return journal::BytesOf(place) + journal::BytesOf(tokens);
 }
 
 uint64_t BatchJournal::Begin(const RequestPlace& place, uint64_t otherwise) {
@@ -96,7 +106,7 @@ uint64_t BatchJournal::Begin(const RequestPlace& place, uint64_t otherwise) {
   Begun begun;
   begun.fingerprint = place.fingerprint;
   begun.seed = otherwise;
-  WriteBegun(place.line, begun);
+  file_->Append(kBegunRequest, BytesOfBegun(place.line, begun));
   begun_[place.line] = std::move(begun);
   return otherwise;
 }
@@ -114,13 +124,13 @@ void BatchJournal::Take(int64_t line, int answer, std::span<const int32_t> token
   const auto before = begun.tokens.find(answer);
   const size_t written = before == begun.tokens.end() ? 0 : before->second.size();
   const auto rest = journal::NotWritten(tokens, written, begun.counts[answer]);
-  if (!rest.empty()) WriteTokens(line, answer, rest);
+  if (!rest.empty()) file_->Append(kBatchTokens, BytesOfTokens(line, answer, rest));
 }
 
 void BatchJournal::Remove() {
   const std::lock_guard lock(mutex_);
   std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  if (std::filesystem::remove(path_, ignored)) SyncNames(path_);
 }
 
 }  // namespace godwit::cli

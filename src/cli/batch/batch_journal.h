@@ -41,8 +41,8 @@ class BatchJournal {
     std::map<int, size_t> counts;                // in this run
   };
   void Read();
-  void WriteBegun(int64_t line, const Begun& begun);
-  void WriteTokens(int64_t line, int answer, std::span<const int32_t> tokens);
+  static std::string BytesOfBegun(int64_t line, const Begun& begun);
+  static std::string BytesOfTokens(int64_t line, int answer, std::span<const int32_t> tokens);
 
   std::string path_;
   std::string facts_;

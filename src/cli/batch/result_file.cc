@@ -64,16 +64,19 @@ class ResultReader {
     finished_.lines.resize(static_cast<size_t>(requests.lines) + 1);
   }
 
-  // The rest of a file that ends without a newline.
+  // The rest of a file that ends without a newline, or what a power cut has left of it.
   struct Rest {
     int64_t offset_bytes;
     bool is_whole;
+    bool is_torn = false;
   };
 
   std::optional<Rest> Read() {
     console::ProgressLine progress("reading the results so far", console::ProgressUnit::kBytes);
     while (const auto line = reader_.Next()) {
       progress.Update(reader_.offset_bytes(), reader_.size_bytes());
+      // No result has a zero. Where one stands, bytes were lost, and what follows may lack others.
+      if (line->find('\0') != line->npos) return Rest{reader_.offset_bytes(), false, true};
       if (!reader_.has_newline() && IsUnfinished(*line)) return Rest{reader_.offset_bytes(), false};
       TakeLine(*line);
       if (!reader_.has_newline()) return Rest{reader_.offset_bytes(), true};
@@ -161,9 +164,10 @@ FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex&
       results.Append("\n");
     } else {
       results.Truncate(rest->offset_bytes);
-      console::WriteNotice(
-          fmt::format("godwit: {}: removing the last result, which was not finished\n",
-                      QuoteUnlessPlain(results.path())));
+      console::WriteNotice(fmt::format("godwit: {}: removing {}\n",
+                                       QuoteUnlessPlain(results.path()),
+                                       rest->is_torn ? "the last results, of which bytes were lost"
+                                                     : "the last result, which was not finished"));
     }
   }
   return reader.finished();

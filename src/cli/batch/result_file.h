@@ -41,8 +41,9 @@ struct FinishedRequests {
 };
 
 // Reads the results of an earlier run. An unfinished last line is removed, and standard error says
-// so. Throws Error(kIo). Throws Error(kInput) if a line is no result, belongs to another model, or
-// does not match `requests` as they are now.
+// so. The same holds for lines from the first one on that a power cut has torn. Throws
+// Error(kIo). Throws Error(kInput) if a line is no result, belongs to another model, or does not
+// match `requests` as they are now.
 FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex& requests,
                              const std::string& model);
 

@@ -90,6 +90,21 @@ TEST_F(ResultFileTest, ALineThatWasNotFinishedIsTakenAway) {
   EXPECT_EQ(Content(), first + second);
 }
 
+// Zeros that a power cut leaves in place of lost bytes, and all behind them.
+TEST_F(ResultFileTest, LinesWithLostBytesAreTakenAway) {
+  const std::string first = Answer("b"), second = Answer("a");
+  for (size_t begin = 0; begin < second.size(); begin += 7) {
+    for (const size_t bytes : {size_t{1}, second.size() / 2, second.size()}) {
+      std::string torn = second;
+      for (size_t i = begin; i < std::min(torn.size(), begin + bytes); ++i) torn[i] = '\0';
+      EXPECT_EQ(Read(first + torn).count, 1) << begin << ", " << bytes;
+      EXPECT_EQ(Content(), first);
+      EXPECT_EQ(Read(torn + first).count, 0) << begin << ", " << bytes;
+      EXPECT_EQ(Content(), "");
+    }
+  }
+}
+
 TEST_F(ResultFileTest, RefusesWhatAnswersSomethingElse) {
   EXPECT_THAT(Refusal("{}\n"), HasSubstr("results:1: expected a result of godwit batch"));
   EXPECT_THAT(Refusal("[1]\n"), HasSubstr("results:1: expected a result of godwit batch"));

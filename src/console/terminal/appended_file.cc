@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -60,7 +61,15 @@ void AppendedFile::Append(std::string_view text) {
   WriteAll(file_.get(), std::as_bytes(std::span(text)), QuoteUnlessPlain(path_));
 }
 
-void AppendedFile::Reopen() { file_ = OpenLocked(path_); }
+void AppendedFile::Sync() {
+  godwit::Sync(file_, path_);
+  if (!std::exchange(has_name_on_disk_, true)) SyncNames(path_);
+}
+
+void AppendedFile::Reopen() {
+  file_ = OpenLocked(path_);
+  has_name_on_disk_ = false;
+}
 
 void AppendedFile::Truncate(int64_t bytes) {
   if (ftruncate(file_.get(), bytes) != 0) ThrowErrno(path_, "shorten");

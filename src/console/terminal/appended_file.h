@@ -23,6 +23,8 @@ class AppendedFile {
 
   // Writes in one system call where possible, so that readers see whole texts meanwhile.
   void Append(std::string_view text);
+  // Brings the file and its name to the disk.
+  void Sync();
   void Truncate(int64_t bytes);
   // Continues with the file that has taken the file's place (OutputFile).
   void Reopen();
@@ -34,6 +36,7 @@ class AppendedFile {
   const std::string path_;
   const bool existed_;
   FileDescriptor file_;  // locked
+  bool has_name_on_disk_ = false;
 };
 
 }  // namespace godwit::console

@@ -174,8 +174,12 @@ void BeginJournal(const CompletionPlan& plan, const chat::CompletionRequest& req
     }
     return;
   }
-  JournaledAnswer::Begun begun{
-      .seed = request.generate.sampler.seed, .facts = FactsOf(plan, request), .prompts = {}};
+  JournaledAnswer::Begun begun{.seed = request.generate.sampler.seed,
+                               .facts = FactsOf(plan, request),
+                               .prompts = {},
+                               .kv = request.kv,
+                               .prefill = request.prefill,
+                               .more_usage = DumpJson(request.more_usage)};
   for (const chat::Prompt& prompt : prompts) {
     begun.prompts.emplace_back(prompt.query_tokens, prompt.tokens);
   }

@@ -52,6 +52,9 @@ void TakeAbout(std::string_view bytes, JournaledAnswer& answer) {
 JournaledAnswer::Begun BegunOf(std::string_view bytes) {
   const Json json = ParseOrderedJson(bytes, "the journal");
   JournaledAnswer::Begun begun{.seed = json.at("seed"), .facts = {}, .prompts = {}};
+  if (json.contains("kv")) begun.kv = json["kv"];
+  if (json.contains("prefill")) begun.prefill = json["prefill"];
+  if (json.contains("usage")) begun.more_usage = DumpJson(json["usage"]);
   for (const auto& [name, value] : json.at("facts").items()) begun.facts.emplace_back(name, value);
   return begun;
 }
@@ -163,7 +166,11 @@ void AnswerJournal::Begin(const JournaledAnswer::Begun& begun) {
   if (file_ == nullptr) return;
   Json facts = Json::object();
   for (const auto& [name, value] : begun.facts) facts[name] = value;
-  file_->Append(kBegun, DumpJson(Json{{"seed", begun.seed}, {"facts", std::move(facts)}}));
+  Json json{{"seed", begun.seed}, {"facts", std::move(facts)}};
+  if (begun.kv) json["kv"] = *begun.kv;
+  if (begun.prefill) json["prefill"] = *begun.prefill;
+  json["usage"] = Json::parse(begun.more_usage);
+  file_->Append(kBegun, DumpJson(json));
   for (const auto& [query_tokens, tokens] : begun.prompts) {
     file_->Append(kPrompt, Numbered(static_cast<int32_t>(query_tokens), tokens));
   }

@@ -31,6 +31,10 @@ struct JournaledAnswer {
     uint64_t seed = 0;
     Facts facts;
     std::vector<std::pair<int64_t, std::vector<int32_t>>> prompts;  // query tokens, tokens
+    // Fields of the request that chat::PrepareRequest found, with more_usage as text. At another
+    // time they might be others.
+    std::optional<std::string> kv = {}, prefill = {};
+    std::string more_usage = "{}";
   };
   std::optional<Begun> begun;
   std::vector<std::vector<int32_t>> tokens;  // of each text of the answer; may be fewer than texts

@@ -80,9 +80,13 @@ std::string_view ValueIn(std::string_view query, std::string_view name) {
   return "";
 }
 
-// Whether the answer depends on the time at which it was asked for.
-bool IsTimed(const chat::CompletionRequest& request) {
-  return request.first_token_within_s > 0 || request.explain_cache;
+// Takes what an earlier process has found for the answer.
+void TakeBegun(const JournaledAnswer::Begun& begun, chat::CompletionRequest& request) {
+  request.generate.sampler.seed = begun.seed;
+  if (begun.kv) request.kv = begun.kv;
+  if (begun.prefill) request.prefill = begun.prefill;
+  request.more_usage = Json::parse(begun.more_usage);
+  if (!request.more_usage.empty()) request.include_usage = request.stream;
 }
 
 // A reply that nobody reads.
@@ -294,10 +298,6 @@ void Api::BeginInBackground(Asked asked) {
     const auto limits = models_.status(*model).limits;
     request = chat::ParseResponseRequest(
         body, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
-    if (IsTimed(request.completion)) {
-      Throw(ErrorKind::kInput,
-            "\"background\" goes with neither \"first_token_within_s\" nor \"explain_cache\"");
-    }
   } catch (const Error& error) {
     return Refuse(asked, StatusOf(error), MessageFor(error, *model, asked.served));
   }
@@ -407,6 +407,7 @@ bool Api::PrepareAnswer(const Work& work, const SessionOptions& session,
                          request);
     return true;
   } catch (const chat::LateFirstToken& late) {
+    if (work.task != nullptr) throw;  // its reply goes to nobody
     work.served.status = 400;
     const ErrorWords words = WordsOf(work.request.path);
     Json body = ErrorJson(400, late.what(), "first_token_too_late", words);
@@ -425,14 +426,15 @@ void Api::Answer(
   const auto message_for = [&](const Error& error) {
     return MessageFor(error, work.model, work.served);
   };
-  if (!PrepareAnswer(work, session, message_for, request)) return;
-  // Such answers tell of the time of their request, so that later none has their bytes.
-  journal::Folder* const folder = IsTimed(request) ? nullptr : options_.journal;
+  if (task != nullptr && task->answer.begun) {
+    TakeBegun(*task->answer.begun, request);
+  } else if (!PrepareAnswer(work, session, message_for, request)) {
+    return;
+  }
   const int64_t number = next_id_++;
   chat::CompletionName name;
   if (task != nullptr) {
     name = task->answer.name;
-    if (task->answer.begun) request.generate.sampler.seed = task->answer.begun->seed;
   } else {
     name = {.id = NewName(), .model = models_.facts(work.model).name};
     name.calls = name.id;
@@ -449,11 +451,12 @@ void Api::Answer(
     kept = KeepAnswer(name, work.request.path, work.owner, request.answers(),
                       /*background=*/false, &is_new);
     kept->Attach(work.reply);
-    journal = std::make_unique<AnswerJournal>(folder, JournaledAnswer{.name = name,
-                                                                      .path = work.request.path,
-                                                                      .body = work.request.body,
-                                                                      .owner = DigestOf(work.owner),
-                                                                      .texts = request.answers()});
+    journal = std::make_unique<AnswerJournal>(options_.journal,
+                                              JournaledAnswer{.name = name,
+                                                              .path = work.request.path,
+                                                              .body = work.request.body,
+                                                              .owner = DigestOf(work.owner),
+                                                              .texts = request.answers()});
   }
   Slots::Taken slot(desks_[work.model]->slots, number);
   try {
@@ -464,7 +467,7 @@ void Api::Answer(
                           .slot = slot,
                           .message_for = message_for,
                           .kept = kept.get(),
-                          .journal = folder == nullptr ? nullptr : journal.get(),
+                          .journal = options_.journal == nullptr ? nullptr : journal.get(),
                           .before = task != nullptr && task->goes_on ? &task->answer : nullptr},
                          request, *shape, *work.reply);
   } catch (...) {

@@ -30,6 +30,7 @@ class ApiAnswersTest : public ApiTest {
     journal_.emplace(folder_.path() / "journal", journal::FolderLimits{}, nullptr);
     StartOptions options{.parallel = 2, .keys = keys};
     options.session.kv = kv;
+    options.defaults.kv_choices = kv_choices_;
     Start(options);
     api_.reset();
     Open({.session = options.session,
@@ -83,8 +84,21 @@ class ApiAnswersTest : public ApiTest {
                                  static_cast<uintmax_t>(head + static_cast<int64_t>(part * rest)));
   }
 
+  // The body of an answer in the background, once it has ended.
+  Json Ended(const std::string& path) {
+    Json body = Json::object();
+    for (int i = 0; i < 3000; ++i) {
+      body = Get(path)->json();
+      const std::string status = body["status"];
+      if (status != "queued" && status != "in_progress") break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return body;
+  }
+
   TempFolder folder_;
   std::optional<journal::Folder> journal_;
+  std::vector<std::string> kv_choices_;
 };
 
 Json PassageChat(const std::vector<std::string>& texts, const Json& fields = Json::object()) {
@@ -208,6 +222,55 @@ TEST_F(ApiAnswersTest, OtherSettingsAreRefused) {
   EXPECT_EQ(Get(path, id + ":0")->status(), 200);
 }
 
+// The second server would choose the other policy.
+TEST_F(ApiAnswersTest, AChoiceByTimeIsKept) {
+  kv_choices_ = {"dense", "sinks:4+60"};
+  const auto plan_of = [](const std::vector<std::string>& events) {
+    for (const std::string& event : events) {
+      if (event.find("\"plan\"") == event.npos) continue;
+      return Json::parse(event.substr(event.find("data: ") + 6))["usage"]["plan"];
+    }
+    return Json();
+  };
+  for (const double part : {0.0, 0.5, 1.0}) {
+    Restart();
+    const auto whole = Post("/v1/completions", {{"prompt", "Once upon a time"},
+                                                {"stream", true},
+                                                {"max_tokens", 90},
+                                                {"ignore_eos", true},
+                                                {"first_token_within_s", 1000}});
+    const auto events = EventsOf(whole->body());
+    ASSERT_EQ(plan_of(events)["kv"], "dense") << whole->body();
+    const std::string id = AnswerOf(IdOf(events[0]));
+    api_.reset();
+    journal_.reset();
+    if (part < 1) CutJournal(id, part);
+    Restart(60'000, {}, "sinks:4+60");
+    const auto again = Get("/v1/completions/" + id, IdOf(events[0]));
+    ASSERT_EQ(again->status(), 200) << again->body();
+    const auto rest = EventsOf(again->body());
+    ASSERT_EQ(rest.size() + 1, events.size());
+    EXPECT_EQ(plan_of(rest), plan_of(events));
+    for (size_t i = 0; i + 3 < rest.size(); ++i) EXPECT_EQ(rest[i], events[i + 1]);
+  }
+}
+
+TEST_F(ApiAnswersTest, AChoiceByTimeInTheBackground) {
+  Restart();
+  const auto ended = [&](double seconds) {
+    const auto queued = Post("/v1/responses", {{"input", "Hello"},
+                                               {"background", true},
+                                               {"max_output_tokens", 5},
+                                               {"first_token_within_s", seconds}});
+    EXPECT_EQ(queued->status(), 200) << queued->body();
+    return Ended("/v1/responses/" + queued->json()["id"].get<std::string>());
+  };
+  EXPECT_EQ(ended(1000)["usage"]["plan"]["kv"], "dense");
+  const Json late = ended(1e-7);
+  EXPECT_EQ(late["status"], "failed");
+  EXPECT_THAT(late["error"]["message"].get<std::string>(), HasSubstr("would come after "));
+}
+
 TEST_F(ApiAnswersTest, AnswersBelongToTheirKeys) {
   Restart(60'000, {"first", "second"});
   const auto whole =
@@ -257,13 +320,8 @@ TEST_F(ApiAnswersTest, Background) {
   ASSERT_EQ(queued->status(), 200) << queued->body();
   EXPECT_EQ(queued->json()["status"], "queued");
   const std::string path = "/v1/responses/" + queued->json()["id"].get<std::string>();
-  Json body = Json::object();
-  for (int i = 0; i < 3000 && body.value("status", "") != "incomplete"; ++i) {
-    body = Get(path)->json();
-    EXPECT_THAT(body["status"].get<std::string>(),
-                testing::AnyOf("queued", "in_progress", "incomplete"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const Json body = Ended(path);
+  EXPECT_EQ(body["status"], "incomplete");
   EXPECT_EQ(body["usage"]["output_tokens"], 300);
   const std::string text = body["output"][0]["content"][0]["text"];
   EXPECT_EQ(Post("/v1/responses", {{"input", "Hello"}, {"max_output_tokens", 300}})

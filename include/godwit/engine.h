@@ -623,6 +623,11 @@ class Engine {
   // where ranks share the model.
   RequestPrice PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
                        const SessionOptions& session = {}) const;
+  // The same for a prompt whose passages are read once for all prompts: Session::ReadPassages and
+  // then Generate. Cached tokens are those of head and passages. Also throws what ReadPassages
+  // throws before any work, and Error(kInput) for places that are not in the prompt.
+  RequestPrice PriceOf(std::span<const int32_t> prompt, const PassagePlaces& passages,
+                       const GenerateOptions& options, const SessionOptions& session = {}) const;
   // Where the prompt of this request leaves the cache, of texts with SessionOptions::owner. Probes
   // and throws as PriceOf does.
   PrefixReport ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,

@@ -27,6 +27,13 @@ struct RequestPrice {
   int64_t running = 0, waiting = 0;  // other requests, which take time, too
 };
 
+// The parts of a prompt that begins with passages (Session::ReadPassages).
+struct PassagePlaces {
+  // The ends of the head and of each passage, in tokens of the prompt, ascending.
+  std::vector<int64_t> ends;
+  int64_t read_anew = 0;  // as for ReadPassages
+};
+
 // The place at which a prompt leaves the text in memory that begins like it for longest.
 struct PrefixReport {
   int64_t prompt_tokens = 0;

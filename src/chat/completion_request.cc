@@ -290,11 +290,10 @@ struct Draft {
   // messages: those of the request.
   void TakePassages(const Json& messages) {
     if (!request.passages) return;
-    const char* other = !request.is_chat()                 ? "\"prompt\""
-                        : request.samples > 1              ? "\"n\" above 1"
-                        : request.explain_cache            ? "\"explain_cache\""
-                        : request.first_token_within_s > 0 ? "\"first_token_within_s\""
-                                                           : nullptr;
+    const char* other = !request.is_chat()      ? "\"prompt\""
+                        : request.samples > 1   ? "\"n\" above 1"
+                        : request.explain_cache ? "\"explain_cache\""
+                                                : nullptr;
     if (other != nullptr) {
       Throw(ErrorKind::kInput, "\"passages\" and {} exclude each other", other);
     }

@@ -87,14 +87,9 @@ Prompt PromptWithPassages(const Engine& engine, const Session& session,
   const auto tokenize = [&session](std::string_view part) {
     return session.Tokenize(part, /*add_special=*/false);
   };
-  PassagePrompt cut = CutAtPassages(text, request.passages->texts, tokenize);
-  Prompt prompt{.tokens = std::move(cut.head)};
-  const auto append = [&](const std::vector<int32_t>& part) {
-    prompt.passage_ends.push_back(std::ssize(prompt.tokens));
-    prompt.tokens.insert(prompt.tokens.end(), part.begin(), part.end());
-  };
-  for (const auto& passage : cut.passages) append(passage);
-  append(cut.rest);
+  const PassagePrompt cut = CutAtPassages(text, request.passages->texts, tokenize);
+  JoinedPassages joined = Join(cut);
+  Prompt prompt{.tokens = std::move(joined.tokens), .passage_ends = std::move(joined.ends)};
   prompt.query_tokens = std::clamp<int64_t>(std::ssize(cut.rest), 1, kQuestionTokens);
   prompt.form = FormOf(
       text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; },

@@ -4,6 +4,17 @@
 
 namespace godwit::chat {
 
+JoinedPassages Join(const PassagePrompt& prompt) {
+  JoinedPassages joined{.tokens = prompt.head, .ends = {}};
+  const auto append = [&](const std::vector<int32_t>& part) {
+    joined.ends.push_back(std::ssize(joined.tokens));
+    joined.tokens.insert(joined.tokens.end(), part.begin(), part.end());
+  };
+  for (const auto& passage : prompt.passages) append(passage);
+  append(prompt.rest);
+  return joined;
+}
+
 PassagePrompt CutAtPassages(
     std::string_view prompt, std::span<const std::string> passages,
     const std::function<std::vector<int32_t>(std::string_view text)>& tokenize) {

@@ -18,6 +18,13 @@ struct PassagePrompt {
   std::vector<int32_t> rest;  // behind the last passage
 };
 
+// All tokens, one part behind the other.
+struct JoinedPassages {
+  std::vector<int32_t> tokens;
+  std::vector<int64_t> ends;  // of the head and of each passage, in tokens
+};
+JoinedPassages Join(const PassagePrompt& prompt);
+
 // passages: parts of `prompt`, in order. tokenize: adds no BOS or other leading tokens. Throws
 // Error(kUnsupported) if a passage does not stand in the prompt unchanged, as where a template
 // rewrites messages, or nothing stands before the first one.

@@ -67,7 +67,8 @@ std::vector<Way> OpenWays(const CompletionRequest& request, const SessionOptions
 
 std::vector<Plan> PlansOf(const Engine& engine, const SessionOptions& options, const Prompt& prompt,
                           const GenerateOptions& generate, std::span<const Way> ways,
-                          const MessageFor& message_for) {
+                          const MessageFor& message_for, int64_t read_anew) {
+  const PassagePlaces passages{.ends = prompt.passage_ends, .read_anew = read_anew};
   std::vector<Plan> plans;
   for (const Way& way : ways) {
     Plan plan{.way = way, .price = {}};
@@ -75,7 +76,9 @@ std::vector<Plan> PlansOf(const Engine& engine, const SessionOptions& options, c
     own.query_tokens = prompt.query_tokens;
     own.draft = way.draft;
     try {
-      plan.price = engine.PriceOf(prompt.tokens, own, OptionsOf(way, options));
+      const SessionOptions session = OptionsOf(way, options);
+      plan.price = passages.ends.empty() ? engine.PriceOf(prompt.tokens, own, session)
+                                         : engine.PriceOf(prompt.tokens, passages, own, session);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kCancelled) throw;
       plan.refusal = message_for(error);
@@ -89,12 +92,9 @@ std::vector<Plan> PlansOf(const Engine& engine, const Session& session,
                           const SessionOptions& options, const CompletionRequest& request,
                           std::span<const Way> ways, const MessageFor& message_for) {
   RefuseSeveral(request);
-  if (request.passages) {
-    Throw(ErrorKind::kInput,
-          "a plan has no price of \"passages\": without the field it has that of reading them all");
-  }
   const auto prompts = PromptsOf(engine, session, request);
-  return PlansOf(engine, options, prompts.front(), request.generate, ways, message_for);
+  return PlansOf(engine, options, prompts.front(), request.generate, ways, message_for,
+                 request.passages ? request.passages->read_anew : 0);
 }
 
 CompletionRequest ParsePlanRequest(Json body, const CompletionDefaults& defaults) {

@@ -1,6 +1,7 @@
 // Plans: what a request would cost, in each way in which it may be answered, before it is.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -39,10 +40,11 @@ std::vector<Way> OpenWays(const CompletionRequest& request, const SessionOptions
 // The message of an error, for the client.
 using MessageFor = std::function<std::string(const Error& error)>;
 
-// The plan of each way. Ways that the engine refuses have its message.
+// The plan of each way. Ways that the engine refuses have its message. read_anew: of passages, if
+// the prompt has some (Prompt::passage_ends).
 std::vector<Plan> PlansOf(const Engine& engine, const SessionOptions& options, const Prompt& prompt,
                           const GenerateOptions& generate, std::span<const Way> ways,
-                          const MessageFor& message_for);
+                          const MessageFor& message_for, int64_t read_anew = 0);
 // The same for a request. Throws Error(kInput) for several prompts, and what PromptsOf throws.
 std::vector<Plan> PlansOf(const Engine& engine, const Session& session,
                           const SessionOptions& options, const CompletionRequest& request,

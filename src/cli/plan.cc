@@ -14,6 +14,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
+#include "cli/read_files_as_passages.h"
 #include "cli/run_options.h"
 #include "console/exit_code.h"
 #include "console/terminal/format.h"
@@ -100,11 +101,16 @@ int Plan(std::span<const std::string> arguments) {
   TakeDraftFlags(options.sampling, options.model);
   const Engine engine = LoadEngine(options.model, options.session);
   const Session session = engine.NewSession(options.session);
-  chat::Prompt prompt = MakePrompt(engine, session, options, texts);
+  chat::Prompt prompt;
+  if (options.passages) {
+    CutFilesAsPassages(engine, options, texts, session, prompt);
+  } else {
+    prompt = MakePrompt(engine, session, options, texts);
+  }
   if (options.query_tokens > 0) prompt.query_tokens = options.query_tokens;
-  const auto plans =
-      chat::PlansOf(engine, options.session, prompt, generate, WaysOf(options, generate.draft),
-                    [](const Error& error) { return std::string(error.what()); });
+  const auto plans = chat::PlansOf(
+      engine, options.session, prompt, generate, WaysOf(options, generate.draft),
+      [](const Error& error) { return std::string(error.what()); }, options.read_anew);
   if (!plans.front().price) Throw(ErrorKind::kInput, "{}", plans.front().refusal);
   if (options.json) {
     console::WriteJson(chat::PlansJson(plans));

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,8 +17,9 @@
 
 namespace godwit::cli {
 
-void ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
-                         const console::GivenTexts& texts, Session& session, chat::Prompt& prompt) {
+chat::PassagePrompt CutFilesAsPassages(const Engine& engine, const RunOptions& options,
+                                       const console::GivenTexts& texts, const Session& session,
+                                       chat::Prompt& prompt) {
   if (!AsksAboutFiles(texts)) {
     Throw(ErrorKind::kInput, "--passages are files, and -p a question about them: give both");
   }
@@ -28,15 +30,22 @@ void ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
   const auto tokenize = [&session](std::string_view part) {
     return session.Tokenize(part, /*add_special=*/false);
   };
-  const chat::PassagePrompt cut = chat::CutAtPassages(text, passages, tokenize);
+  chat::PassagePrompt cut = chat::CutAtPassages(text, passages, tokenize);
+  chat::JoinedPassages joined = chat::Join(cut);
+  prompt.form =
+      chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
+  prompt.tokens = std::move(joined.tokens);
+  prompt.passage_ends = std::move(joined.ends);
+  prompt.query_tokens = std::ssize(cut.rest);
+  return cut;
+}
+
+void ReadFilesAsPassages(const Engine& engine, const RunOptions& options,
+                         const console::GivenTexts& texts, Session& session, chat::Prompt& prompt) {
+  const chat::PassagePrompt cut = CutFilesAsPassages(engine, options, texts, session, prompt);
   const PassagesRead read =
       ReadPassagesAtTerminal(session, cut.head, cut.passages, options.read_anew,
                              /*presses_to_exit=*/2);
-  prompt.form =
-      chat::FormOf(text, [&tokenize](std::string_view part) { return tokenize(part).size() == 1; });
-  prompt.tokens = read.tokens;
-  prompt.tokens.insert(prompt.tokens.end(), cut.rest.begin(), cut.rest.end());
-  prompt.query_tokens = std::ssize(cut.rest);
   if (!console::NoticesAreSilent()) {
     const std::string notice = fmt::format(
         "godwit: {} of {} tokens stand where they were not read: the answer is not exactly the "

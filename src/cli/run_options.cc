@@ -45,9 +45,10 @@ void AddResumeFlag(console::CommandLine& line, RunOptions& options) {
                     "again, prints what FILE has and goes on, whatever ended the run. The bytes "
                     "are those of a run without an end"},
            options.resume);
+  line.Exclusive({"--passages", "--resume"});
 }
 
-// How `run` reads files; a plan has them read in order.
+// How `run` and `plan` read files.
 void AddPassageFlags(console::CommandLine& line, RunOptions& options) {
   line.Add({.names = "--passages",
             .value = "",
@@ -62,9 +63,7 @@ void AddPassageFlags(console::CommandLine& line, RunOptions& options) {
               options.read_anew, 0);
   line.Needs("--passages", {"--chat"});
   line.Needs("--read-anew", {"--passages"});
-  for (const char* flag : {"--samples", "--keep-as", "--resume"}) {
-    line.Exclusive({"--passages", flag});
-  }
+  for (const char* flag : {"--samples", "--keep-as"}) line.Exclusive({"--passages", flag});
 }
 
 }  // namespace
@@ -90,7 +89,7 @@ void ParseRun(std::string_view verb, std::string_view summary,
            options.system);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddThoughtsFlag(line, options.thoughts);
-  if (verb == "run") AddPassageFlags(line, options);
+  AddPassageFlags(line, options);
   line.Group("Output");
   line.Add({.names = "--json",
             .value = "",

@@ -446,6 +446,11 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
   return SubmitTo(impl_, prompt, options, session);
 }
 
+RequestPrice Engine::PriceOf(std::span<const int32_t> prompt, const PassagePlaces& passages,
+                             const GenerateOptions& options, const SessionOptions& session) const {
+  return impl_->PriceOf(prompt, passages, options, session);
+}
+
 RequestPrice Engine::PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
                              const SessionOptions& session) const {
   return impl_->PriceOf(prompt, options, session);

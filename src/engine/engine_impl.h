@@ -60,10 +60,17 @@ class Engine::Impl {
   // Engine::PriceOf, and Engine::ExplainPrefix.
   RequestPrice PriceOf(std::span<const int32_t> prompt, const GenerateOptions& options,
                        const SessionOptions& session) const;
+  RequestPrice PriceOf(std::span<const int32_t> prompt, const PassagePlaces& passages,
+                       const GenerateOptions& options, const SessionOptions& session) const;
   PrefixReport ExplainPrefix(std::span<const int32_t> prompt, const GenerateOptions& options,
                              const SessionOptions& session) const;
   // Probes the costs of steps such as those of the request, unless they were probed before.
   void ProbeCostsFor(const Request& request, int64_t chunk_tokens) const;
+  // The same for tokens that are taken from other texts.
+  void ProbeReuseFor(const Request& request) const;
+  // ReuseTokens between steps of the model, as a cost that is measured.
+  void Reuse(Interrupt& interrupt, const TextPlan& plan, const TextCache& from, int64_t begin,
+             int64_t count, TextCache& text) const;
   // Engine::Facts.
   SnapshotFacts Facts(const SessionOptions& session) const;
   // Throws Error(kUnsupported) if the folder had no tokenizer.
@@ -144,6 +151,10 @@ class Engine::Impl {
   // The scheduler, last, because its thread uses all members above.
   mutable std::unique_ptr<Scheduler> scheduler;
 };
+
+// Throws Error(kUnsupported) for texts that cannot have a passage or, with `joins`, cannot join it
+// to others, before anything is read.
+void RequirePassages(const TextPlan& plan, bool joins);
 
 class Session::Impl {
  public:

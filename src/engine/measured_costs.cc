@@ -61,6 +61,21 @@ std::optional<double> MeasuredCosts::DraftedShare(std::string_view draft) const 
   return found->second.ms / found->second.plain_ms;
 }
 
+void MeasuredCosts::RecordReuse(Kind kind, int64_t tokens, double ms) {
+  constexpr double kKept = 0.9;
+  const std::lock_guard lock(mutex_);
+  Reused& reused = reused_[kind];
+  reused.tokens = kKept * reused.tokens + static_cast<double>(tokens);
+  reused.ms = kKept * reused.ms + ms;
+}
+
+std::optional<double> MeasuredCosts::ReuseMs(Kind kind, int64_t tokens) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = reused_.find(kind);
+  if (found == reused_.end() || found->second.tokens == 0) return std::nullopt;
+  return found->second.ms / found->second.tokens * static_cast<double>(tokens);
+}
+
 int64_t MeasuredCosts::probed(Kind kind) const {
   const std::lock_guard lock(mutex_);
   const auto found = probed_.find(kind);

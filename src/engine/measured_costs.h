@@ -41,6 +41,11 @@ class MeasuredCosts {
   // The time of a token with draft tokens, as a share of that without; nothing before it is known.
   std::optional<double> DraftedShare(std::string_view draft) const;
 
+  // The time to take tokens that were read in another text (ReuseTokens), by the latest of those
+  // recorded; nothing before the first.
+  void RecordReuse(Kind kind, int64_t tokens, double ms);
+  std::optional<double> ReuseMs(Kind kind, int64_t tokens) const;
+
   // The depth to which costs of a kind were probed, in tokens; -1: they were not.
   int64_t probed(Kind kind) const;
   void SetProbed(Kind kind, int64_t tokens);
@@ -51,12 +56,17 @@ class MeasuredCosts {
     int64_t steps = 0;
   };
 
+  struct Reused {
+    double tokens = 0, ms = 0;  // sums, in which old ones fade
+  };
+
   const WorkCosts* Find(Kind kind) const;
 
   mutable std::mutex mutex_;
   std::map<Kind, std::unique_ptr<WorkCosts>> costs_;
   std::map<Kind, int64_t> probed_;
   std::map<std::string, Drafted, std::less<>> drafted_;
+  std::map<Kind, Reused> reused_;
 };
 
 }  // namespace godwit

@@ -156,6 +156,62 @@ TEST(PriceTest, AProbeLetsOthersStepInBetween) {
   EXPECT_TRUE(of_probe.front() && of_probe.back());
 }
 
+// Passages in several orders, of which some were read before. To take tokens from another text
+// takes no time by this clock.
+TEST(PriceTest, PassagesAreForetold) {
+  const Tokens head = Letters(100, 1), question = Letters(30, 2);
+  for (const int64_t read_anew : {0, 32, 5000}) {
+    const Priced priced;
+    const std::shared_ptr<const Engine::Impl> borrowed(std::shared_ptr<void>(),
+                                                       priced.engine.get());
+    for (const std::vector<int>& order :
+         {std::vector{3, 4, 5}, {5, 3, 4}, {3, 4, 5}, {6, 5}, {5}, {7, 8, 9, 10, 11, 12}}) {
+      Tokens prompt = head;
+      PassagePlaces places{.ends = {std::ssize(head)}, .read_anew = read_anew};
+      std::vector<Tokens> passages;
+      for (const int which : order) {
+        passages.push_back(Letters(700 + 100 * which, which));
+        prompt.insert(prompt.end(), passages.back().begin(), passages.back().end());
+        places.ends.push_back(std::ssize(prompt));
+      }
+      prompt.insert(prompt.end(), question.begin(), question.end());
+      const RequestPrice price =
+          priced.engine->PriceOf(prompt, places, Greedy(1, std::ssize(question)), {});
+      EXPECT_TRUE(price.near_measured);
+      EXPECT_EQ(price.prompt_tokens, std::ssize(prompt));
+      const double before = clock_ms;
+      Session::Impl session(borrowed, SessionOptions{});
+      const PassagesRead read = session.ReadPassages(head, passages, read_anew, {});
+      session.Generate(prompt, Greedy(1, std::ssize(question)));
+      EXPECT_EQ(price.cached_tokens, read.cached_tokens);
+      const double first_ms = clock_ms - before;
+      // Steps of one row behind each passage lie a little beside the line through others.
+      EXPECT_NEAR(price.first_token_ms, first_ms, 4e-3 * first_ms) << testing::PrintToString(order);
+    }
+  }
+}
+
+TEST(PriceTest, PassagesStandInTheirPrompt) {
+  const Priced priced;
+  const Tokens prompt = Letters(500);
+  const auto refusal = [&](std::vector<int64_t> ends, int64_t read_anew,
+                           const SessionOptions& session = {}) {
+    return std::string(
+        ErrorOf([&] {
+          priced.engine->PriceOf(prompt, {std::move(ends), read_anew}, Greedy(1), session);
+        }).what());
+  };
+  for (const std::vector<int64_t>& ends :
+       {std::vector<int64_t>{}, {0, 100}, {100, 501}, {200, 100, 300}}) {
+    EXPECT_THAT(refusal(ends, 0), testing::HasSubstr("within a prompt of 500 tokens"));
+  }
+  EXPECT_THAT(refusal({10, 20}, -1), testing::HasSubstr("of 0 or more"));
+  EXPECT_THAT(refusal({10, 200, 300}, 0, {.kv = "sinks:4+60"}),
+              testing::HasSubstr("which forgets tokens"));
+  EXPECT_THAT(refusal({10, 200}, 0, {.prefill = "star:block=quarter"}),
+              testing::HasSubstr("in another way in each prompt"));
+}
+
 // A request does not fail for want of memory that a probe holds.
 TEST(PriceTest, ARequestWaitsForTheMemoryOfAProbe) {
   const Tokens prompt = Letters(2000);

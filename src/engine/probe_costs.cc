@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "attention/core/reuse_text.h"
 #include "attention/core/step.h"
 #include "attention/core/step_work.h"
 #include "base/error.h"
@@ -149,6 +150,29 @@ void ProbeCosts(const LanguageModel& model, const TextPlan& plan, std::span<cons
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;  // what was measured counts
+  }
+}
+
+void ProbeReuse(const TextPlan& plan, NowMs now_ms, RunPart run_part,
+                FunctionRef<void(int64_t tokens, double ms)> record) {
+  constexpr int kTimes = 3;  // the first finds caches cold, and does not count
+  const int64_t tokens = std::min<int64_t>(512, plan.limit_tokens() / (kTimes + 2));
+  if (tokens == 0) return;
+  try {
+    const auto from = plan.NewText(), to = plan.NewText();
+    Fill(*from, tokens, tokens, run_part);
+    Fill(*to, tokens / 2 + 1, tokens, run_part);
+    for (int i = 0; i < kTimes; ++i) {
+      double ms = 0;
+      run_part([&](const Exec& exec) {
+        const double began_ms = now_ms();
+        ReuseTokens(exec, *from, /*begin=*/0, tokens, *to);
+        ms = now_ms() - began_ms;
+      });
+      if (i > 0) record(tokens, ms);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
   }
 }
 

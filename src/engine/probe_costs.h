@@ -28,4 +28,9 @@ void ProbeCosts(const LanguageModel& model, const TextPlan& plan, std::span<cons
                 int64_t chunk_tokens, int64_t depth, NowMs now_ms, RunPart run_part,
                 FunctionRef<void(const StepWork& work, double ms)> record);
 
+// Takes a few tokens whose keys are drawn from one text into another (ReuseTokens), and records the
+// time. Ends early without memory.
+void ProbeReuse(const TextPlan& plan, NowMs now_ms, RunPart run_part,
+                FunctionRef<void(int64_t tokens, double ms)> record);
+
 }  // namespace godwit

@@ -119,6 +119,22 @@ TEST_F(ReusedTokens, PassagesThatAreReadAnewAreAsIfRead) {
             AnswerOf(plain.Generate(prompt, GreedyWithLogprobs(20))));
 }
 
+// More of them than a prompt has, and without a folder for saved texts.
+TEST_F(ReusedTokens, ManyPassagesStayInMemory) {
+  constexpr int kPassages = 100;
+  std::vector<Tokens> passages;
+  for (int i = 0; i < kPassages; ++i) passages.push_back(Prompt(100 + i, 40));
+  for (const bool again : {false, true}) {
+    for (const Tokens& passage : passages) {
+      Session text = engine_.NewSession(options_);
+      const int64_t cached = text.ReadPassages(kHead, std::vector{kFirst, passage}).cached_tokens;
+      const int64_t passages_tokens = std::ssize(kFirst) + 40;  // a head below a tile is read again
+      // The last token of each text is read again.
+      EXPECT_TRUE(!again || cached >= passages_tokens - 2) << cached;
+    }
+  }
+}
+
 TEST_F(ReusedTokens, PassagesAreReadOnceForAllOrders) {
   const LoadOptions saving{.threads = 1, .cache_dir = folder_.path().string()};
   const std::vector<Tokens> both = {kFirst, kSecond}, turned = {kSecond, kFirst};

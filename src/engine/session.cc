@@ -25,16 +25,18 @@ void RequireOneReading(const std::string& prefill) {
         prefill);
 }
 
-// Refuses, before anything is read, texts that cannot join passages.
-void RequirePassages(const TextCache& text) {
-  RequireReuse(text);
-  if (!text.policy().facts().endless()) return;
+}  // namespace
+
+void RequirePassages(const TextPlan& plan, bool joins) {
+  RequireOneReading(plan.options().prefill);
+  if (!joins) return;
+  const auto text = plan.NewText();
+  RequireReuse(*text);
+  if (!text->policy().facts().endless()) return;
   Throw(ErrorKind::kUnsupported,
         "passages cannot be taken from the cache with the KV policy {}, which forgets tokens",
-        text.policy().facts().name);
+        text->policy().facts().name);
 }
-
-}  // namespace
 
 Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
                     std::shared_ptr<const TextPlan> plan)
@@ -198,9 +200,7 @@ void Session::Impl::Reuse(const Impl& other, int64_t begin, int64_t end) {
   RequireOneReading(plan_->options().prefill);
   // A last token that was drawn has not been read yet.
   text_.resize(cache_->length());
-  engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
-    godwit::ReuseTokens(exec, *other.cache_, begin, end - begin, *cache_);
-  });
+  engine_->Reuse(*interrupt_, *plan_, *other.cache_, begin, end - begin, *cache_);
   joined_.from = std::min(joined_.from, std::ssize(text_));
   const auto first = other.text_.begin() + begin;
   text_.insert(text_.end(), first, first + (end - begin));
@@ -223,8 +223,7 @@ PassagesRead Session::Impl::ReadPassages(
   for (const auto& passage : passages) all.insert(all.end(), passage.begin(), passage.end());
   plan_->CheckPrompt(all);
   all.resize(first);
-  RequireOneReading(plan_->options().prefill);
-  if (passages.size() > 1) RequirePassages(*plan_->NewText());
+  RequirePassages(*plan_, /*joins=*/passages.size() > 1);
   joined_.passages.reset();
 
   PromptProgress progress{};  // of all

@@ -26,7 +26,7 @@ double CostOf(const ReadText& text) {
 }  // namespace
 
 void ParkedTexts::Park(ReadText text) {
-  constexpr size_t kMost = 64;  // each request looks through all of them
+  constexpr size_t kMost = 1024;  // each request looks at the beginnings of all
   StopKeeping(text.keep_as);
   std::erase_if(texts_, [&](const ReadText& other) {
     return other.keep_as.empty() && BeginsWith(text, other);

@@ -23,8 +23,8 @@ struct ReadText {
   std::string keep_as = {};  // GenerateOptions::keep_as
 };
 
-// The texts of requests that ended. They stay until their memory is needed, or as long as they are
-// to be kept. A text gives way to another that begins with it.
+// The texts of requests that ended, 1,024 at most. They stay until their memory is needed, or as
+// long as they are to be kept. A text gives way to another that begins with it.
 class ParkedTexts {
  public:
   void Park(ReadText text);

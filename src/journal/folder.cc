@@ -56,7 +56,15 @@ FileDescriptor LockOf(const fs::path& folder) {
   FileDescriptor lock(
       open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock.get() < 0) ThrowErrno(folder, "write into the folder");
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  // A killed server's children hold the lock until they have ended, too.
+  constexpr int kTries = 100;
+  constexpr std::chrono::milliseconds kBetween{10};
+  int tries = 0;
+  while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (++tries < kTries) {
+      std::this_thread::sleep_for(kBetween);
+      continue;
+    }
     Throw(ErrorKind::kInput, "{}: another server has this journal",
           QuoteUnlessPlain(folder.native()));
   }

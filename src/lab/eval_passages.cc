@@ -223,11 +223,7 @@ class PassageEval {
   }
 
   void AskOne(const eval::AskedOrder& asked, const chat::PassagePrompt& prompt, Way& way) {
-    std::vector<int32_t> tokens = prompt.head;
-    for (const auto& passage : prompt.passages) {
-      tokens.insert(tokens.end(), passage.begin(), passage.end());
-    }
-    tokens.insert(tokens.end(), prompt.rest.begin(), prompt.rest.end());
+    const std::vector<int32_t> tokens = chat::Join(prompt).tokens;
     GenerateOptions generate;
     generate.max_tokens = options_.max_new_tokens;
     generate.sampler.temperature = 0;

@@ -155,10 +155,35 @@ TEST_F(ApiPassagesTest, Refusals) {
   Json long_chat = Chat({1, 2}, kOn);
   long_chat["messages"][0]["content"][0]["text"] = std::string(5000, 'a');
   EXPECT_THAT(MessageOf(*Post("/v1/chat/completions", long_chat), 400), HasSubstr("the context"));
-  const std::string plan = MessageOf(*Post("/v1/plan", Chat({1, 2}, {{"passages", true}})), 400);
-  EXPECT_EQ(plan,
-            "a plan has no price of \"passages\": without the field it has that of reading them "
-            "all");
+  Json fields = kOn;
+  fields["kv"] = "sinks:4+60";
+  const Json plan = Post("/v1/plan", Chat({1, 2}, fields))->json();
+  EXPECT_THAT(plan["plans"][0]["refused"].get<std::string>(), HasSubstr("which forgets tokens"));
+}
+
+// A plan has the cached tokens that the answer then has, and a choice by time goes by it.
+TEST_F(ApiPassagesTest, APlanCountsWhatIsCached) {
+  Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
+  const auto plan_of = [&](const std::vector<int>& passages, const Json& fields) {
+    const auto reply = Post("/v1/plan", Chat(passages, fields));
+    EXPECT_EQ(reply->status(), 200) << reply->body();
+    return reply->json()["plans"];
+  };
+  for (const std::vector<int>& order : {std::vector{1, 2, 3}, {3, 1, 2}, {2, 4, 1}, {1}}) {
+    const Json plans = plan_of(order, kOn);
+    const Json reading = plan_of(order, Json::object())[0];
+    const Json answer = Post("/v1/chat/completions", Chat(order, kOn))->json();
+    EXPECT_EQ(plans[0]["cached_tokens"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]);
+    EXPECT_EQ(plans[0]["kv_bytes"], reading["kv_bytes"]);
+    EXPECT_GT(plans[0]["first_token_s"], 0);
+    EXPECT_TRUE(order.size() == 1 || plans[1].contains("refused")) << "sinks join no passages";
+  }
+  Json fields = kOn;
+  fields["first_token_within_s"] = 1000;
+  const Json answer = Post("/v1/chat/completions", Chat({2, 3, 1}, fields))->json();
+  EXPECT_EQ(answer["usage"]["plan"]["kv"], "dense") << answer.dump(1);
+  EXPECT_GT(answer["usage"]["plan"]["cached_tokens"], 0);
+  EXPECT_EQ(answer["usage"]["passages"]["exact"], false);
 }
 
 TEST_F(ApiPassagesTest, TheirTimeIsLimited) {

@@ -56,6 +56,24 @@ class PlanTest(CliTest):
                                  "Who flew?"))
         self.assertEqual(plan["prompt_tokens"], run["prompt_tokens"])
 
+    def test_passages(self):
+        names = [self.folder / f"{i}.txt" for i in range(3)]
+        for number, name in enumerate(names):
+            name.write_text(f"Bird number {number} flew over the sea. " * 6)
+        cache = ["--cache-dir", self.folder / "cache", "--chat", "--passages", "-p", "Who flew?"]
+        files = [part for name in names for part in ("-f", name)]
+        turned = [part for name in reversed(names) for part in ("-f", name)]
+        cold = self.plans(*files, *cache)
+        run = json.loads(self.ok("run", "-m", TINY, "-n", "1", "--json", *files, *cache))
+        self.assertEqual(cold["prompt_tokens"], run["prompt_tokens"])
+        self.assertEqual(cold["plans"][0]["cached_tokens"], 0)
+        warm = self.plans(*turned, *cache)["plans"]
+        run = json.loads(self.ok("run", "-m", TINY, "-n", "1", "--json", *turned, *cache))
+        self.assertEqual(warm[0]["cached_tokens"], run["passages"]["cached_tokens"])
+        self.assertGreater(warm[0]["disk_tokens"], 0)
+        self.assertIn("which forgets tokens",
+                      next(p["refused"] for p in warm if p["kv"].startswith("sinks")))
+
     def test_refusals_are_those_of_run(self):
         for flags in (["-p", ""], ["-p", "x " * 2000], ["-p", "x", "--kv", "nonsense"],
                       ["-p", "x", "--draft", "nonsense"]):

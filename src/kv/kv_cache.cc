@@ -1,6 +1,7 @@
 #include "kv/kv_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <utility>
 
@@ -19,6 +20,7 @@ KvCache::KvCache(KvCache&& other) noexcept
       skipped_tiles_(std::exchange(other.skipped_tiles_, 0)),
       ids_(std::exchange(other.ids_, {})),
       data_(std::exchange(other.data_, {})),
+      stamps_(std::exchange(other.stamps_, {})),
       file_read_bytes_(std::exchange(other.file_read_bytes_, 0)),
       restored_tiles_(std::exchange(other.restored_tiles_, 0)),
       verified_tiles_(std::exchange(other.verified_tiles_, {})) {}
@@ -30,6 +32,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(skipped_tiles_, other.skipped_tiles_);
   std::swap(ids_, other.ids_);
   std::swap(data_, other.data_);
+  std::swap(stamps_, other.stamps_);
   std::swap(file_read_bytes_, other.file_read_bytes_);
   std::swap(restored_tiles_, other.restored_tiles_);
   std::swap(verified_tiles_, other.verified_tiles_);
@@ -50,6 +53,8 @@ KvCache KvCache::Fork() const {
   fork.data_.assign(data_.begin(), data_.begin() + entries);
   fork.ids_.assign(ids_.begin(), ids_.begin() + entries);
   pool_->Share(fork.ids_);
+  fork.stamps_.assign(stamps_.begin(), stamps_.begin() + fork.tiles());
+  fork.StampTail();
   return fork;
 }
 
@@ -75,7 +80,24 @@ int64_t KvCache::ContinueAs(const KvCache& other) {
   length_ = other.length_;
   restored_tiles_ = other.restored_tiles_;
   verified_tiles_ = other.verified_tiles_;
+  stamps_.insert(stamps_.end(), other.stamps_.begin() + PagesFor(had),
+                 other.stamps_.begin() + PagesFor(other.length_));
+  StampTail();
   return had;
+}
+
+void KvCache::StampTiles() {
+  static std::atomic<uint64_t> last{0};
+  const auto before = stamps_.size();
+  stamps_.resize(tiles());
+  for (size_t tile = before; tile < stamps_.size(); ++tile) stamps_[tile] = ++last;
+}
+
+void KvCache::StampTail() {
+  const int64_t held = HeldTiles(length_);
+  if (length_ % kTileTokens == 0 || std::ssize(stamps_) < held) return;
+  stamps_.resize(held - 1);
+  StampTiles();
 }
 
 int64_t KvCache::HeldTiles(int64_t length) const {
@@ -116,6 +138,7 @@ void KvCache::Grow(int64_t tiles) {
     pool_->Require(entries - held);
     ids_.reserve(std::max(static_cast<size_t>(entries), 2 * ids_.capacity()));
     data_.reserve(ids_.capacity());
+    stamps_.reserve(ids_.capacity() / layout().pages());
   }
   const auto first = static_cast<size_t>(held);
   ids_.resize(entries);
@@ -127,6 +150,7 @@ void KvCache::Grow(int64_t tiles) {
     data_.resize(first);
     throw;
   }
+  StampTiles();
 }
 
 // Copies the tile of the next row if other texts share it.
@@ -154,6 +178,7 @@ void KvCache::Shrink(int64_t tiles) {
   pool_->Release(std::span(ids_).subspan(entries));
   ids_.resize(entries);
   data_.resize(entries);
+  StampTiles();
 }
 
 void KvCache::Skip(int64_t position) {
@@ -164,6 +189,7 @@ void KvCache::Skip(int64_t position) {
   if (entries <= ids_.size()) return;
   ids_.resize(entries, KvPool::kNoPage);
   data_.resize(entries);
+  StampTiles();
   CountSkipped();
 }
 
@@ -199,6 +225,7 @@ void KvCache::Restore(const std::shared_ptr<const Snapshot>& snapshot, int64_t e
   }
   if (forgets) dropped_ = info.dropped;
   length_ = end;
+  StampTiles();
   if (!info.skipped.empty()) CountSkipped();
   restored_tiles_ = end / kTileTokens;
   verified_tiles_.resize(layout().pages());
@@ -244,6 +271,7 @@ void KvCache::CountSkipped() {
 void KvCache::Truncate(int64_t length) {
   assert(0 <= length && length <= length_);
   assert(length <= dropped_.begin || length >= dropped_.end);
+  const bool shorter = length < length_;
   length_ = length;
   Shrink(HeldTiles(length));
   if (skipped_tiles_ > 0) {
@@ -255,6 +283,7 @@ void KvCache::Truncate(int64_t length) {
     CountSkipped();
   }
   if (length <= dropped_.begin) dropped_ = {0, 0};
+  if (shorter) StampTail();
 }
 
 void KvCache::Drop(ops::KvRange range) {
@@ -270,6 +299,7 @@ void KvCache::Drop(ops::KvRange range) {
   pool_->Release(std::span(ids_).subspan(first, last - first));
   ids_.erase(ids_.begin() + first, ids_.begin() + last);
   data_.erase(data_.begin() + first, data_.begin() + last);
+  stamps_.erase(stamps_.begin() + begin, stamps_.begin() + begin + end - old_end);
   dropped_ = {begin * kTileTokens, end * kTileTokens};
 }
 
@@ -292,7 +322,9 @@ ops::KvPages KvCache::PagesAt(int64_t page, int64_t offset_bytes) const {
           .slots = tiles(),
           .dropped_begin = dropped_.begin / kTileTokens,
           .dropped_end = dropped_.end / kTileTokens,
-          .page_offset = offset_bytes};
+          .page_offset = offset_bytes,
+          .stamps = stamps_.data(),
+          .length = length_};
 }
 
 PageData KvCache::PageAt(int64_t page, int64_t tile) const {

@@ -119,6 +119,10 @@ class KvCache {
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
   void CopySharedTail();
+  // Makes stamps for tiles that have none, and drops those of tiles that are gone.
+  void StampTiles();
+  // Gives the last tile of the text another stamp, if it lacks rows.
+  void StampTail();
 
   std::shared_ptr<KvPool> pool_;
   int64_t length_ = 0;
@@ -127,6 +131,10 @@ class KvCache {
   // Pages [tiles, layout().pages()], in order, without dropped tiles; kNoPage for skipped ones.
   std::vector<KvPool::PageId> ids_;
   std::vector<PageData> data_;
+  // A stamp for each tile that is held, unlike that of any other tile of the process with other
+  // rows of its text. Forks share those of whole tiles. A tile that loses rows, or that a fork may
+  // go on with, gets another one.
+  std::vector<uint64_t> stamps_;
   mutable int64_t file_read_bytes_ = 0;
   // The state of pages in snapshots. Tiles before restored_tiles_ may lie in some; verified_tiles_
   // counts, for each page of a tile, the first tiles that are verified.

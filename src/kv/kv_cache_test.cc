@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -203,6 +206,49 @@ TEST(KvCacheTest, TruncatedPagesAreReleased) {
   EXPECT_EQ(cache.pool().pages_in_use(), 0);
 }
 
+// The rows that were met under each stamp, which may not change.
+class RowsUnderStamps {
+ public:
+  // writers: of every position of the text.
+  void Check(const KvCache& cache, const std::vector<int64_t>& writers) {
+    const ops::KvView view = cache.View(0);
+    ASSERT_EQ(view.length, cache.length());
+    for (int64_t p = 0; p < view.length; ++p) {
+      const int64_t tile = p / kTileTokens;
+      if (!view.Holds(tile)) continue;
+      const std::pair<int64_t, int64_t> row{p, writers[p]};
+      const auto [met, is_new] =
+          rows_.try_emplace({view.stamps[view.Slot(tile)], p % kTileTokens}, row);
+      ASSERT_EQ(met->second, row) << "under the stamp of tile " << tile;
+    }
+  }
+
+ private:
+  std::map<std::pair<uint64_t, int64_t>, std::pair<int64_t, int64_t>> rows_;
+};
+
+// A copy of a tile elsewhere is known by its stamp.
+TEST(KvCacheTest, WholeTilesKeepTheirStamps) {
+  KvCache cache = NewCache(Layout(2, 1, 8, DType::kF32));
+  Read(cache, 0, 150);
+  const auto stamps = [](const KvCache& of) {
+    const ops::KvView view = of.View(1);
+    return std::vector<uint64_t>(view.stamps, view.stamps + view.slots);
+  };
+  const std::vector<uint64_t> before = stamps(cache);
+  EXPECT_EQ(std::set(before.begin(), before.end()).size(), 3u);
+  Read(cache, 0, 1);
+  EXPECT_EQ(stamps(cache), before);
+  const KvCache fork = cache.Fork();
+  EXPECT_EQ(stamps(fork)[0], before[0]);
+  EXPECT_EQ(stamps(fork)[1], before[1]);
+  EXPECT_NE(stamps(fork)[2], before[2]);
+  cache.Truncate(100);
+  ASSERT_EQ(stamps(cache).size(), 2u);
+  EXPECT_EQ(stamps(cache)[0], before[0]);
+  EXPECT_NE(stamps(cache)[1], before[1]);
+}
+
 // Fork and original may stand at any length.
 TEST(KvCacheTest, TruncatedForkContinuesLikeItsOriginal) {
   for (const int64_t first : {0, 50, 64, 70, 128}) {
@@ -222,10 +268,18 @@ TEST(KvCacheTest, TruncatedForkContinuesLikeItsOriginal) {
         EXPECT_EQ(text.pool().pages_in_use() * text.layout().page_bytes(),
                   text.layout().BytesFor(first + more))
             << "all shared";
+        RowsUnderStamps stamped;
+        std::vector<int64_t> writers(first + more, 0);
+        stamped.Check(text, writers);
+        stamped.Check(fork, writers);
         Read(text, 2, 3);
         Read(fork, 3, 3);
         ExpectHeld(text, 2, first + more, first + more + 3);
         ExpectHeld(fork, 3, first + more, first + more + 3);
+        writers.resize(first + more + 3, 2);
+        stamped.Check(text, writers);
+        std::fill(writers.end() - 3, writers.end(), 3);
+        stamped.Check(fork, writers);
       }
     }
   }
@@ -392,6 +446,7 @@ TEST(KvCacheTest, RandomHistoryOfForksHoldsWhatWasWritten) {
   const auto pool = std::make_shared<KvPool>(Layout(1, 1, 2, DType::kF32));
   std::vector<Told> texts;
   texts.push_back({KvCache(pool), {}});
+  RowsUnderStamps stamped;
   for (int64_t step = 0; step < 400; ++step) {
     const auto at = static_cast<size_t>(random.Integer(0, std::ssize(texts) - 1));
     Told& text = texts[at];
@@ -424,6 +479,7 @@ TEST(KvCacheTest, RandomHistoryOfForksHoldsWhatWasWritten) {
       }
     }
     for (const Told& told : texts) told.Check();
+    for (const Told& told : texts) stamped.Check(told.cache, told.writers);
     ASSERT_FALSE(HasFatalFailure()) << "after step " << step;
   }
   texts.clear();

@@ -16,7 +16,9 @@ KvView ViewOf(const KvLayout& layout, const KvPages& pages) {
           .narrow_keys = kernels::HasNarrowKeys(layout.dtype),
           .narrow_values = kernels::HasNarrowValues(layout.dtype),
           .centre_offset = layout.centred ? layout.centre_offset() : 0,
-          .page_offset = pages.page_offset};
+          .page_offset = pages.page_offset,
+          .stamps = pages.stamps,
+          .length = pages.length};
 }
 
 }  // namespace godwit::ops

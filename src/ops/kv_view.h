@@ -42,6 +42,10 @@ struct KvView {
   // Bytes from a page's beginning to the first head of a layer, where layers share pages, or of
   // index keys.
   int64_t page_offset = 0;
+  // The stamp of each slot's tile [slots], as KvCache gives them, and the length of the text. Under
+  // a stamp, rows before that length never change, in any text. Null: unknown.
+  const uint64_t* stamps = nullptr;
+  int64_t length = 0;
 
   int64_t Slot(int64_t tile) const {
     return tile < dropped_begin ? tile : tile - (dropped_end - dropped_begin);
@@ -80,6 +84,8 @@ struct KvPages {
   int64_t dropped_begin = 0;
   int64_t dropped_end = 0;
   int64_t page_offset = 0;
+  const uint64_t* stamps = nullptr;
+  int64_t length = 0;
 };
 
 // A view of pages in which keys and values lie as `layout`, of one layer, says.

@@ -10,6 +10,7 @@
 #include "cuda/device.h"
 #include "cuda/ops/attention.h"
 #include "cuda/ops/matrix.h"
+#include "ops/gpu/gpu_queries.h"
 #include "ops/gpu/gpu_turn.h"
 
 namespace godwit::ops {
@@ -100,21 +101,8 @@ class TextOnGpu {
  private:
   int64_t TileEnd() const { return PagesFor(seen_.end); }
 
-  // Queries as attention on the CPU reads them.
   void PutQueries(std::span<const float> sink_logits) {
-    const bool rounded = source_.kv.dtype == DType::kBF16;
-    const Exec& exec = turn_.exec();
-    exec.ParallelRows(here_.q.rows, here_.q.cols, [&](int64_t row) {
-      const float* const from = source_.q.Row(row);
-      float* const to = here_.q.data + row * here_.q.stride;
-      if (!rounded) {
-        std::copy_n(from, here_.q.cols, to);
-        return;
-      }
-      std::array<BF16, kernels::kMaxHeadDim> narrow;
-      exec.kernels.f32_to_bf16(from, here_.q.cols, narrow.data());
-      exec.kernels.bf16_to_f32(narrow.data(), here_.q.cols, to);
-    });
+    ops::PutQueries(turn_.exec(), source_, here_.q);
     for (int64_t place = 0; place < kPlaces; ++place) {
       for (int64_t tile = 0; tile < pass_tiles_; ++tile) {
         here_.table[place * pass_tiles_ + tile] =

@@ -1,0 +1,23 @@
+#include "ops/gpu/gpu_queries.h"
+
+#include <algorithm>
+#include <array>
+
+namespace godwit::ops {
+
+void PutQueries(const Exec& exec, const AttentionSource& source, cuda::DeviceMatrix<float> to) {
+  const bool rounded = source.kv.dtype == DType::kBF16;
+  exec.ParallelRows(to.rows, to.cols, [&](int64_t row) {
+    const float* const from = source.q.Row(row);
+    float* const into = to.data + row * to.stride;
+    if (!rounded) {
+      std::copy_n(from, to.cols, into);
+      return;
+    }
+    std::array<BF16, kernels::kMaxHeadDim> narrow;
+    exec.kernels.f32_to_bf16(from, to.cols, narrow.data());
+    exec.kernels.bf16_to_f32(narrow.data(), to.cols, into);
+  });
+}
+
+}  // namespace godwit::ops

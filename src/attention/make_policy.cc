@@ -5,6 +5,7 @@
 
 #include "attention/policies/blocks.h"
 #include "attention/policies/dense.h"
+#include "attention/policies/near_on_gpu.h"
 #include "attention/policies/prefill.h"
 #include "attention/policies/prefill_spec.h"
 #include "attention/policies/sinks.h"
@@ -131,6 +132,9 @@ PlacedPolicy MakePlacedPolicy(const AttentionGeometry& geometry, const PolicyOpt
   }
   auto policy = MakeKind(geometry, options);
   if (geometry.key_index) RefuseBesideIndex(geometry, options, *policy);
+  if (options.gpu_window != 0) {
+    policy = MakeNearOnGpu(geometry, options.gpu_window, options.kv_type, std::move(policy));
+  }
   PolicyOptions chosen = options;
   chosen.prefill = ChoosePrefill(geometry, options, policy->facts(), options.context);
   // A ring is no way of reading: a token sees and gets the same as on one rank.

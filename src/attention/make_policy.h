@@ -29,6 +29,8 @@ struct PolicyOptions {
   // to question and answer; empty: by `spec`. "auto": as policies/choose_prefill.h has it for a
   // context that fills this one.
   std::string prefill;
+  // The tokens to whose keys a GPU attends for each token (policies/near_on_gpu.h); 0: none.
+  int64_t gpu_window = 0;
   // The ranks that share every text, of which this is one; null or one: no other. They share no
   // memory, and all make the same steps behind a text's context.
   std::shared_ptr<Communicator> ranks = {};

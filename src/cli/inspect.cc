@@ -132,7 +132,7 @@ GpuFacts FactsOfGpu(const ModelFacts& model, const ModelOptions& options) {
     RequireGpuLayers(model.spec);
     GpuShapes shapes = GpuShapesOf(model.spec, ResolveTensors(model.spec, model.source),
                                    ParseWeightType(options.weights));
-    if (options.gpu_attention) shapes.attention = GpuAttentionShape(model.spec);
+    AddGpuAttention(model.spec, options.gpu_attention, {}, shapes);
     facts.plan = PlanGpu(shapes, LoadOptions().step_tokens, "a GPU", options.gpu_memory_bytes);
   } catch (const Error& error) {
     facts.problem = error.what();

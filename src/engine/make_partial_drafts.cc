@@ -149,6 +149,7 @@ std::unique_ptr<AttentionPolicy> PolicyOfPart(std::string_view source,
   PolicyOptions part = text;
   part.spec = PolicyFor(options);
   part.prefill = "";
+  part.gpu_window = 0;
   return MakePolicy(geometry, part);
 }
 

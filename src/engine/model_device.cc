@@ -40,7 +40,7 @@ GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, in
                       bool attends, const ops::Gpu& gpu) {
   RequireGpuLayers(model.spec());
   GpuShapes shapes = GpuShapesOf(model.spec(), model.tensors(), storage);
-  if (attends) shapes.attention = GpuAttentionShape(model.spec());
+  AddGpuAttention(model.spec(), attends, {}, shapes);
   return PlanGpu(shapes, step_rows, gpu.name(), gpu.limit_bytes());
 }
 

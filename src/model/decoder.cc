@@ -148,7 +148,8 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   int64_t first = 0;
   std::optional<ops::GpuStep> on_gpu;
   if (on_gpu_ != nullptr) {
-    on_gpu.emplace(exec, *on_gpu_->gpu, on_gpu_->MemoryOf(x.rows));
+    on_gpu.emplace(exec, *on_gpu_->gpu, on_gpu_->MemoryOf(x.rows), on_gpu_->attention,
+                   on_gpu_->tiles.get());
     if (on_gpu_->attention) step.LetAttend(*on_gpu);
     ForwardOnGpu(exec, step, *on_gpu, x);
     first = std::ssize(on_gpu_->layers);

@@ -143,10 +143,12 @@ class Decoder : public LanguageModel {
   // Lets as many layers compute on the GPU as fit into its memory, the first ones, and then the
   // output head (gpu_plan.h). The other layers compute here. step_rows: the most rows of a step for
   // which memory is reserved there. attends: whether that includes attention, for texts whose
-  // policy lets the GPU read them (PrefillSpec::on_gpu); else it computes here. Called before
-  // anything else is asked of the decoder. Throws Error(kUnsupported) for a model that GPUs do not
+  // policy lets the GPU read them (PrefillSpec::on_gpu); else it computes here. window: the near
+  // keys that the GPU keeps for texts whose policy lets it attend to some. Called before anything
+  // else is asked of the decoder. Throws Error(kUnsupported) for a model that GPUs do not
   // compute, or ranks; and Error(kMemory) with the numbers if not one layer fits.
-  void PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends = false);
+  void PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends = false,
+               const GpuWindow& window = {});
   // The layers and bytes on the GPU; null: there is none.
   const GpuPlan* gpu_plan() const { return on_gpu_ == nullptr ? nullptr : &on_gpu_->plan; }
 
@@ -290,9 +292,10 @@ class Decoder : public LanguageModel {
   struct OnGpu {
     std::shared_ptr<ops::Gpu> gpu;
     GpuPlan plan;
-    std::vector<ops::GpuLayer> layers;             // the first ones of the model
-    std::optional<ops::AttentionShape> attention;  // with PlaceOn's `attends`
-    std::optional<ops::GpuWeight> head;            // none: it is here
+    std::vector<ops::GpuLayer> layers;  // the first ones of the model
+    std::optional<ops::GpuAttends> attention;
+    std::unique_ptr<ops::GpuTiles> tiles;  // of near keys, locked by a step; or null
+    std::optional<ops::GpuWeight> head;    // none: it is here
 
     // The memory of a step of so many rows.
     ops::GpuStepMemory MemoryOf(int64_t rows) const;

@@ -23,7 +23,8 @@ ops::GpuWeightShape RequireOnGpu(const Weight& w) {
 
 }  // namespace
 
-void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends) {
+void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool attends,
+                      const GpuWindow& window) {
   if (ranks_ != nullptr) {
     Throw(ErrorKind::kUnsupported,
           "a GPU computes the layers of a whole model, and {} ranks share the weights of this one",
@@ -31,7 +32,7 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
   }
   RequireGpuLayers(spec_);
   GpuShapes shapes{.tied = spec_.tied_head};
-  if (attends) shapes.attention = GpuAttentionShape(spec_);
+  AddGpuAttention(spec_, attends, window, shapes);
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
     ops::GpuLayerShape& shape = shapes.layers.emplace_back();
@@ -48,6 +49,10 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
   auto placed = std::make_unique<OnGpu>();
   placed->plan = PlanGpu(shapes, step_rows, gpu->name(), gpu->limit_bytes() - gpu->taken_bytes());
   placed->attention = shapes.attention;
+  if (shapes.window_bytes > 0) {
+    placed->tiles =
+        std::make_unique<ops::GpuTiles>(*gpu, Geometry(spec_).layers, shapes.window_bytes);
+  }
   gpu->ReserveScratch(placed->plan.scratch_bytes);
   gpu->ReserveHost(placed->plan.host_bytes);
   for (int64_t i = 0; i < placed->plan.layers; ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/loaded_storage.h"
@@ -78,6 +79,23 @@ ops::AttentionShape GpuAttentionShape(const DecoderSpec& spec) {
   return geometry.shape;
 }
 
+void AddGpuAttention(const DecoderSpec& spec, bool contexts, const GpuWindow& window,
+                     GpuShapes& shapes) {
+  if (!contexts && window.tokens == 0) return;
+  if (window.tokens < 0 || window.tokens % kTileTokens != 0 || window.texts < 1) {
+    Throw(ErrorKind::kInput,
+          "a GPU keeps keys and values of a multiple of {} tokens of each text, found {} tokens of "
+          "{} texts",
+          kTileTokens, window.tokens, window.texts);
+  }
+  shapes.attention = ops::GpuAttends{.shape = GpuAttentionShape(spec),
+                                     .contexts = contexts,
+                                     .near_tiles = window.tokens / kTileTokens};
+  const int64_t tiles = CheckedMul(window.tokens / kTileTokens, window.texts).value_or(INT32_MAX);
+  shapes.window_bytes = ops::GpuTileBytes(shapes.attention->shape, Geometry(spec).layers,
+                                          std::min<int64_t>(tiles, INT32_MAX));
+}
+
 GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
                       std::optional<DType> asked) {
   const std::optional<DType> storage = LoadedStorage(tensors, asked);
@@ -107,7 +125,9 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
 
 GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& name,
                 int64_t memory_bytes) {
-  GpuPlan plan;
+  GpuPlan plan{.window_bytes = shapes.window_bytes};
+  const int64_t all_bytes = memory_bytes;
+  memory_bytes -= plan.window_bytes;
   ops::GpuStepMemory step;
   for (const ops::GpuLayerShape& layer : shapes.layers) {
     ops::GpuStepMemory covered = step;
@@ -123,14 +143,17 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
   plan.host_bytes = step.host_bytes;
   if (plan.layers == 0) {
     const ops::GpuLayerShape& layer = shapes.layers.front();
-    Throw(
-        ErrorKind::kMemory,
-        "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens{} {}; this machine "
-        "has {} of memory available",
-        FormatBytes(memory_bytes), name, FormatBytes(layer.bytes()), step_rows,
-        shapes.attention ? " with attention" : "",
-        FormatBytes(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows).scratch_bytes),
-        FormatBytes(ReadMachineMemory().available_bytes));
+    Throw(ErrorKind::kMemory,
+          "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens{} {}{}; this "
+          "machine "
+          "has {} of memory available",
+          FormatBytes(all_bytes), name, FormatBytes(layer.bytes()), step_rows,
+          shapes.attention ? " with attention" : "",
+          FormatBytes(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows).scratch_bytes),
+          plan.window_bytes == 0 ? ""
+                                 : fmt::format(", and keys and values that it keeps {}",
+                                               FormatBytes(plan.window_bytes)),
+          FormatBytes(ReadMachineMemory().available_bytes));
   }
   if (!shapes.head || plan.layers < std::ssize(shapes.layers)) return plan;
   const int64_t scratch = std::max(plan.scratch_bytes, ops::GpuLinearScratchBytes(*shapes.head));

@@ -22,7 +22,15 @@ struct GpuShapes {
   std::optional<ops::GpuWeightShape> head;
   bool tied = false;  // the head is the embedding, whose rows the host looks up
   // The attention that the GPU may compute, too; none: the host computes all.
-  std::optional<ops::AttentionShape> attention = {};
+  std::optional<ops::GpuAttends> attention = {};
+  int64_t window_bytes = 0;  // of near keys and values that the GPU keeps
+};
+
+// The near keys that a GPU keeps in all layers (PolicyOptions::gpu_window): so many tokens of each
+// of so many texts, whose numbers take two bytes.
+struct GpuWindow {
+  int64_t tokens = 0;  // 0: none
+  int64_t texts = 1;
 };
 
 struct GpuPlan {
@@ -31,11 +39,12 @@ struct GpuPlan {
   bool head = false;         // the output head
   int64_t weight_bytes = 0;  // of both
   int64_t scratch_bytes = 0;
-  int64_t host_bytes = 0;  // of page-locked memory of the host, through which copies go
+  int64_t window_bytes = 0;  // of near keys and values
+  int64_t host_bytes = 0;    // of page-locked memory of the host, through which copies go
   // The bytes of weights that the host gives back: all but a tied head.
   int64_t freed_bytes = 0;
 
-  int64_t bytes() const { return weight_bytes + scratch_bytes; }
+  int64_t bytes() const { return weight_bytes + scratch_bytes + window_bytes; }
 };
 
 // Whether GPUs compute the MLPs of such layers: gated ones, without experts, limits or scales. The
@@ -49,6 +58,11 @@ void RequireGpuLayers(const DecoderSpec& spec);
 // The attention of such a model on a GPU. Throws Error(kUnsupported) that names what GPUs do not
 // compute of it.
 ops::AttentionShape GpuAttentionShape(const DecoderSpec& spec);
+
+// Adds attention on the GPU to the shapes: to all keys of contexts, and to near keys. Throws as
+// GpuAttentionShape does, and Error(kInput) for a window that is no multiple of a tile.
+void AddGpuAttention(const DecoderSpec& spec, bool contexts, const GpuWindow& window,
+                     GpuShapes& shapes);
 
 // The shapes that a checkpoint's layers get when it is loaded (storage: as LoadDecoder takes it).
 // Throws Error(kUnsupported) for layers of a storage that GPUs do not multiply.

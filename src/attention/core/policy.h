@@ -18,6 +18,7 @@
 #include "kv/kv_cache.h"
 #include "ops/attention.h"
 #include "ops/exec.h"
+#include "ops/gpu/near_tiles.h"
 #include "tensor/view.h"
 
 namespace godwit {
@@ -125,6 +126,10 @@ struct PolicyFacts {
   bool shows_all = false;
   // The number of tokens in a block that question and answer choose; 1: they choose none.
   int64_t chosen_tokens = 1;
+  // The tokens at the beginning of the text, and the last ones, that question and answer always
+  // see. Layers with a window of the model's own may show fewer.
+  int64_t seen_sinks = 0;
+  int64_t seen_window = 0;
   // Whether a block is chosen for all KV heads, else for each.
   bool one_choice = false;
   // Whether the question is shown other keys than the context is.
@@ -140,6 +145,13 @@ struct PolicyFacts {
 
   // Whether a text has no longest length, because the policy forgets.
   bool endless() const { return limit_tokens == INT64_MAX; }
+};
+
+// The keys to which a GPU attends for rows from position `from` on, while the host attends to the
+// others that they see. Looks show such keys whole, and rows have one look without a place.
+struct NearOnGpu {
+  ops::NearTiles tiles = {};  // none: the host attends to all
+  int64_t from = 0;
 };
 
 class AttentionPolicy {
@@ -161,6 +173,7 @@ class AttentionPolicy {
   // The position up to which a GPU attends for rows, to the keys of one look without parts or
   // places; 0: for none. Its bits are not the host's.
   virtual int64_t on_gpu_until() const { return 0; }
+  virtual NearOnGpu near_on_gpu() const { return {}; }
   // The most keys of each KV head that an answer token at `position` sees in a layer, itself
   // included. Computed before there is a text (kv_cost.h).
   virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;

@@ -18,6 +18,7 @@ class PolicyAround : public AttentionPolicy {
   }
   int64_t row_by_row_from(int64_t layer) const override { return inner_->row_by_row_from(layer); }
   int64_t on_gpu_until() const override { return inner_->on_gpu_until(); }
+  NearOnGpu near_on_gpu() const override { return inner_->near_on_gpu(); }
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return inner_->SeenKeys(layer, position);
   }

@@ -287,6 +287,41 @@ int64_t AttentionStep::RowsOnGpu(const Run& run) const {
   return std::clamp<int64_t>(rows, 0, run.rows.rows);
 }
 
+template <class Use>
+void AttentionStep::ForParts(const Run& run, int64_t layer, const Use& use) const {
+  const int64_t end = run.rows.rows, on_gpu = RowsOnGpu(run);
+  const int64_t together = std::max(on_gpu, RowsTogether(run, layer));
+  const NearOnGpu near = run.text->policy_->near_on_gpu();
+  int64_t both = end;  // the first row with near keys on a GPU
+  if (near.tiles.window > 0) {
+    both = std::clamp(near.from - run.rows.position, on_gpu, end);
+  }
+  if (on_gpu > 0) use(0, on_gpu, Place::kGpu);
+  const int64_t here = std::min(both, together);
+  if (here > on_gpu) use(on_gpu, here - on_gpu, Place::kHere);
+  for (int64_t row = here; row < together;) {
+    const int64_t tile_end = kTileTokens - (run.rows.position + row) % kTileTokens + row;
+    const int64_t until = std::min(tile_end, together);
+    use(row, until - row, Place::kBoth);
+    row = until;
+  }
+  for (int64_t row = together; row < end; ++row) {
+    use(row, 1, row < both ? Place::kHere : Place::kBoth);
+  }
+}
+
+void AttentionStep::RequireGpu(bool contexts, bool near) const {
+  if (contexts && (gpu_ == nullptr || !gpu_->attends_to_contexts())) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "the context is to be read with attention on a GPU, and this model has none that attends");
+  }
+  if (near && (gpu_ == nullptr || !gpu_->keeps_near_keys())) {
+    Throw(ErrorKind::kUnsupported,
+          "a GPU is to attend to near keys, and this model has none that keeps them");
+  }
+}
+
 // The rows of a run with their queries, encoded for each look.
 ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                             const AttentionInput& input) {
@@ -370,15 +405,19 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   if (input.index_q.rows > 0) ChooseByIndex(layer, input);
   Workspace::Scope scope(exec_.workspace);
   const auto runs = runs_.first(run_count_);
-  int64_t count = 0;
+  int64_t most_here = 0, most_on_gpu = 0, most_both = 0;
   for (const Run& run : runs) {
-    const int64_t together = RowsTogether(run, layer);
-    count += (together > 0 ? 1 : 0) + run.rows.rows - together;
+    ForParts(run, layer, [&](int64_t, int64_t, Place place) {
+      ++(place == Place::kHere ? most_here : place == Place::kGpu ? most_on_gpu : most_both);
+    });
   }
-  auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
+  RequireGpu(most_on_gpu > 0, most_both > 0);
+  auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, most_here + most_both).RowSpan(0);
   auto next = texts.begin();
-  auto on_gpu = exec_.workspace.Matrix<ops::AttentionRows>(1, std::ssize(runs)).RowSpan(0);
+  auto on_gpu = exec_.workspace.Matrix<ops::AttentionRows>(1, most_on_gpu).RowSpan(0);
   auto next_on_gpu = on_gpu.begin();
+  const auto near = exec_.workspace.Matrix<ops::NearRows>(1, most_both).RowSpan(0);
+  auto next_near = near.begin();
   for (Run& run : runs) {
     if (run.text->AllRanksReadNext() && !run.text->AllRanksKeepNext()) {
       Workspace::Scope of_run(exec_.workspace);
@@ -387,27 +426,33 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
                    out);
       continue;
     }
-    const auto part = [&](int64_t begin, int64_t rows) {
+    ForParts(run, layer, [&](int64_t begin, int64_t rows, Place place) {
       RowRun taken = run.rows;
       taken.position += begin;
       taken.rows = rows;
-      return SourcesOf(run, taken, layer, input);
-    };
-    const int64_t there = RowsOnGpu(run), together = std::max(there, RowsTogether(run, layer));
-    if (there > 0) std::construct_at(&*next_on_gpu++, part(0, there));
-    if (together > there) std::construct_at(&*next++, part(there, together - there));
-    for (int64_t row = together; row < run.rows.rows; ++row) {
-      std::construct_at(&*next++, part(row, 1));
-    }
+      const ops::AttentionRows part = SourcesOf(run, taken, layer, input);
+      if (place == Place::kHere) std::construct_at(&*next++, part);
+      if (place == Place::kGpu) std::construct_at(&*next_on_gpu++, part);
+      if (place == Place::kBoth) {
+        const ops::NearTiles tiles = run.text->policy_->near_on_gpu().tiles;
+        std::construct_at(&*next_near++, ops::NearRows{.rows = part, .tiles = tiles});
+      }
+    });
   }
-  texts = texts.first(next - texts.begin());
+  const int64_t here = next - texts.begin();
   on_gpu = on_gpu.first(next_on_gpu - on_gpu.begin());
-  if (!on_gpu.empty() && gpu_ == nullptr) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "the context is to be read with attention on a GPU, and this model has none that attends");
+  if (!near.empty()) gpu_->BeginNear(shape, layer, near);
+  for (const ops::NearRows& rows : near) {
+    ops::AttentionRows& far =
+        *std::construct_at(&*next++, ops::FarOf(exec_.workspace, rows.tiles, rows.rows));
+    const int64_t states = far.rows * shape.heads;
+    far.states = exec_.workspace.Matrix<float>(states, ops::StateStride(shape.value_dim())).data;
   }
+  const auto far = texts.subspan(here, near.size());
+  texts = texts.first(here + near.size());
   ops::Attention(exec_, shape, geometry_.alibi, texts, input.sink_logits, out);
+  if (!near.empty()) gpu_->FinishNear(shape, far, near, input.sink_logits, out);
+  texts = texts.first(here);
   if (!on_gpu.empty()) gpu_->Attend(shape, on_gpu, input.sink_logits, out);
   // The merged rows of all texts go to the other ranks in one message: which other texts lie
   // between them differs between ranks.

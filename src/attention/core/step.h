@@ -67,8 +67,8 @@ class AttentionStep {
   AttentionStep(const AttentionStep&) = delete;
   AttentionStep& operator=(const AttentionStep&) = delete;
 
-  // Lets a GPU attend for rows whose policy has it so (AttentionPolicy::on_gpu_until). Without one,
-  // such rows are refused. gpu: outlives the calls of Attend.
+  // Lets a GPU attend for rows whose policy has it so (AttentionPolicy::on_gpu_until, near_on_gpu).
+  // Without one, such rows are refused. gpu: outlives the calls of Attend.
   void LetAttend(ops::GpuStep& gpu) { gpu_ = &gpu; }
 
   // The position of the row in its text.
@@ -80,7 +80,8 @@ class AttentionStep {
 
   // Caches k and v of `layer`, counted among those with keys of their own, and attends: out
   // [tokens, heads * value_dim], or no rows as q. On all cores, all texts at once; rows that a GPU
-  // attends for come there, one text after the other. Layers that predict come behind the others,
+  // attends for come there, one text after the other. A GPU attends to near keys at the same time
+  // as the cores to others. Layers that predict come behind the others,
   // and only cache here. Throws Error(kUnsupported) for rows that lack their GPU.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
 
@@ -113,6 +114,12 @@ class AttentionStep {
   void RotateValuesBack(int64_t layer, MatrixView<float> out) const;
   int64_t RowsTogether(const Run& run, int64_t layer) const;
   int64_t RowsOnGpu(const Run& run) const;
+  // Where rows find their keys.
+  enum class Place { kHere, kGpu, kBoth };
+  // Calls use(begin, rows, place) for parts of the run that attend together, in order.
+  template <class Use>
+  void ForParts(const Run& run, int64_t layer, const Use& use) const;
+  void RequireGpu(bool contexts, bool near) const;
   ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                const AttentionInput& input);
   void ReleaseReserved() noexcept;

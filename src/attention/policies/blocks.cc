@@ -52,6 +52,8 @@ class BlocksPolicy : public AttentionPolicy, private DerivedIndex {
              .limit_tokens = context,
              .max_kept_tokens = context,
              .chosen_tokens = std::max(spec.block_size, kTileTokens),
+             .seen_sinks = spec.initial,
+             .seen_window = spec.local_windows_len,
              .one_choice = !spec.separate,
              .separates_question = true,
              .keys_suffice = spec.representative_type != ops::RepresentativeType::kDynamic,

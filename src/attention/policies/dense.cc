@@ -26,6 +26,7 @@ class DensePolicy : public AttentionPolicy {
                          .limit_tokens = context,
                          .max_kept_tokens = context,
                          .shows_all = true,
+                         .seen_window = INT64_MAX,
                          .one_rank_reason = ""}),
         geometry_(geometry) {}
 

@@ -135,6 +135,11 @@ class PrefillPolicy : public PolicyAround {
   }
 
   int64_t on_gpu_until() const override { return spec().on_gpu ? tail_from_ : 0; }
+  NearOnGpu near_on_gpu() const override {
+    NearOnGpu near = inner().near_on_gpu();
+    near.from = std::max(near.from, tail_from_);
+    return near;
+  }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;

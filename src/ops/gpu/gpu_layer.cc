@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "ops/gpu/gpu_attention.h"
 #include "ops/gpu/gpu_check.h"
 #include "ops/gpu/gpu_products.h"
@@ -108,7 +109,7 @@ int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
 }
 
 GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
-                                const std::optional<AttentionShape>& attention, int64_t rows) {
+                                const std::optional<GpuAttends>& attends, int64_t rows) {
   GpuScratch here, there;
   here.Matrix<float>(rows, layer.qkv.outputs);
   here.Matrix<float>(rows, layer.attention_out.inputs);
@@ -117,10 +118,17 @@ GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
     here.Matrix<float>(rows, layer.attention_out.outputs);
   }
   there.Matrix<float>(rows, layer.qkv.inputs);  // x
-  const GpuAttentionMemory attends =
-      attention ? GpuAttentionMemoryOf(*attention, rows) : GpuAttentionMemory();
-  return {.scratch_bytes = std::max(layer.ScratchBytes(rows), there.used() + attends.scratch_bytes),
-          .host_bytes = here.used() + attends.host_bytes};
+  GpuStepMemory memory{.scratch_bytes = layer.ScratchBytes(rows), .host_bytes = here.used()};
+  // One after the other.
+  const auto add = [&](const GpuAttentionMemory& attention) {
+    memory.Cover({.scratch_bytes = there.used() + attention.scratch_bytes,
+                  .host_bytes = here.used() + attention.host_bytes});
+  };
+  if (attends && attends->contexts) add(GpuAttentionMemoryOf(attends->shape, rows));
+  if (attends && attends->near_tiles > 0) {
+    add(GpuNearMemoryOf(attends->shape, attends->near_tiles, rows));
+  }
+  return memory;
 }
 
 void GpuStepMemory::Cover(const GpuStepMemory& other) {
@@ -170,16 +178,25 @@ GpuLayerShape GpuLayer::shape() const {
 }
 
 struct GpuStep::Impl {
-  Impl(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory)
-      : turn(exec, gpu, memory.scratch_bytes, memory.host_bytes) {}
+  Impl(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory,
+       const std::optional<GpuAttends>& attends, GpuTiles* near)
+      : contexts(attends && attends->contexts),
+        near_tiles(attends ? attends->near_tiles : 0),
+        tiles(near),
+        turn(exec, gpu, memory.scratch_bytes, memory.host_bytes) {}
 
+  const bool contexts;
+  const int64_t near_tiles;
+  GpuTiles* const tiles;
   GpuTurn turn;
+  int64_t used_before_near = 0;  // of page-locked memory
   cuda::DeviceMatrix<float> x;
   bool quantizes = false;
 };
 
-GpuStep::GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory)
-    : impl_(std::make_unique<Impl>(exec, gpu, memory)) {}
+GpuStep::GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory,
+                 const std::optional<GpuAttends>& attends, GpuTiles* tiles)
+    : impl_(std::make_unique<Impl>(exec, gpu, memory, attends, tiles)) {}
 GpuStep::~GpuStep() = default;
 
 void GpuStep::Put(MatrixView<const float> x) {
@@ -196,6 +213,29 @@ void GpuStep::Attend(const AttentionShape& shape, std::span<const AttentionRows>
                      std::span<const float> sink_logits, MatrixView<float> out) {
   AttendOnGpu(impl_->turn, shape, texts, sink_logits, out);
 }
+
+bool GpuStep::attends_to_contexts() const { return impl_->contexts; }
+
+void GpuStep::BeginNear(const AttentionShape& shape, int64_t layer, std::span<NearRows> texts) {
+  for (const NearRows& text : texts) {
+    if (text.tiles.count() <= impl_->near_tiles) continue;
+    Throw(ErrorKind::kMemory,
+          "the GPU keeps the keys and values of {} tokens of a text, and {} are near",
+          impl_->near_tiles * kernels::kTileTokens, text.tiles.count() * kernels::kTileTokens);
+  }
+  impl_->used_before_near = impl_->turn.host().used();
+  BeginNearOnGpu(impl_->turn, *impl_->tiles, shape, layer, texts);
+}
+
+void GpuStep::FinishNear(const AttentionShape& shape, std::span<const AttentionRows> far,
+                         std::span<const NearRows> texts, std::span<const float> sink_logits,
+                         MatrixView<float> out) {
+  impl_->turn.Wait();
+  ops::FinishNear(impl_->turn.exec(), shape, far, texts, sink_logits, out);
+  impl_->turn.host().Release(impl_->used_before_near);
+}
+
+bool GpuStep::keeps_near_keys() const { return impl_->tiles != nullptr; }
 
 void GpuStep::BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv) {
   GpuTurn& turn = impl_->turn;

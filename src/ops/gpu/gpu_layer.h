@@ -14,6 +14,7 @@
 #include "ops/attention.h"
 #include "ops/exec.h"
 #include "ops/gpu/gpu.h"
+#include "ops/gpu/gpu_near.h"
 #include "ops/gpu/gpu_weight.h"
 #include "ops/norm.h"
 #include "tensor/view.h"
@@ -38,14 +39,21 @@ struct GpuLayerShape {
   int64_t ScratchBytes(int64_t rows) const;
 };
 
+// The attention that a GPU computes beside layers.
+struct GpuAttends {
+  AttentionShape shape;
+  bool contexts = false;   // GpuStep::Attend
+  int64_t near_tiles = 0;  // GpuStep::BeginNear, for so many near tiles of a row at most
+};
+
 // The memory of a step of so many rows through one such layer: scratch memory of the GPU, and
-// page-locked memory of the host. attention: that of the model, if the GPU may compute it.
+// page-locked memory of the host. attends: none, the host computes all attention.
 struct GpuStepMemory {
   int64_t scratch_bytes = 0;
   int64_t host_bytes = 0;
 
-  static GpuStepMemory Of(const GpuLayerShape& layer,
-                          const std::optional<AttentionShape>& attention, int64_t rows);
+  static GpuStepMemory Of(const GpuLayerShape& layer, const std::optional<GpuAttends>& attends,
+                          int64_t rows);
   // Makes it enough for the other, too.
   void Cover(const GpuStepMemory& other);
 };
@@ -89,8 +97,10 @@ class GpuLayer {
 // Error(kCancelled). A step that threw did nothing but to x on the GPU.
 class GpuStep {
  public:
-  // memory: GpuStepMemory that covers all layers.
-  GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory);
+  // memory: GpuStepMemory that covers all layers. attends: for which memory was planned. tiles: of
+  // near keys, with attends->near_tiles; else null.
+  GpuStep(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory,
+          const std::optional<GpuAttends>& attends = {}, GpuTiles* tiles = nullptr);
   ~GpuStep();
   GpuStep(const GpuStep&) = delete;
   GpuStep& operator=(const GpuStep&) = delete;
@@ -104,6 +114,14 @@ class GpuStep {
   // one that lies on the host. Memory was planned for it.
   void Attend(const AttentionShape& shape, std::span<const AttentionRows> texts,
               std::span<const float> sink_logits, MatrixView<float> out);
+  bool attends_to_contexts() const;
+  // Begins to attend to near keys (gpu_near.h) in a layer, counted among those with keys. The host
+  // may attend to the others until FinishNear, which waits and merges the states of both.
+  void BeginNear(const AttentionShape& shape, int64_t layer, std::span<NearRows> texts);
+  void FinishNear(const AttentionShape& shape, std::span<const AttentionRows> far,
+                  std::span<const NearRows> texts, std::span<const float> sink_logits,
+                  MatrixView<float> out);
+  bool keeps_near_keys() const;
   // Computes qkv [rows, outputs] = product(norm(x)), and waits.
   void BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv);
   // Adds what the layer makes of attention's results [rows, inputs], and its MLP if the GPU has

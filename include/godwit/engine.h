@@ -51,6 +51,13 @@ struct LoadOptions {
   // Whether memory of the GPU is set aside for attention, which contexts that are read by "gpu"
   // need (SessionOptions::prefill). Results of other texts stay the same.
   bool gpu_attention = false;
+  // The tokens whose keys and values a GPU keeps of each text (SessionOptions::gpu_window), for
+  // numbers of two bytes. A session with f32 needs twice as many. A multiple of 64; 0: none.
+  // Results of other texts stay the same.
+  int64_t gpu_window = 0;
+  // The number of texts whose keys and values it keeps. More texts at once work, too, but take
+  // turns, and their keys cross the bus again.
+  int64_t gpu_window_texts = 1;
   // The packed copy of the weights, which is mapped instead of packing the weights again. The
   // result is the same, and a large model starts within a second. Empty: the copy beside the model
   // or in packed_dir, if one matches this model. "none": no copy. Anything else is a file name.
@@ -201,6 +208,13 @@ struct SessionOptions {
   // "auto": ring if keys reached the ranks as fast as the ranks attend to them, as measured when
   // the engine was made; else star.
   std::string prefill;
+  // The number of tokens to whose keys a GPU attends for each token, while the CPU attends to the
+  // others. They are the last ones, and those at the beginning of the text that `kv` always shows.
+  // Where `kv` or `prefill` tells a question from its context, the question and the answer have it,
+  // else all tokens. The result differs from the CPU's by rounding. A multiple of 64, and no more
+  // than `kv` shows every token. Needs LoadOptions::gpu_window, a `kv` that keeps every token, and
+  // keys in f32, f16 or bf16. 0: none.
+  int64_t gpu_window = 0;
   // The type of cached keys and values: "f32", "f16", "bf16" or "int8" (a scale for each token and
   // KV head). "auto": the type of the layers' weights if that is f32 or f16, else bf16. A key or
   // value beyond 65504, which f16 cannot hold, ends the call with Error(kUnsupported).
@@ -591,10 +605,11 @@ struct DeviceUse {
   bool head = false;         // whether the output head does, too
   int64_t weight_bytes = 0;  // of the GPU's memory: for weights, and for a step
   int64_t scratch_bytes = 0;
-  bool attends = false;     // whether scratch_bytes are enough for attention (gpu_attention)
-  int64_t host_bytes = 0;   // of this machine's memory, page-locked, through which copies go
-  int64_t limit_bytes = 0;  // that the model may take
-  int64_t total_bytes = 0;  // that the GPU has
+  int64_t window_bytes = 0;  // and for keys and values (gpu_window)
+  bool attends = false;      // whether scratch_bytes are enough for attention (gpu_attention)
+  int64_t host_bytes = 0;    // of this machine's memory, page-locked, through which copies go
+  int64_t limit_bytes = 0;   // that the model may take
+  int64_t total_bytes = 0;   // that the GPU has
 };
 
 class Engine {

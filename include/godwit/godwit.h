@@ -178,6 +178,10 @@ typedef struct godwit_load_options {
   const char* device;
   int64_t gpu_memory_bytes;  // the most of the GPU's memory; 0: 15/16 of what is free there
   bool gpu_attention;        // the GPU may attend, for texts with the prefill "gpu"
+  // The tokens whose keys and values the GPU keeps of each text, for sessions with a gpu_window.
+  // Numbers have two bytes; sessions with f32 need twice as many tokens. 0: none.
+  int64_t gpu_window;
+  int64_t gpu_window_texts;  // of how many texts, 1 or more
 } godwit_load_options;
 GODWIT_EXPORT void godwit_load_options_init(godwit_load_options* options, size_t struct_size);
 
@@ -265,6 +269,7 @@ typedef struct godwit_session_options {
   int64_t context_tokens;  // the longest text; 0: as long as the model allows
   int64_t chunk_tokens;    // tokens of the prompt that one step reads; 512
   const char* owner;       // texts of different owners share no cached data; NULL: the owner ""
+  int64_t gpu_window;      // tokens to whose keys the GPU attends for each token; 0: none
 } godwit_session_options;
 GODWIT_EXPORT void godwit_session_options_init(godwit_session_options* options, size_t struct_size);
 

@@ -239,6 +239,8 @@ godwit_load_options._fields_ = [
     ("device", c_char_p),
     ("gpu_memory_bytes", c_int64),
     ("gpu_attention", c_bool),
+    ("gpu_window", c_int64),
+    ("gpu_window_texts", c_int64),
 ]
 godwit_group_memory._fields_ = [
     ("struct_size", c_size_t),
@@ -278,6 +280,7 @@ godwit_session_options._fields_ = [
     ("context_tokens", c_int64),
     ("chunk_tokens", c_int64),
     ("owner", c_char_p),
+    ("gpu_window", c_int64),
 ]
 godwit_fill_file._fields_ = [
     ("name", c_char_p),

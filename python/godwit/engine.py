@@ -56,6 +56,8 @@ class Engine:
     step_scales, device ("cpu", "cuda", "cuda:N"), gpu_memory_bytes: as the flags of `godwit run`
     and docs/c-api.md have them.
     gpu_attention: whether sessions may have the prefill "gpu"; True where `prefill` is "gpu".
+    gpu_window: the tokens to whose keys the GPU attends for each token, which it keeps of
+    gpu_window_texts texts; keys in f32 take the place of two.
     draft_model: a smaller model with the same tokenizer, for draft "model".
     cache_dir: the folder for saved texts; empty: nothing is saved.
     on_progress(done_bytes, total_bytes), on_stage(stage), on_warning(message): while it loads.
@@ -75,14 +77,15 @@ class Engine:
                  mpi_silence_ms: float = 10_000, mtp: bool = False, group: Group | None = None,
                  needs_text: bool = False, draft_model: str | os.PathLike[str] = "",
                  step_scales: bool = False, device: str = "", gpu_memory_bytes: int = 0,
-                 gpu_attention: bool = False,
+                 gpu_attention: bool = False, gpu_window: int = 0, gpu_window_texts: int = 1,
                  on_progress: typing.Callable[[int, int], typing.Any] | None = None,
                  on_stage: typing.Callable[[str], typing.Any] | None = None,
                  on_warning: typing.Callable[[str], typing.Any] | None = None,
                  on_cache_notice: typing.Callable[[str], typing.Any] | None = None) -> None:
         self.session_options = SessionOptions(
             kv=kv, prefill=prefill, kv_type=kv_type, int8_attention=int8_attention,
-            context_tokens=context_tokens, chunk_tokens=chunk_tokens, owner=owner)
+            context_tokens=context_tokens, chunk_tokens=chunk_tokens, owner=owner,
+            gpu_window=gpu_window)
         made = init(c.godwit_load_options)
         for name, value in (("isa", isa), ("numa", numa), ("weights", weights),
                             ("packed", packed), ("packed_dir", packed_dir),
@@ -97,7 +100,9 @@ class Engine:
             "prompt_slowdown": prompt_slowdown, "mpi": mpi, "tensor_parallel": tensor_parallel,
             "mpi_silence_ms": mpi_silence_ms, "mtp": mtp, "needs_text": needs_text,
             "step_scales": step_scales, "gpu_memory_bytes": gpu_memory_bytes,
-            "gpu_attention": gpu_attention or prefill == "gpu"}
+            "gpu_attention": gpu_attention or prefill == "gpu",
+            "gpu_window": gpu_window * (2 if kv_type == "f32" else 1),
+            "gpu_window_texts": gpu_window_texts}
         for name, number in numbers.items():
             setattr(made, name, number)
         if group is not None:

@@ -25,6 +25,7 @@ class SessionOptions:
     context_tokens: the longest text; 0: as long as the model allows.
     chunk_tokens: the tokens of a prompt that one step reads.
     owner: texts of different owners share no cached data.
+    gpu_window: the tokens to whose keys the GPU attends for each token; 0: none.
     """
 
     kv: str = "dense"
@@ -34,6 +35,7 @@ class SessionOptions:
     context_tokens: int = 0
     chunk_tokens: int = 512
     owner: str = ""
+    gpu_window: int = 0
 
     def _c(self) -> c.godwit_session_options:
         made = init(c.godwit_session_options)
@@ -41,6 +43,7 @@ class SessionOptions:
         made.kv_type, made.owner = optional(self.kv_type), optional(self.owner)
         made.int8_attention = -1 if self.int8_attention is None else int(self.int8_attention)
         made.context_tokens, made.chunk_tokens = self.context_tokens, self.chunk_tokens
+        made.gpu_window = self.gpu_window
         return made
 
 

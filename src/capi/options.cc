@@ -29,6 +29,7 @@ godwit_load_options Defaults(godwit_load_options*) {
   options.cache_every_tokens = defaults.cache_every_tokens;
   options.step_tokens = defaults.step_tokens;
   options.tensor_parallel = defaults.tensor_parallel;
+  options.gpu_window_texts = defaults.gpu_window_texts;
   options.mpi_silence_ms = defaults.mpi_silence_ms;
   return options;
 }
@@ -148,6 +149,8 @@ LoadOptions OptionsOf(const godwit_load_options* given) {
   options.device = StringOf(c.device);
   options.gpu_memory_bytes = c.gpu_memory_bytes;
   options.gpu_attention = c.gpu_attention;
+  options.gpu_window = c.gpu_window;
+  options.gpu_window_texts = c.gpu_window_texts;
   if (c.group != nullptr) options.group = c.group->group;
   options.needs_text = c.needs_text;
   const auto say = [user = c.user_data](auto* callback) {
@@ -182,6 +185,7 @@ SessionOptions OptionsOf(const godwit_session_options* given) {
   options.context_tokens = c.context_tokens;
   options.chunk_tokens = c.chunk_tokens;
   options.owner = StringOf(c.owner);
+  options.gpu_window = c.gpu_window;
   return options;
 }
 

@@ -132,7 +132,7 @@ GpuFacts FactsOfGpu(const ModelFacts& model, const ModelOptions& options) {
     RequireGpuLayers(model.spec);
     GpuShapes shapes = GpuShapesOf(model.spec, ResolveTensors(model.spec, model.source),
                                    ParseWeightType(options.weights));
-    AddGpuAttention(model.spec, options.gpu_attention, {}, shapes);
+    AddGpuAttention(model.spec, options.gpu_attention, {.tokens = options.gpu_window}, shapes);
     facts.plan = PlanGpu(shapes, LoadOptions().step_tokens, "a GPU", options.gpu_memory_bytes);
   } catch (const Error& error) {
     facts.problem = error.what();
@@ -342,12 +342,16 @@ std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
 std::string DescribeGpu(const ModelFacts& facts) {
   const GpuFacts& gpu = *facts.gpu;
   if (!gpu.problem.empty()) return "nothing computes there: " + gpu.problem;
+  const std::string window =
+      gpu.plan.window_bytes == 0
+          ? ""
+          : fmt::format(", {} of keys and values", FormatBytes(gpu.plan.window_bytes));
   return fmt::format(
-      "{} of {}{}{}: {} of weights and {} for a step, of {}; {} of weights stay here",
+      "{} of {}{}{}: {} of weights{} and {} for a step, of {}; {} of weights stay here",
       gpu.plan.layers, console::Plural(facts.spec.layers, "layer"),
       gpu.plan.host_mlps == 0 ? ""
                               : fmt::format(" ({} without experts or MLP)", gpu.plan.host_mlps),
-      gpu.plan.head ? " and the output head" : "", FormatBytes(gpu.plan.weight_bytes),
+      gpu.plan.head ? " and the output head" : "", FormatBytes(gpu.plan.weight_bytes), window,
       FormatBytes(gpu.plan.scratch_bytes), FormatBytes(gpu.limit_bytes),
       FormatBytes(facts.WeightBytesHere()));
 }
@@ -457,6 +461,7 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
                    {"head", plan.head},
                    {"weight_bytes", plan.weight_bytes},
                    {"step_bytes", plan.scratch_bytes},
+                   {"window_bytes", plan.window_bytes},
                    {"host_weight_bytes", facts.WeightBytesHere()},
                    {"problem", facts.gpu->problem}};
   }

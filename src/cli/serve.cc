@@ -294,6 +294,7 @@ void SayLoaded(const server::Models& models) {
 int Serve(std::span<const std::string> arguments) {
   ServeOptions options;
   ParseServe(arguments, options);
+  options.model.gpu_window_texts = std::max<int64_t>(1, options.parallel);
   ChooseModels(options.models, options.model);
   if (MpiRank() > 0) {
     options.model.folder = options.models.models.front().place;

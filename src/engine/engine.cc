@@ -80,6 +80,14 @@ SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder
   return facts;
 }
 
+std::shared_ptr<ops::Gpu> OpenDeviceOf(const LoadOptions& options) {
+  auto gpu = OpenDevice(options.device, options.gpu_memory_bytes);
+  if (gpu == nullptr && (options.gpu_attention || options.gpu_window != 0)) {
+    Throw(ErrorKind::kInput, "attention on a GPU is set, and the model computes on the CPU alone");
+  }
+  return gpu;
+}
+
 }  // namespace
 
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
@@ -95,11 +103,10 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_stage) options.on_stage(stage);
     return Stopwatch();
   };
-  const auto gpu = OpenDevice(options.device, options.gpu_memory_bytes);
+  const auto gpu = OpenDeviceOf(options);
   served.gpu_attends = options.gpu_attention;
-  if (gpu == nullptr && options.gpu_attention) {
-    Throw(ErrorKind::kInput, "attention on a GPU is set, and the model computes on the CPU alone");
-  }
+  served.gpu_window = options.gpu_window;
+  const GpuWindow window{.tokens = options.gpu_window, .texts = options.gpu_window_texts};
   ModelFolder opened(folder);
   if (served.placement.all != nullptr) {
     if (gpu != nullptr) {
@@ -144,7 +151,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
           gpu->name());
     }
     PlanForDevice(opened, ParseWeightType(options.weights), options.step_tokens,
-                  options.gpu_attention, *gpu);
+                  options.gpu_attention, window, *gpu);
   }
   sampler_defaults = opened.sampler_defaults();
   if (opened.is_gguf()) template_place = "tokenizer.chat_template in its GGUF file";
@@ -179,7 +186,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   weight_bytes = decoder->weight_bytes();
   if (gpu != nullptr) {
     begin(fmt::format("copying weights to {}", gpu->name()));
-    device = *PlaceOnDevice(*decoder, gpu, options.step_tokens, options.gpu_attention);
+    device = *PlaceOnDevice(*decoder, gpu, options.step_tokens, options.gpu_attention, window);
   }
   auto drafting = draft ? DraftModel::Load(*draft, options, *group) : nullptr;
   load_times.weights_ms = weights_watch.ms();

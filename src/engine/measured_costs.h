@@ -22,10 +22,11 @@ namespace godwit {
 class MeasuredCosts {
  public:
   // The way in which keys and values are stored and multiplied, and whether a GPU does so for
-  // contexts, which changes what they cost.
-  using Kind = std::tuple<DType, bool, bool>;
+  // contexts and for near tokens. Costs depend on all of it.
+  using Kind = std::tuple<DType, bool, bool, bool>;
   static Kind KindOf(const PolicyOptions& options) {
-    return {options.kv_type, options.int8_products, options.prefill == kGpuPrefill};
+    return {options.kv_type, options.int8_products, options.prefill == kGpuPrefill,
+            options.gpu_window > 0};
   }
 
   // WorkCosts::Record.

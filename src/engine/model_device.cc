@@ -18,6 +18,7 @@ DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu, bool attends) {
           .head = plan.head,
           .weight_bytes = plan.weight_bytes,
           .scratch_bytes = plan.scratch_bytes,
+          .window_bytes = plan.window_bytes,
           .attends = attends,
           .host_bytes = plan.host_bytes,
           .limit_bytes = gpu.limit_bytes(),
@@ -37,17 +38,17 @@ std::shared_ptr<ops::Gpu> OpenDevice(const std::string& device, int64_t gpu_memo
 }
 
 GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, int64_t step_rows,
-                      bool attends, const ops::Gpu& gpu) {
+                      bool attends, const GpuWindow& window, const ops::Gpu& gpu) {
   RequireGpuLayers(model.spec());
   GpuShapes shapes = GpuShapesOf(model.spec(), model.tensors(), storage);
-  AddGpuAttention(model.spec(), attends, {}, shapes);
+  AddGpuAttention(model.spec(), attends, window, shapes);
   return PlanGpu(shapes, step_rows, gpu.name(), gpu.limit_bytes());
 }
 
 std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, std::shared_ptr<ops::Gpu> gpu,
-                                       int64_t step_rows, bool attends) {
+                                       int64_t step_rows, bool attends, const GpuWindow& window) {
   if (gpu == nullptr) return std::nullopt;
-  decoder.PlaceOn(gpu, step_rows, attends);
+  decoder.PlaceOn(gpu, step_rows, attends, window);
   return UseOf(decoder, *gpu, attends);
 }
 

@@ -23,13 +23,14 @@ void CheckDeviceName(const std::string& device);
 std::shared_ptr<ops::Gpu> OpenDevice(const std::string& device, int64_t gpu_memory_bytes);
 
 // The plan for the folder's model, before its weights are read. storage: as LoadDecoder takes it.
-// attends: LoadOptions::gpu_attention. Throws as RequireGpuLayers, GpuAttentionShape, GpuShapesOf
-// and PlanGpu do.
+// attends: LoadOptions::gpu_attention. Throws as RequireGpuLayers, GpuShapesOf, AddGpuAttention and
+// PlanGpu do.
 GpuPlan PlanForDevice(const ModelFolder& model, std::optional<DType> storage, int64_t step_rows,
-                      bool attends, const ops::Gpu& gpu);
+                      bool attends, const GpuWindow& window, const ops::Gpu& gpu);
 
 // Lets a loaded decoder compute on the GPU; nullopt: there is none. gpu: null for none.
 std::optional<DeviceUse> PlaceOnDevice(Decoder& decoder, std::shared_ptr<ops::Gpu> gpu,
-                                       int64_t step_rows, bool attends = false);
+                                       int64_t step_rows, bool attends = false,
+                                       const GpuWindow& window = {});
 
 }  // namespace godwit

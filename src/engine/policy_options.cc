@@ -17,7 +17,8 @@ PolicyOptions PolicyOptionsOf(const SessionOptions& session, const DecoderSpec& 
           .kv_type = kv_type,
           .int8_products = ChooseInt8Attention(session.int8_attention, kv_type),
           .context = session.context_tokens == 0 ? DefaultContext(spec) : session.context_tokens,
-          .prefill = session.prefill};
+          .prefill = session.prefill,
+          .gpu_window = session.gpu_window};
 }
 
 }  // namespace godwit

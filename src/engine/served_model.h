@@ -61,6 +61,8 @@ struct ServedModel {
   std::vector<RankSpeed> rank_speeds;
   // Whether a GPU attends for contexts that are read so (LoadOptions::gpu_attention).
   bool gpu_attends = false;
+  // LoadOptions::gpu_window.
+  int64_t gpu_window = 0;
   // Whether queries that see the same keys are on several ranks, each of which has the keys.
   bool spreads_kv_heads = false;
 

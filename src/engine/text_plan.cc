@@ -25,6 +25,7 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
           "prefill {} needs a model that was loaded with attention on a GPU, and this one was not",
           kGpuPrefill);
   }
+  if (options_.gpu_window != 0) RequireGpuWindow();
   MakePolicy();
   RefuseChoicesOfOthers();
   pool_ = model.pools->Of(options_.kv_type);
@@ -32,6 +33,20 @@ TextPlan::TextPlan(const ServedModel& model, const SessionOptions& options)
   if (policy_->facts().endless()) {
     CheckFits(INT64_MAX);
   }
+}
+
+void TextPlan::RequireGpuWindow() const {
+  if (model_.gpu_window == 0) {
+    Throw(ErrorKind::kUnsupported,
+          "a GPU window needs a model that was loaded with one, and this one was not");
+  }
+  const int64_t tokens =
+      options_.kv_type == DType::kF32 ? model_.gpu_window / 2 : model_.gpu_window;
+  if (options_.gpu_window <= tokens) return;
+  Throw(ErrorKind::kMemory,
+        "a GPU window of {} tokens: the model was loaded with one of {}, which has keys and values "
+        "of {} tokens in {}",
+        options_.gpu_window, model_.gpu_window, tokens, KvTypeName(options_.kv_type));
 }
 
 void TextPlan::MakePolicy() {
@@ -178,7 +193,8 @@ const char* TextPlan::NarrowerTypeFor(int64_t tokens) const {
 bool TextPlan::SharesWith(const TextPlan& other) const {
   return options_.spec == other.options_.spec && owner_ == other.owner_ &&
          options_.prefill == other.options_.prefill && options_.context == other.options_.context &&
-         options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
+         options_.int8_products == other.options_.int8_products &&
+         options_.gpu_window == other.options_.gpu_window && pool_ == other.pool_;
 }
 
 bool TextPlan::ReadsAs(const TextPlan& other) const {

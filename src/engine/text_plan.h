@@ -96,6 +96,7 @@ class TextPlan {
   const KvPool& pool() const { return *pool_; }
 
  private:
+  void RequireGpuWindow() const;
   void MakePolicy();
   // The policy of a text of so many tokens, with its question.
   std::unique_ptr<AttentionPolicy> AskedPolicy(int64_t tokens, int64_t question_begin) const;

@@ -504,6 +504,14 @@ int BenchLayer(const BenchOptions& options, const bench::SuiteOptions& suite,
   return console::kExitOk;
 }
 
+// The near keys that a GPU keeps for the texts of the tests. In f32 they take the place of two.
+GpuWindow WindowOf(const bench::SuiteOptions& suite) {
+  GpuWindow window{.tokens = suite.policy.gpu_window};
+  if (suite.policy.kv_type == DType::kF32) window.tokens *= 2;
+  for (const bench::TestCase& test : suite.cases) window.texts = std::max(window.texts, test.texts);
+  return window;
+}
+
 }  // namespace
 
 int Bench(std::span<const std::string> arguments) {
@@ -520,8 +528,9 @@ int Bench(std::span<const std::string> arguments) {
   const auto gpu = OpenDevice(options.model.device, options.model.gpu_memory_bytes);
   if (gpu != nullptr) RequireGpuLayers(subject.spec);
   const auto model = Load(subject, suite, cli::PackedCopy(options.model), placement.tensor);
-  const auto device = PlaceOnDevice(*model, gpu, suite.chunk_tokens,
-                                    /*attends=*/options.session.prefill == kGpuPrefill);
+  const auto device =
+      PlaceOnDevice(*model, gpu, suite.chunk_tokens,
+                    /*attends=*/options.session.prefill == kGpuPrefill, WindowOf(suite));
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,

@@ -8,6 +8,8 @@
 #include "base/machine_memory.h"
 #include "model/loaded_storage.h"
 #include "ops/gpu/gpu_attention.h"
+#include "ops/gpu/gpu_tiles.h"
+#include "ops/kv_layout.h"
 #include "ops/quantize_groups.h"
 
 namespace godwit {

@@ -54,6 +54,26 @@ class DeviceTest(CliTest):
         self.assertEqual(self.refused(INPUT, *RUN, "--prefill", "gpu"),
                          "--prefill gpu lets a GPU read contexts: name one with --device")
 
+    def test_a_gpu_attends_to_near_tokens(self):
+        near = [*RUN, "--device", "emulated", "--gpu-window", "64"]
+        result = self.godwit(*near)
+        self.assertEqual(result.stdout, self.ok(*RUN))
+        self.assertIn(" of keys and values and ", result.stderr)
+        self.assertEqual(self.ok(*near, "-ub", "3"), result.stdout)
+        self.assertEqual(self.ok(*near, "--kv-type", "f32"), result.stdout)
+        self.assertIn("a policy that keeps every token, found sinks:4+60",
+                      self.refused(UNSUPPORTED, *near, "--kv", "sinks:4+60"))
+        self.assertIn("the first 64 and the last 1024, not 1152",
+                      self.refused(UNSUPPORTED, *changed(near, "--gpu-window", "1152"),
+                                   "--kv", "blocks"))
+        self.assertIn("a multiple of 64 tokens, found 100",
+                      self.refused(INPUT, *changed(near, "--gpu-window", "100")))
+        self.assertEqual(self.refused(INPUT, *RUN, "--gpu-window", "64"),
+                         "--gpu-window lets a GPU attend: name one with --device")
+        bench = ["bench", "-m", TINY, *BF16, "--device", "emulated", "-p", "8", "-n", "2", "-r", "1",
+                 "--no-limits", "--gpu-window", "64", "--json"]
+        self.assertGreater(json.loads(self.ok(*bench))[0]["device"]["layers"], 0)
+
     def test_inspect_plans_attention(self):
         def plan(*flags):
             return json.loads(self.ok("inspect", "-m", TINY, *BF16, "--json", "--gpu-memory", "1G",
@@ -62,6 +82,11 @@ class DeviceTest(CliTest):
         self.assertGreater(attends["step_bytes"], alone["step_bytes"])
         self.assertEqual(attends["weight_bytes"], alone["weight_bytes"])
         self.assertIn("--gpu-memory", self.refused(INPUT, "inspect", "-m", TINY, "--gpu-attention"))
+        near = plan("--gpu-window", "128")
+        self.assertGreater(near["window_bytes"], alone["window_bytes"])
+        self.assertEqual((alone["window_bytes"], near["weight_bytes"]), (0, alone["weight_bytes"]))
+        self.assertRegex(self.ok("inspect", "-m", TINY, *BF16, "--gpu-memory", "1G",
+                                 "--gpu-window", "128"), r"GPU .* of keys and values and .* for a")
 
     def test_bench_measures_the_limits_of_the_gpu(self):
         bench = ["bench", "-m", TINY, *BF16, "--device", "emulated", "-p", "8", "-n", "2", "-r", "1"]

@@ -90,7 +90,15 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
             .value = "",
             .help = "with --gpu-memory: plan for contexts that the GPU reads, too (--prefill gpu)"},
            options.model.gpu_attention);
+  line.AddInt(
+      {.names = "--gpu-window",
+       .value = "N",
+       .help = "with --gpu-memory: plan for keys and values of N tokens that the GPU keeps, "
+               "as for --gpu-window of godwit run",
+       .fallback = "none"},
+      options.model.gpu_window, 64, int64_t{1} << 30);
   line.Needs("--gpu-attention", {"--gpu-memory"});
+  line.Needs("--gpu-window", {"--gpu-memory"});
   line.Add({.names = "-md,--model-draft",
             .value = "MODEL",
             .help = "plan the memory with this draft model beside, as for godwit run"},

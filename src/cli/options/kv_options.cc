@@ -186,6 +186,15 @@ void AddPrefillFlag(console::CommandLine& line, SessionOptions& options) {
         if (value != kAutoPrefill) ParsePrefill(value);
         options.prefill = value;
       });
+  line.AddInt({.names = "--gpu-window",
+               .value = "N",
+               .help = "the GPU of --device keeps and attends to N of the keys that a token sees: "
+                       "those at the beginning that --kv blocks always shows, and the last ones. "
+                       "The CPU attends to the others at the same time. With --kv blocks or "
+                       "--prefill the question and the answer have it, else all tokens, with other "
+                       "rounding. A multiple of 64",
+               .fallback = "the CPU attends to all"},
+              options.gpu_window, 64, int64_t{1} << 30);
 }
 
 void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_t& query_tokens,

@@ -232,9 +232,13 @@ std::string DescribeDevice(const DeviceUse& use) {
                         use.host_mlps == use.layers ? "all" : fmt::to_string(use.host_mlps));
   }
   if (use.head) text += " and the output head";
-  return fmt::format("{}, {} of weights and {} for a step{}, of {} that may be used", text,
-                     FormatBytes(use.weight_bytes), FormatBytes(use.scratch_bytes),
-                     use.attends ? " with attention" : "", FormatBytes(use.limit_bytes));
+  text += fmt::format(", {} of weights", FormatBytes(use.weight_bytes));
+  if (use.window_bytes > 0) {
+    text += fmt::format(", {} of keys and values", FormatBytes(use.window_bytes));
+  }
+  return fmt::format("{} and {} for a step{}, of {} that may be used", text,
+                     FormatBytes(use.scratch_bytes), use.attends ? " with attention" : "",
+                     FormatBytes(use.limit_bytes));
 }
 
 void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
@@ -271,7 +275,14 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     CheckKv(model.spec(), checked);
   }
   const bool gpu_attention = options.gpu_attention || session.prefill == kGpuPrefill;
-  if (gpu_attention && (options.device.empty() || options.device == "cpu")) {
+  // Keys and values in f32 take the place of two.
+  const int64_t place = session.kv_type == "f32" ? 2 : 1;
+  const int64_t gpu_window = std::max(options.gpu_window, session.gpu_window * place);
+  const bool on_cpu = options.device.empty() || options.device == "cpu";
+  if (gpu_window > 0 && on_cpu) {
+    Throw(ErrorKind::kInput, "--gpu-window lets a GPU attend: name one with --device");
+  }
+  if (gpu_attention && on_cpu) {
     Throw(ErrorKind::kInput, "--prefill {} lets a GPU read contexts: name one with --device",
           kGpuPrefill);
   }
@@ -288,6 +299,8 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .device = options.device,
        .gpu_memory_bytes = options.gpu_memory_bytes,
        .gpu_attention = gpu_attention,
+       .gpu_window = gpu_window,
+       .gpu_window_texts = options.gpu_window_texts,
        .packed = options.packed,
        .pack = options.pack,
        .packed_dir = PackedFolder(),

@@ -31,6 +31,8 @@ struct ModelOptions {
   std::string device;            // LoadOptions::device
   int64_t gpu_memory_bytes = 0;  // LoadOptions::gpu_memory_bytes
   bool gpu_attention = false;    // LoadOptions::gpu_attention; also with a session that needs it
+  int64_t gpu_window = 0;        // LoadOptions::gpu_window, or that of a session in the same way
+  int64_t gpu_window_texts = 1;  // LoadOptions::gpu_window_texts
   bool pack = false;             // LoadOptions::pack
   std::string packed;            // LoadOptions::packed
   std::string numa;              // empty: none

@@ -602,6 +602,7 @@ struct DeviceUse {
   int64_t layers = 0;        // the first layers, which compute there
   int64_t model_layers = 0;  // all
   int64_t host_mlps = 0;     // of those: the CPU computes their MLPs, such as mixtures of experts
+  int64_t shared_mlps = 0;   // of those: the GPU computes the experts that serve all tokens
   bool head = false;         // whether the output head does, too
   int64_t weight_bytes = 0;  // of the GPU's memory: for weights, and for a step
   int64_t scratch_bytes = 0;

@@ -13,10 +13,14 @@ GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan) {
     work.layer_bus_bytes += kFloat * (qkv + q);
     if (GpuComputesMlp(kind.mlp)) {
       work.layer_multiply_adds += 3 * spec.hidden_size * kind.mlp.intermediate;
-    } else {
-      work.layer_bus_bytes += kFloat * 2 * spec.hidden_size;
-      ++work.waits;
+      continue;
     }
+    work.layer_bus_bytes += kFloat * 2 * spec.hidden_size;
+    ++work.waits;
+    // A storage that GPUs do not multiply leaves all of them on the host.
+    if (plan.shared_mlps == 0 || !GpuComputesShared(spec, kind)) continue;
+    work.layer_multiply_adds += 3 * spec.hidden_size * kind.shared_mlp.intermediate;
+    if (kind.shared_gated) work.layer_bus_bytes += kFloat;
   }
   work.layer_bus_bytes += kFloat * 2 * spec.hidden_size;  // the residual stream, there and back
   work.waits += plan.layers + 1;

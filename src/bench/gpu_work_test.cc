@@ -50,6 +50,22 @@ TEST(GpuWork, ExpertsOfTheHostCostTheirRows) {
   EXPECT_EQ(work.waits, 2 * 32 + 1);
 }
 
+// The GPU multiplies for the expert of all tokens, and gets a number of each token for its share.
+TEST(GpuWork, SharedExpertsMultiplyThere) {
+  DecoderSpec spec = FindShape("8b");
+  spec.mlp.experts = 8;
+  const GpuPlan plan = {.layers = 32, .host_mlps = 32, .shared_mlps = 32};
+  const GpuWork without = CountGpuWork(spec, plan);
+  spec.shared_mlp.intermediate = 1000;
+  spec.shared_gated = true;
+  const GpuWork work = CountGpuWork(spec, plan);
+  EXPECT_EQ(work.layer_multiply_adds - without.layer_multiply_adds, int64_t{32} * 3 * 4096 * 1000);
+  EXPECT_EQ(work.layer_bus_bytes - without.layer_bus_bytes, 32 * 4);
+  EXPECT_EQ(work.waits, without.waits);
+  const GpuWork here = CountGpuWork(spec, {.layers = 32, .host_mlps = 32});
+  EXPECT_EQ(here.layer_multiply_adds, without.layer_multiply_adds);
+}
+
 constexpr GpuLimits kLimits = {
     .read_bytes_per_second = 1000, .bf16_per_second = 400, .int8_per_second = 800};
 constexpr GpuWork kWork = {

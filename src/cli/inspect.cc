@@ -349,8 +349,7 @@ std::string DescribeGpu(const ModelFacts& facts) {
   return fmt::format(
       "{} of {}{}{}: {} of weights{} and {} for a step, of {}; {} of weights stay here",
       gpu.plan.layers, console::Plural(facts.spec.layers, "layer"),
-      gpu.plan.host_mlps == 0 ? ""
-                              : fmt::format(" ({} without experts or MLP)", gpu.plan.host_mlps),
+      DescribeHostMlps(gpu.plan.layers, gpu.plan.host_mlps, gpu.plan.shared_mlps),
       gpu.plan.head ? " and the output head" : "", FormatBytes(gpu.plan.weight_bytes), window,
       FormatBytes(gpu.plan.scratch_bytes), FormatBytes(gpu.limit_bytes),
       FormatBytes(facts.WeightBytesHere()));
@@ -458,6 +457,7 @@ std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
     json["gpu"] = {{"memory_bytes", facts.gpu->limit_bytes},
                    {"layers", plan.layers},
                    {"host_mlps", plan.host_mlps},
+                   {"shared_mlps", plan.shared_mlps},
                    {"head", plan.head},
                    {"weight_bytes", plan.weight_bytes},
                    {"step_bytes", plan.scratch_bytes},

@@ -15,6 +15,7 @@ DeviceUse UseOf(const Decoder& decoder, const ops::Gpu& gpu, bool attends) {
           .layers = plan.layers,
           .model_layers = decoder.spec().layers,
           .host_mlps = plan.host_mlps,
+          .shared_mlps = plan.shared_mlps,
           .head = plan.head,
           .weight_bytes = plan.weight_bytes,
           .scratch_bytes = plan.scratch_bytes,

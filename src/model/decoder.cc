@@ -468,9 +468,8 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   if (mlp.out_scale != 1) ops::Scale(exec, mlp.out_scale, out);
 }
 
-void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
-                      MatrixView<const float> normed, MatrixView<float> out) const {
-  const MlpSpec& mlp = kind.mlp;
+void Decoder::RoutedExperts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+                            MatrixView<const float> normed, MatrixView<float> out) const {
   Workspace::Scope scope(exec.workspace);
   MatrixView<const float> input = normed;
   MatrixView<float> result = out;
@@ -490,7 +489,13 @@ void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLaye
                          .router_input = normed},
                         result);
   if (mlp.latent > 0) ops::Linear(exec, result, layer.experts_out, out);
+}
+
+void Decoder::Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
+                      MatrixView<const float> normed, MatrixView<float> out) const {
+  RoutedExperts(exec, kind.mlp, layer, normed, out);
   if (layer.up.outputs == 0) return;
+  Workspace::Scope scope(exec.workspace);
   const auto shared = exec.workspace.Matrix<float>(out.rows, out.cols);
   auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
   ops::SetRows(exec, normed, rows);

@@ -263,6 +263,14 @@ class Decoder : public LanguageModel {
            const ops::LinearRows& normed, MatrixView<float> out) const;
   void Experts(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                MatrixView<const float> normed, MatrixView<float> out) const;
+  // The same without the MLP of all tokens beside them.
+  void RoutedExperts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+                     MatrixView<const float> normed, MatrixView<float> out) const;
+  // out = the experts of norm(x), beside an MLP of all tokens that a GPU computes, without the norm
+  // behind both. gates: [rows, 1], whose sigmoids are factors on that MLP's rows, with
+  // LayerKind::shared_gated; else empty.
+  void ExpertsBeside(const Exec& exec, int64_t layer, MatrixView<const float> x,
+                     MatrixView<float> out, MatrixView<float> gates) const;
   // The experts beside an MLP of all tokens, with DecoderSpec::branch_norms.
   void Branches(const Exec& exec, const LayerKind& kind, const DecoderLayer& layer,
                 MatrixView<const float> x, MatrixView<float> out) const;

@@ -1,5 +1,4 @@
 // The layers of a decoder that compute on a GPU.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +7,8 @@
 #include "model/decoder.h"
 #include "ops/gpu/gpu.h"
 #include "ops/gpu/gpu_layer.h"
+#include "ops/linear.h"
+#include "ops/norm.h"
 
 namespace godwit {
 namespace {
@@ -41,9 +42,15 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
     const LayerKind& kind = KindOf(spec_, i);
     shape.norms_before = kind.input_norms;
     shape.norms_behind = kind.output_norms;
-    if (!GpuComputesMlp(kind.mlp)) continue;
-    shape.up = RequireOnGpu(layer.up);
-    shape.down = RequireOnGpu(layer.down);
+    if (GpuComputesMlp(kind.mlp)) {
+      shape.up = RequireOnGpu(layer.up);
+      shape.down = RequireOnGpu(layer.down);
+    } else if (GpuComputesShared(spec_, kind) && ops::WhyNotOnGpu(layer.up).empty() &&
+               ops::WhyNotOnGpu(layer.down).empty()) {
+      shape.up = ops::GpuShapeOf(layer.up);
+      shape.down = ops::GpuShapeOf(layer.down);
+      shape.beside_experts = true;
+    }
   }
   if (ops::WhyNotOnGpu(weights_.head).empty()) shapes.head = ops::GpuShapeOf(weights_.head);
   auto placed = std::make_unique<OnGpu>();
@@ -57,17 +64,21 @@ void Decoder::PlaceOn(std::shared_ptr<ops::Gpu> gpu, int64_t step_rows, bool att
   gpu->ReserveHost(placed->plan.host_bytes);
   for (int64_t i = 0; i < placed->plan.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[i];
-    placed->layers.emplace_back(*gpu,
-                                ops::GatedLayer{.attention_norm = layer.attention_norm,
-                                                .qkv = layer.qkv,
-                                                .attention_out = layer.attention_out,
-                                                .attention_out_norm = layer.attention_out_norm,
-                                                .has_mlp = shapes.layers[i].has_mlp(),
-                                                .mlp_norm = layer.mlp_norm,
-                                                .up = layer.up,
-                                                .down = layer.down,
-                                                .mlp_out_norm = layer.mlp_out_norm,
-                                                .activation = KindOf(spec_, i).mlp.activation});
+    const LayerKind& kind = KindOf(spec_, i);
+    const ops::GpuLayerShape& shape = shapes.layers[i];
+    placed->layers.emplace_back(
+        *gpu, ops::GatedLayer{
+                  .attention_norm = layer.attention_norm,
+                  .qkv = layer.qkv,
+                  .attention_out = layer.attention_out,
+                  .attention_out_norm = layer.attention_out_norm,
+                  .has_mlp = shape.has_mlp(),
+                  .beside_experts = shape.beside_experts,
+                  .mlp_norm = layer.mlp_norm,
+                  .up = layer.up,
+                  .down = layer.down,
+                  .mlp_out_norm = layer.mlp_out_norm,
+                  .activation = (shape.beside_experts ? kind.shared_mlp : kind.mlp).activation});
   }
   if (placed->plan.head) placed->head.emplace(*gpu, weights_.head);
   // Nothing here multiplies by them any more. They go together, so that an error before leaves a
@@ -93,18 +104,27 @@ ops::GpuStepMemory Decoder::OnGpu::MemoryOf(int64_t rows) const {
   return memory;
 }
 
+void Decoder::ExpertsBeside(const Exec& exec, int64_t index, MatrixView<const float> x,
+                            MatrixView<float> out, MatrixView<float> gates) const {
+  Workspace::Scope scope(exec.workspace);
+  const DecoderLayer& layer = weights_.layers[index];
+  const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
+  ops::Norm(exec, x, layer.mlp_norm, normed);
+  RoutedExperts(exec, KindOf(spec_, index).mlp, layer, normed, out);
+  if (gates.rows > 0) ops::Linear(exec, normed, layer.shared_share, gates);
+}
+
 void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& on_gpu,
                            MatrixView<float> x) const {
   // Layers have equal heads.
   const auto qkv = on_gpu.HostMatrix(x.rows, weights_.layers.front().qkv.outputs);
   const auto attended = on_gpu.HostMatrix(x.rows, spec_.heads * spec_.head_dim);
-  const bool mlps_here = std::ranges::any_of(
-      on_gpu_->layers, [](const ops::GpuLayer& layer) { return !layer.shape().has_mlp(); });
-  MatrixView<float> mlp_in, mlp_out;
-  if (mlps_here) {
+  MatrixView<float> mlp_in, mlp_out, gates;
+  if (on_gpu_->plan.host_mlps > 0) {
     mlp_in = on_gpu.HostMatrix(x.rows, x.cols);
     mlp_out = on_gpu.HostMatrix(x.rows, x.cols);
   }
+  if (on_gpu_->plan.shared_mlps > 0) gates = on_gpu.HostMatrix(x.rows, 1);
   on_gpu.Put(x);
   for (int64_t i = 0; i < std::ssize(on_gpu_->layers); ++i) {
     const ops::GpuLayer& layer = on_gpu_->layers[i];
@@ -115,10 +135,16 @@ void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& 
     on_gpu.BeforeAttention(layer, qkv);
     AttendToHeads(exec, i, attend, qkv, attended);
     on_gpu.BehindAttention(layer, attended);
-    if (layer.shape().has_mlp()) continue;
-    on_gpu.Get(mlp_in);
-    MlpBlock(exec, i, mlp_in, mlp_out);
-    on_gpu.Add(mlp_out);
+    const ops::GpuLayerShape shape = layer.shape();
+    if (!shape.host_mlp()) continue;
+    on_gpu.BeforeHostMlp(layer, mlp_in);
+    const bool gated = shape.beside_experts && KindOf(spec_, i).shared_gated;
+    if (shape.beside_experts) {
+      ExpertsBeside(exec, i, mlp_in, mlp_out, gated ? gates : MatrixView<float>());
+    } else {
+      MlpBlock(exec, i, mlp_in, mlp_out);
+    }
+    on_gpu.BehindHostMlp(layer, mlp_out, gated ? gates : MatrixView<float>());
   }
   on_gpu.Get(x);
 }

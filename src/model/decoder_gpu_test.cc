@@ -43,6 +43,27 @@ DecoderSpec Mixtral() {
   return SpecOf("mixtral", R"(,"head_dim":14,"num_local_experts":4,"num_experts_per_tok":2)");
 }
 
+// The GPU computes an expert of all tokens at the same time.
+DecoderSpec WithSharedExpert(DecoderSpec spec) {
+  spec.shared_mlp.intermediate = 37;
+  ModuleNames& names = spec.names;
+  names.shared_gate = "model.layers.{}.mlp.shared.gate";
+  names.shared_up = "model.layers.{}.mlp.shared.up";
+  names.shared_down = "model.layers.{}.mlp.shared.down";
+  return spec;
+}
+DecoderSpec Shared() { return WithSharedExpert(Mixtral()); }
+// The same with a share for each token, and norms behind all blocks.
+DecoderSpec SharedByGates() {
+  DecoderSpec spec = Shared();
+  spec.shared_gated = spec.output_norms = true;
+  ModuleNames& names = spec.names;
+  names.shared_share = "model.layers.{}.mlp.shared_share";
+  names.attention_out_norm = "model.layers.{}.attention_out_norm";
+  names.mlp_out_norm = "model.layers.{}.mlp_out_norm";
+  return spec;
+}
+
 std::unique_ptr<Decoder> LoadOn(std::shared_ptr<ops::Gpu> gpu, const DecoderSpec& spec,
                                 DType storage) {
   auto decoder = Load(spec, FakeWeights(spec), {}, storage);
@@ -79,6 +100,10 @@ const Case kCases[] = {
      DType::kI8},
     {"mixtral_bf16", Mixtral, DType::kBF16},
     {"mixtral_groups", Mixtral, DType::kGrouped},
+    {"shared_bf16", Shared, DType::kBF16},
+    {"shared_int8", Shared, DType::kI8},
+    {"shared_by_gates_bf16", SharedByGates, DType::kBF16},
+    {"shared_by_gates_groups", SharedByGates, DType::kGrouped},
 };
 
 class DecoderOnGpuTest : public testing::TestWithParam<Case> {
@@ -95,6 +120,8 @@ TEST_P(DecoderOnGpuTest, HasTheLogitsOfTheCpuButForRounding) {
   ASSERT_NE(decoder->gpu_plan(), nullptr);
   EXPECT_EQ(decoder->gpu_plan()->layers, 3);
   EXPECT_TRUE(decoder->gpu_plan()->head);
+  EXPECT_EQ(decoder->gpu_plan()->host_mlps, spec_.mlp.experts > 0 ? 3 : 0);
+  EXPECT_EQ(decoder->gpu_plan()->shared_mlps, spec_.shared_mlp.intermediate > 0 ? 3 : 0);
   const auto here = LoadOn(nullptr, spec_, storage);
   EXPECT_EQ(decoder->weight_bytes(), here->weight_bytes());
   EXPECT_EQ(decoder->step_bytes(), here->step_bytes());
@@ -213,11 +240,45 @@ DecoderSpec SmallMixtral() {
                    R"("num_experts_per_tok":2)");
 }
 
+// An expert of all tokens in a storage that GPUs do not multiply stays with the others.
+TEST(DecoderOnGpu, LeavesSharedExpertsHereThatGpusDoNotMultiply) {
+  const DecoderSpec spec = Shared();
+  EXPECT_TRUE(GpuComputesShared(spec, KindOf(spec, 0)));
+  DecoderSpec other = spec;
+  other.shared_mlp.gated = false;
+  EXPECT_FALSE(GpuComputesShared(other, KindOf(other, 0)));
+  FakeWeights source(spec, DType::kBF16);
+  const auto whole = Load(spec, source);
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const std::string name = fmt::format("model.layers.{}.mlp.shared.down.weight", i);
+    source.Add(name, DType::kF32, {spec.hidden_size, spec.shared_mlp.intermediate});
+  }
+  const GpuShapes shapes = GpuShapesOf(spec, ResolveTensors(spec, source), std::nullopt);
+  const auto decoder = Load(spec, source);
+  const auto expected = LogitsInChunks(*decoder, Tokens(40), kStepRows);
+  whole->PlaceOn(NewGpu(), kStepRows);
+  decoder->PlaceOn(NewGpu(), kStepRows);
+  const GpuPlan &plan = *decoder->gpu_plan(), &more = *whole->gpu_plan();
+  EXPECT_EQ(plan.host_mlps, 3);
+  EXPECT_EQ(plan.shared_mlps, 0);
+  EXPECT_EQ(more.shared_mlps, 3);
+  EXPECT_LT(plan.weight_bytes, more.weight_bytes);
+  EXPECT_LT(plan.scratch_bytes, more.scratch_bytes);
+  EXPECT_LT(plan.host_bytes, more.host_bytes);
+  EXPECT_EQ(PlanGpu(shapes, kStepRows, "a GPU", int64_t{1} << 30).bytes(), plan.bytes());
+  EXPECT_LT(Difference(LogitsInChunks(*decoder, Tokens(40), kStepRows), expected), 0.02);
+}
+
+struct FaultCase {
+  const char* name;
+  DecoderSpec (*spec)();
+};
+
 // Whenever the GPU is lost, the step is an error and the text stays as it was: a decoder on the CPU
 // reads on.
-class FaultOnGpuTest : public testing::TestWithParam<bool> {
+class FaultOnGpuTest : public testing::TestWithParam<FaultCase> {
  protected:
-  const DecoderSpec spec_ = GetParam() ? SmallMixtral() : SmallLlama();
+  const DecoderSpec spec_ = GetParam().spec();
 };
 
 TEST_P(FaultOnGpuTest, ALostGpuIsAnErrorOfTheStep) {
@@ -266,8 +327,13 @@ TEST_P(FaultOnGpuTest, ACancelledStepDidNotHappen) {
       /*least_calls=*/25);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FaultOnGpuTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "mixtral" : "llama"; });
+const FaultCase kFaultCases[] = {
+    {"llama", SmallLlama},
+    {"mixtral", SmallMixtral},
+    {"shared", [] { return WithSharedExpert(SmallMixtral()); }},
+};
+INSTANTIATE_TEST_SUITE_P(All, FaultOnGpuTest, testing::ValuesIn(kFaultCases),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(DecoderOnGpu, RefusesRowsThatAreNoNumbersWhereItQuantizes) {
   const DecoderSpec spec = Llama();

@@ -54,11 +54,18 @@ ops::GpuWeightShape ShapeOf(const LinearTensors& linear, std::optional<DType> st
   return shape;
 }
 
+bool IsOnGpu(const ops::GpuWeightShape& w) { return ops::WhyNotOnGpu(w.dtype).empty(); }
+
 }  // namespace
 
 bool GpuComputesMlp(const MlpSpec& mlp) {
   return mlp.experts == 0 && mlp.gated && !mlp.xielu && !mlp.clamped && !mlp.cut_deviations &&
          mlp.gate_scale == 1 && mlp.out_scale == 1;
+}
+
+bool GpuComputesShared(const DecoderSpec& spec, const LayerKind& kind) {
+  return kind.mlp.experts > 0 && kind.shared_mlp.intermediate > 0 && !spec.branch_norms &&
+         GpuComputesMlp(kind.shared_mlp);
 }
 
 void RequireGpuLayers(const DecoderSpec& spec) {
@@ -108,9 +115,15 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
                             .attention_out = ShapeOf(layer.attention_out, storage),
                             .norms_before = kind.input_norms,
                             .norms_behind = kind.output_norms};
-    if (GpuComputesMlp(kind.mlp)) {
+    const bool shared = GpuComputesShared(spec, kind);
+    if (GpuComputesMlp(kind.mlp) || shared) {
       made.up = ShapeOf(layer.mlp.up, storage);
       made.down = ShapeOf(layer.mlp.down, storage);
+      made.beside_experts = shared;
+    }
+    if (shared && !(IsOnGpu(made.up) && IsOnGpu(made.down))) {
+      made.up = made.down = {};
+      made.beside_experts = false;
     }
     shapes.layers.push_back(made);
     for (const ops::GpuWeightShape* w : {&made.qkv, &made.attention_out, &made.up, &made.down}) {
@@ -121,7 +134,7 @@ GpuShapes GpuShapesOf(const DecoderSpec& spec, const ModelTensors& tensors,
     }
   }
   const ops::GpuWeightShape head = ShapeOf(tensors.head, HeadStorage(storage));
-  if (ops::WhyNotOnGpu(head.dtype).empty()) shapes.head = head;
+  if (IsOnGpu(head)) shapes.head = head;
   return shapes;
 }
 
@@ -136,7 +149,8 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
     covered.Cover(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows));
     if (plan.weight_bytes + layer.bytes() + covered.scratch_bytes > memory_bytes) break;
     ++plan.layers;
-    plan.host_mlps += layer.has_mlp() ? 0 : 1;
+    plan.host_mlps += layer.host_mlp() ? 1 : 0;
+    plan.shared_mlps += layer.beside_experts ? 1 : 0;
     plan.weight_bytes += layer.bytes();
     plan.freed_bytes += layer.panel_bytes();
     step = covered;

@@ -35,7 +35,8 @@ struct GpuWindow {
 
 struct GpuPlan {
   int64_t layers = 0;        // the first ones
-  int64_t host_mlps = 0;     // of those layers, whose MLPs the host computes
+  int64_t host_mlps = 0;     // of those layers, whose MLPs or experts the host computes
+  int64_t shared_mlps = 0;   // of those, whose MLPs beside experts are on the GPU, too
   bool head = false;         // the output head
   int64_t weight_bytes = 0;  // of both
   int64_t scratch_bytes = 0;
@@ -50,6 +51,10 @@ struct GpuPlan {
 // Whether GPUs compute the MLPs of such layers: gated ones, without experts, limits or scales. The
 // host computes others, such as mixtures of experts, between the halves of a layer.
 bool GpuComputesMlp(const MlpSpec& mlp);
+
+// Whether GPUs compute the MLP of all tokens in such layers, while the host computes the experts
+// beside it.
+bool GpuComputesShared(const DecoderSpec& spec, const LayerKind& kind);
 
 // Throws Error(kUnsupported) that names what GPUs do not compute of a model. Their layers are those
 // of Llama: RMS norms, attention with a product for q, k and v, and an MLP, on either side.

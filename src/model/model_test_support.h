@@ -74,6 +74,16 @@ class FakeWeights : public WeightSource {
       Add(name(names.attention_out), dtype, {hidden, q});
       if (spec.attention_out_bias) Add(name(names.attention_out, ".bias"), dtype, {hidden});
       if (spec.mlp.experts > 0) Add(name(names.router), dtype, {spec.mlp.experts, hidden});
+      if (spec.output_norms) {
+        Add(name(names.attention_out_norm), dtype, {hidden});
+        Add(name(names.mlp_out_norm), dtype, {hidden});
+      }
+      if (const int64_t shared = spec.shared_mlp.intermediate; shared > 0) {
+        Add(name(names.shared_gate), dtype, {shared, hidden});
+        Add(name(names.shared_up), dtype, {shared, hidden});
+        Add(name(names.shared_down), dtype, {hidden, shared});
+      }
+      if (spec.shared_gated) Add(name(names.shared_share), dtype, {1, hidden});
       for (int64_t expert = 0; expert < std::max<int64_t>(1, spec.mlp.experts); ++expert) {
         const auto part = [&](const std::string& pattern) {
           return fmt::format(fmt::runtime(pattern), i, expert) + ".weight";

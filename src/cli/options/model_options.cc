@@ -224,13 +224,18 @@ void ChooseModel(ModelOptions& options) {
                        own->filename().string() + "\n");
 }
 
+std::string DescribeHostMlps(int64_t layers, int64_t host_mlps, int64_t shared_mlps) {
+  if (host_mlps == 0) return "";
+  const auto count = [&](int64_t n) { return n == layers ? "all" : fmt::to_string(n); };
+  std::string text = count(host_mlps) + " without experts or MLP";
+  if (shared_mlps > 0) text += ", " + count(shared_mlps) + " with shared experts";
+  return " (" + text + ")";
+}
+
 std::string DescribeDevice(const DeviceUse& use) {
   std::string text =
       fmt::format("{}: {} of {}", use.name, use.layers, console::Plural(use.model_layers, "layer"));
-  if (use.host_mlps > 0) {
-    text += fmt::format(" ({} without experts or MLP)",
-                        use.host_mlps == use.layers ? "all" : fmt::to_string(use.host_mlps));
-  }
+  text += DescribeHostMlps(use.layers, use.host_mlps, use.shared_mlps);
   if (use.head) text += " and the output head";
   text += fmt::format(", {} of weights", FormatBytes(use.weight_bytes));
   if (use.window_bytes > 0) {

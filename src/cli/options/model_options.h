@@ -79,6 +79,8 @@ void ChooseModel(ModelOptions& options);
 // "GPU 0 (NVIDIA H100): 12 of 32 layers, 5.1 GiB of weights and 210 MiB for a step, of 6.0 GiB that
 // may be used".
 std::string DescribeDevice(const DeviceUse& use);
+// " (all without experts or MLP, 20 with shared experts)", of so many layers on a GPU; or nothing.
+std::string DescribeHostMlps(int64_t layers, int64_t host_mlps, int64_t shared_mlps);
 
 // Throws what a session with these options would throw, before anything is allocated. Warns on
 // standard error if it may keep more tokens than the model was made for.

@@ -62,13 +62,15 @@ struct Activate {
   }
 };
 
-// x += y.
+// x += y, or y with each row times the sigmoid of its gate.
 struct Add {
   static constexpr const char* kName = "Add";
   static constexpr int kThreads = 256;
   struct Args {
     const float* y;  // [rows, cols]
     int64_t y_stride;
+    const float* gates;  // [rows], or null
+    int64_t gate_stride;
     float* x;  // [rows, cols]
     int64_t x_stride;
     int64_t cols;
@@ -82,7 +84,12 @@ struct Add {
       float* const x = args.x + block.x() * args.x_stride;
       const int64_t begin = block.y() * kPieceColumns;
       const int64_t end = begin + kPieceColumns < args.cols ? begin + kPieceColumns : args.cols;
-      for (int64_t i = begin + thread; i < end; i += kThreads) x[i] += y[i];
+      if (args.gates == nullptr) {
+        for (int64_t i = begin + thread; i < end; i += kThreads) x[i] += y[i];
+        return;
+      }
+      const float share = Sigmoid(args.gates[block.x() * args.gate_stride]);
+      for (int64_t i = begin + thread; i < end; i += kThreads) x[i] += share * y[i];
     });
   }
 };

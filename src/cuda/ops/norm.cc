@@ -51,6 +51,19 @@ void LaunchGated(const Stream& stream, ActivationKind kind, DeviceMatrix<const f
   LaunchActivate(stream, kind, gate_up, gate_up.data + out.cols, out);
 }
 
+// gates: without data for none.
+void LaunchAdd(const Stream& stream, DeviceMatrix<const float> y, DeviceMatrix<const float> gates,
+               DeviceMatrix<float> x) {
+  assert(x.rows == y.rows && x.cols == y.cols);
+  stream.Launch<Add>(PieceGrid(x.rows, x.cols), {.y = y.data,
+                                                 .y_stride = y.stride,
+                                                 .gates = gates.data,
+                                                 .gate_stride = gates.stride,
+                                                 .x = x.data,
+                                                 .x_stride = x.stride,
+                                                 .cols = x.cols});
+}
+
 }  // namespace
 
 void RmsNormRows(const Stream& stream, DeviceMatrix<const float> x, const float* weight,
@@ -80,10 +93,13 @@ void ActivateGatedRows(const Stream& stream, ActivationKind kind, DeviceMatrix<c
 }
 
 void AddRows(const Stream& stream, DeviceMatrix<const float> y, DeviceMatrix<float> x) {
-  assert(x.rows == y.rows && x.cols == y.cols);
-  stream.Launch<Add>(
-      PieceGrid(x.rows, x.cols),
-      {.y = y.data, .y_stride = y.stride, .x = x.data, .x_stride = x.stride, .cols = x.cols});
+  LaunchAdd(stream, y, /*gates=*/{}, x);
+}
+
+void AddGatedRows(const Stream& stream, DeviceMatrix<const float> y,
+                  DeviceMatrix<const float> gates, DeviceMatrix<float> x) {
+  assert(gates.rows == y.rows && gates.cols == 1);
+  LaunchAdd(stream, y, gates, x);
 }
 
 }  // namespace godwit::cuda

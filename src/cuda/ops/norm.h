@@ -28,5 +28,8 @@ void ActivateGatedRows(const Stream& stream, ActivationKind kind, DeviceMatrix<c
 
 // x += y.
 void AddRows(const Stream& stream, DeviceMatrix<const float> y, DeviceMatrix<float> x);
+// The same of y's rows times the sigmoids of their gates [rows, 1].
+void AddGatedRows(const Stream& stream, DeviceMatrix<const float> y,
+                  DeviceMatrix<const float> gates, DeviceMatrix<float> x);
 
 }  // namespace godwit::cuda

@@ -121,6 +121,27 @@ TEST(AddRows, HasTheBitsOfTheCpu) {
   }
 }
 
+TEST(AddGatedRows, IsCloseToTheCpuWhateverTheStrideOfGates) {
+  for (const int64_t cols : {1, 100, 1025}) {
+    const int64_t rows = 3, stride = 5;
+    const std::vector<float> x = RandomNumbers(rows * cols, 8);
+    const std::vector<float> y = RandomNumbers(rows * cols, 9, -9, 9);
+    const std::vector<float> gates = RandomNumbers(rows * stride, 10, -20, 20);
+    const std::vector<float> sum = InBothOrders([&](TestGpu& gpu) {
+      const DeviceMatrix<float> out = {gpu.Put(x), rows, cols, cols};
+      AddGatedRows(gpu.stream(), gpu.PutMatrix(y, rows, cols), {gpu.Put(gates), rows, 1, stride},
+                   out);
+      return gpu.GetMatrix(out);
+    });
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      const double share = 1 / (1 + std::exp(-double{gates[i / cols * stride]}));
+      ASSERT_NEAR(sum[i], x[i] + share * y[i],
+                  4 * kEpsilon * (std::fabs(x[i]) + share * std::fabs(y[i])))
+          << cols << " columns, element " << i;
+    }
+  }
+}
+
 TEST(EmptyMatrices, AreNoWork) {
   EmulatedDevice device;
   const Stream stream(device);

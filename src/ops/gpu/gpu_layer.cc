@@ -41,19 +41,33 @@ BuffersBefore NewBuffersBefore(GpuScratch& scratch, const GpuLayerShape& shape, 
 struct BuffersBehind {
   cuda::DeviceMatrix<float> attended;
   GpuRows attended_in;
-  cuda::DeviceMatrix<float> result;  // of attention, then of the MLP
-  GpuRows up_in = {};
-  cuda::DeviceMatrix<float> gate_up = {};
-  GpuRows down_in = {};
+  cuda::DeviceMatrix<float> result;  // of attention, then of an MLP that the GPU has all of
 };
 BuffersBehind NewBuffersBehind(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
-  BuffersBehind buffers = {.attended = scratch.Matrix<float>(rows, shape.attention_out.inputs),
-                           .attended_in = NewGpuRows(scratch, shape.attention_out, rows),
-                           .result = scratch.Matrix<float>(rows, shape.attention_out.outputs)};
-  if (!shape.has_mlp()) return buffers;
-  buffers.up_in = NewGpuRows(scratch, shape.up, rows);
-  buffers.gate_up = scratch.Matrix<float>(rows, shape.up.outputs);
-  buffers.down_in = NewGpuRows(scratch, shape.down, rows);
+  return {.attended = scratch.Matrix<float>(rows, shape.attention_out.inputs),
+          .attended_in = NewGpuRows(scratch, shape.attention_out, rows),
+          .result = scratch.Matrix<float>(rows, shape.attention_out.outputs)};
+}
+
+struct MlpBuffers {
+  GpuRows up_in;
+  cuda::DeviceMatrix<float> gate_up;
+  GpuRows down_in;
+};
+MlpBuffers NewMlpBuffers(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
+  return {.up_in = NewGpuRows(scratch, shape.up, rows),
+          .gate_up = scratch.Matrix<float>(rows, shape.up.outputs),
+          .down_in = NewGpuRows(scratch, shape.down, rows)};
+}
+
+// The rows that come from an MLP of the host.
+struct HostMlpBuffers {
+  cuda::DeviceMatrix<float> results;
+  cuda::DeviceMatrix<float> gates = {};
+};
+HostMlpBuffers NewHostMlpBuffers(GpuScratch& scratch, const GpuLayerShape& shape, int64_t rows) {
+  HostMlpBuffers buffers = {.results = scratch.Matrix<float>(rows, shape.qkv.inputs)};
+  if (shape.beside_experts) buffers.gates = scratch.Matrix<float>(rows, 1);
   return buffers;
 }
 
@@ -100,12 +114,17 @@ int64_t GpuLayerShape::panel_bytes() const {
 }
 
 int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
-  GpuScratch before, behind;
-  before.Matrix<float>(rows, qkv.inputs);  // x
-  behind.Matrix<float>(rows, qkv.inputs);
+  GpuScratch x;
+  x.Matrix<float>(rows, qkv.inputs);
+  GpuScratch before = x, behind = x, beside = x;
   NewBuffersBefore(before, *this, rows);
   NewBuffersBehind(behind, *this, rows);
-  return std::max(before.used(), behind.used());
+  if (has_mlp() && !beside_experts) NewMlpBuffers(behind, *this, rows);
+  if (beside_experts) beside.Matrix<float>(rows, qkv.inputs);  // results of the MLP
+  GpuScratch joined = beside;
+  if (beside_experts) NewMlpBuffers(beside, *this, rows);
+  if (host_mlp()) NewHostMlpBuffers(joined, *this, rows);
+  return std::max({before.used(), behind.used(), beside.used(), joined.used()});
 }
 
 GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
@@ -113,10 +132,11 @@ GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
   GpuScratch here, there;
   here.Matrix<float>(rows, layer.qkv.outputs);
   here.Matrix<float>(rows, layer.attention_out.inputs);
-  if (!layer.has_mlp()) {
+  if (layer.host_mlp()) {
     here.Matrix<float>(rows, layer.attention_out.outputs);
     here.Matrix<float>(rows, layer.attention_out.outputs);
   }
+  if (layer.beside_experts) here.Matrix<float>(rows, 1);
   there.Matrix<float>(rows, layer.qkv.inputs);  // x
   GpuStepMemory memory{.scratch_bytes = layer.ScratchBytes(rows), .host_bytes = here.used()};
   // One after the other.
@@ -141,6 +161,7 @@ struct GpuLayer::Memory {
     std::optional<GpuNorm> norm, out_norm;
     GpuWeight up, down;
     cuda::ActivationKind activation;
+    bool beside_experts;
   };
 
   std::optional<GpuNorm> attention_norm, attention_out_norm;
@@ -159,7 +180,8 @@ GpuLayer::GpuLayer(Gpu& gpu, const GatedLayer& layer)
                                      .out_norm = NormOn(gpu, layer.mlp_out_norm),
                                      .up = GpuWeight(gpu, layer.up),
                                      .down = GpuWeight(gpu, layer.down),
-                                     .activation = KindOf(layer.activation)});
+                                     .activation = KindOf(layer.activation),
+                                     .beside_experts = layer.beside_experts});
 }
 
 GpuLayer::~GpuLayer() = default;
@@ -174,8 +196,23 @@ GpuLayerShape GpuLayer::shape() const {
   if (memory_->mlp == nullptr) return shape;
   shape.up = memory_->mlp->up.shape();
   shape.down = memory_->mlp->down.shape();
+  shape.beside_experts = memory_->mlp->beside_experts;
   return shape;
 }
+
+namespace {
+
+// out = the layer's MLP of x, without the norm behind it.
+void MlpInto(GpuTurn& turn, const GpuLayerShape& shape, const GpuLayer::Memory::Mlp& mlp,
+             cuda::DeviceMatrix<float> x, cuda::DeviceMatrix<float> out) {
+  MlpBuffers buffers = NewMlpBuffers(turn.scratch(), shape, x.rows);
+  InputInto(turn, x, mlp.norm, shape.up, buffers.up_in);
+  MultiplyRows(turn, buffers.up_in, mlp.up, buffers.gate_up);
+  GateInto(turn, mlp.activation, buffers.gate_up, shape.down, buffers.down_in);
+  MultiplyRows(turn, buffers.down_in, mlp.down, out);
+}
+
+}  // namespace
 
 struct GpuStep::Impl {
   Impl(const Exec& exec, Gpu& gpu, const GpuStepMemory& memory,
@@ -185,12 +222,20 @@ struct GpuStep::Impl {
         tiles(near),
         turn(exec, gpu, memory.scratch_bytes, memory.host_bytes) {}
 
+  void RequireNumbersIn(MatrixView<const float> rows) const {
+    if (quantizes) RequireNumbers(turn.exec(), rows);
+  }
+
   const bool contexts;
   const int64_t near_tiles;
   GpuTiles* const tiles;
   GpuTurn turn;
-  int64_t used_before_near = 0;  // of page-locked memory
+  cuda::Event copied{turn.stream().device()};  // x, to the host
+  int64_t used_before_near = 0;                // of page-locked memory
   cuda::DeviceMatrix<float> x;
+  int64_t used_for_x = 0;  // of scratch memory
+  // The results of an MLP beside experts, until the host has computed those.
+  cuda::DeviceMatrix<float> beside;
   bool quantizes = false;
 };
 
@@ -201,6 +246,7 @@ GpuStep::~GpuStep() = default;
 
 void GpuStep::Put(MatrixView<const float> x) {
   impl_->x = impl_->turn.scratch().Matrix<float>(x.rows, x.cols);
+  impl_->used_for_x = impl_->turn.scratch().used();
   impl_->turn.CopyIn(x, impl_->x);
 }
 
@@ -261,31 +307,55 @@ void GpuStep::BehindAttention(const GpuLayer& layer, MatrixView<const float> att
   CopyInto(turn, buffers.attended, shape.attention_out, buffers.attended_in);
   MultiplyRows(turn, buffers.attended_in, w.attention_out, buffers.result);
   AddResult(turn, w.attention_out_norm, buffers.result, impl_->x);
-  if (const GpuLayer::Memory::Mlp* const mlp = w.mlp.get()) {
-    InputInto(turn, impl_->x, mlp->norm, shape.up, buffers.up_in);
-    MultiplyRows(turn, buffers.up_in, mlp->up, buffers.gate_up);
-    GateInto(turn, mlp->activation, buffers.gate_up, shape.down, buffers.down_in);
-    MultiplyRows(turn, buffers.down_in, mlp->down, buffers.result);
-    AddResult(turn, mlp->out_norm, buffers.result, impl_->x);
+  if (!shape.host_mlp()) {
+    MlpInto(turn, shape, *w.mlp, impl_->x, buffers.result);
+    AddResult(turn, w.mlp->out_norm, buffers.result, impl_->x);
   }
   turn.scratch().Release(used);
   impl_->quantizes = impl_->quantizes || Quantizes(shape);
 }
 
-void GpuStep::Add(MatrixView<const float> results) {
+void GpuStep::BeforeHostMlp(const GpuLayer& layer, MatrixView<float> x) {
   GpuTurn& turn = impl_->turn;
-  const int64_t used = turn.scratch().used();
-  const auto there = turn.scratch().Matrix<float>(results.rows, results.cols);
-  turn.CopyIn(results, there);
-  cuda::AddRows(turn.stream(), there, impl_->x);
-  turn.scratch().Release(used);
+  const GpuLayerShape shape = layer.shape();
+  turn.CopyOut(impl_->x, x);
+  impl_->copied.RecordIn(turn.stream());
+  if (shape.beside_experts) {
+    impl_->beside = turn.scratch().Matrix<float>(x.rows, x.cols);
+    const int64_t used = turn.scratch().used();
+    MlpInto(turn, shape, *layer.memory().mlp, impl_->x, impl_->beside);
+    turn.scratch().Release(used);
+  }
+  const ProfilePart measured(turn.exec().profile, StepPart::kProducts);
+  turn.Await(impl_->copied);
+  impl_->RequireNumbersIn(x);
+}
+
+void GpuStep::BehindHostMlp(const GpuLayer& layer, MatrixView<const float> results,
+                            MatrixView<const float> gates) {
+  GpuTurn& turn = impl_->turn;
+  const GpuLayerShape shape = layer.shape();
+  const HostMlpBuffers buffers = NewHostMlpBuffers(turn.scratch(), shape, results.rows);
+  turn.CopyIn(results, buffers.results);
+  if (!shape.beside_experts) {
+    cuda::AddRows(turn.stream(), buffers.results, impl_->x);
+  } else {
+    if (gates.rows > 0) {
+      turn.CopyIn(gates, buffers.gates);
+      cuda::AddGatedRows(turn.stream(), impl_->beside, buffers.gates, buffers.results);
+    } else {
+      cuda::AddRows(turn.stream(), impl_->beside, buffers.results);
+    }
+    AddResult(turn, layer.memory().mlp->out_norm, buffers.results, impl_->x);
+  }
+  turn.scratch().Release(impl_->used_for_x);
 }
 
 void GpuStep::Get(MatrixView<float> x) {
   GpuTurn& turn = impl_->turn;
   turn.CopyOut(impl_->x, x);
   turn.Wait();
-  if (impl_->quantizes) RequireNumbers(turn.exec(), x);
+  impl_->RequireNumbersIn(x);
 }
 
 }  // namespace godwit::ops

@@ -26,11 +26,15 @@ struct GpuLayerShape {
   GpuWeightShape qkv, attention_out;
   GpuWeightShape up;  // gate, then up; no outputs: the host computes the MLP
   GpuWeightShape down;
+  // Whether that MLP is one of all tokens, and the host computes experts beside it.
+  bool beside_experts = false;
   // Whether norms stand before attention and the MLP, and behind them.
   bool norms_before = true;
   bool norms_behind = false;
 
   bool has_mlp() const { return up.outputs > 0; }
+  // Whether the host computes an MLP, or the experts of one.
+  bool host_mlp() const { return !has_mlp() || beside_experts; }
   // The bytes of the copies, with those of the norms.
   int64_t bytes() const;
   // The bytes of the panels alone.
@@ -65,8 +69,9 @@ struct GatedLayer {
   const Weight& attention_out;
   const NormWeights& attention_out_norm;
   // The rest is for the MLP of a GPU. Without it, the host computes one, such as a mixture of
-  // experts.
+  // experts. beside_experts: GpuLayerShape's.
   bool has_mlp = true;
+  bool beside_experts = false;
   const NormWeights& mlp_norm;
   const Weight& up;
   const Weight& down;
@@ -107,8 +112,9 @@ class GpuStep {
 
   // x [rows, hidden]: the residual stream before the first layer.
   void Put(MatrixView<const float> x);
-  // A matrix of the host for q, k and v, for attention's results, or for the input and the results
-  // of the host's MLPs. Page-locked, and there as long as the step. One of each for a step's rows.
+  // A matrix of the host for a step's rows of q, k and v, or of attention's results. Or for the
+  // input, the results and the gates [rows, 1] of the host's MLPs. One of each is planned. They are
+  // page-locked, and there as long as the step.
   MatrixView<float> HostMatrix(int64_t rows, int64_t cols);
   // Computes attention as AttendOnGpu does (gpu_attention.h), between the halves of a layer or for
   // one that lies on the host. Memory was planned for it.
@@ -125,12 +131,18 @@ class GpuStep {
   // Computes qkv [rows, outputs] = product(norm(x)), and waits.
   void BeforeAttention(const GpuLayer& layer, MatrixView<float> qkv);
   // Adds what the layer makes of attention's results [rows, inputs], and its MLP if the GPU has
-  // that.
+  // all of that.
   void BehindAttention(const GpuLayer& layer, MatrixView<const float> attended);
-  // Adds the results of an MLP of the host.
-  void Add(MatrixView<const float> results);
-  // x: the residual stream behind the last layer, or before an MLP of the host. Waits. Throws
-  // Error(kUnsupported) if a row that was quantized held NaN or infinity.
+  // x: the residual stream before an MLP of the host. Waits for that alone: meanwhile the GPU
+  // computes the layer's MLP beside experts, if it has one. Throws as Get does.
+  void BeforeHostMlp(const GpuLayer& layer, MatrixView<float> x);
+  // Adds the results of an MLP of the host. Beside experts, those of the GPU's MLP are added to
+  // them first, and the norm behind both is the GPU's. gates: [rows, 1], whose sigmoids are factors
+  // on the rows of the GPU's MLP; empty: there are none.
+  void BehindHostMlp(const GpuLayer& layer, MatrixView<const float> results,
+                     MatrixView<const float> gates);
+  // x: the residual stream behind the last layer. Waits. Throws Error(kUnsupported) if a row that
+  // was quantized held NaN or infinity.
   void Get(MatrixView<float> x);
 
  private:

@@ -63,10 +63,19 @@ void GpuTurn::CopyInBytes(const cuda::Stream& stream, const void* from, void* to
   stream.device().CopyIn(stream.id(), from, reinterpret_cast<cuda::DeviceAddress>(to), bytes);
 }
 
-void GpuTurn::Wait() {
+void GpuTurn::ThrowIfCancelled() const {
   if (exec_.cancel != nullptr) exec_.cancel->ThrowIfCancelled();
+}
+
+void GpuTurn::Wait() {
+  ThrowIfCancelled();
   stream().Synchronize();
   copies_ = false;
+}
+
+void GpuTurn::Await(const cuda::Event& event) {
+  ThrowIfCancelled();
+  event.Await();
 }
 
 }  // namespace godwit::ops

@@ -81,8 +81,11 @@ class GpuTurn {
   }
   // Returns when all work is done. Throws Error(kCancelled) when the caller asked to stop.
   void Wait();
+  // The same of the work that an event stands for: what is behind it goes on.
+  void Await(const cuda::Event& event);
 
  private:
+  void ThrowIfCancelled() const;
   void CopyInBytes(const cuda::Stream& stream, const void* from, void* to, int64_t bytes);
 
   const Exec& exec_;

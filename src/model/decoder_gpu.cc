@@ -119,11 +119,8 @@ void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& 
   // Layers have equal heads.
   const auto qkv = on_gpu.HostMatrix(x.rows, weights_.layers.front().qkv.outputs);
   const auto attended = on_gpu.HostMatrix(x.rows, spec_.heads * spec_.head_dim);
-  MatrixView<float> mlp_in, mlp_out, gates;
-  if (on_gpu_->plan.host_mlps > 0) {
-    mlp_in = on_gpu.HostMatrix(x.rows, x.cols);
-    mlp_out = on_gpu.HostMatrix(x.rows, x.cols);
-  }
+  MatrixView<float> mlp_out, gates;
+  if (on_gpu_->plan.host_mlps > 0) mlp_out = on_gpu.HostMatrix(x.rows, x.cols);
   if (on_gpu_->plan.shared_mlps > 0) gates = on_gpu.HostMatrix(x.rows, 1);
   on_gpu.Put(x);
   for (int64_t i = 0; i < std::ssize(on_gpu_->layers); ++i) {
@@ -137,7 +134,7 @@ void Decoder::ForwardOnGpu(const Exec& exec, AttentionStep& step, ops::GpuStep& 
     on_gpu.BehindAttention(layer, attended);
     const ops::GpuLayerShape shape = layer.shape();
     if (!shape.host_mlp()) continue;
-    on_gpu.BeforeHostMlp(layer, mlp_in);
+    const MatrixView<const float> mlp_in = on_gpu.BeforeHostMlp(layer);
     const bool gated = shape.beside_experts && KindOf(spec_, i).shared_gated;
     if (shape.beside_experts) {
       ExpertsBeside(exec, i, mlp_in, mlp_out, gated ? gates : MatrixView<float>());

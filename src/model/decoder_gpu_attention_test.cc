@@ -206,6 +206,15 @@ TEST(DecoderGpuAttention, ALostGpuIsAnErrorOfTheStep) {
       [&] { return SmallText(spec); }, /*least_calls=*/40);
 }
 
+TEST(DecoderGpuAttention, CopiesThroughPageLockedMemoryAlone) {
+  const DecoderSpec spec = SmallLlama();
+  const auto script = std::make_shared<DeviceScript>();
+  const auto decoder = There(spec, NewGpu(script));
+  script->pageable_copies = 0;
+  on_gpu::Forward(*decoder, {3, 0, 10, 7, 5}, *SmallText(spec));
+  EXPECT_EQ(script->pageable_copies, 0);
+}
+
 TEST(DecoderGpuAttention, ACancelledStepDidNotHappen) {
   const DecoderSpec spec = SmallLlama();
   const auto script = std::make_shared<DeviceScript>();

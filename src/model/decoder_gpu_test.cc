@@ -19,6 +19,7 @@ using on_gpu::DeviceScript;
 using on_gpu::Difference;
 using on_gpu::ExpectErrorWhereverLost;
 using on_gpu::ExpectNothingWhereverCancelled;
+using on_gpu::Forward;
 using on_gpu::NewGpu;
 using on_gpu::Tokens;
 using ::testing::AllOf;
@@ -318,6 +319,16 @@ TEST(DecoderOnGpu, AFullGpuIsAnErrorOfTheStep) {
                         Step(*narrow, {{tokens, again.get()}});
                       }),
               AllOf(HasSubstr("are needed"), HasSubstr("that may be used are free")));
+}
+
+// Pageable copies would let the host wait, and not run beside kernels.
+TEST_P(FaultOnGpuTest, LayersCopyThroughPageLockedMemoryAlone) {
+  const auto script = std::make_shared<DeviceScript>();
+  const auto decoder = LoadOn(NewGpu(script), spec_, DType::kBF16);
+  EXPECT_GT(script->pageable_copies, 0) << "weights were loaded";
+  script->pageable_copies = 0;
+  Forward(*decoder, {3, 0, 10, 7, 5}, *DenseText(spec_));
+  EXPECT_EQ(script->pageable_copies, 0);
 }
 
 TEST_P(FaultOnGpuTest, ACancelledStepDidNotHappen) {

@@ -4,11 +4,12 @@ import json
 import re
 import unittest
 
-from harness import EXPECTED, TINY, CliTest, changed
+from harness import EXPECTED, GOLDEN, TINY, CliTest, changed
 
 INPUT, UNSUPPORTED, MEMORY = 2, 5, 6
 STORY = EXPECTED["complete"][0]["prompt"]
 BF16 = ["--weights", "bf16"]
+GLM = GOLDEN / "glm4_moe" / "air"  # experts in one of three layers
 RUN = ["run", "-m", TINY, "--temp", "0", "-n", "12", *BF16, "-p", STORY]
 
 
@@ -40,6 +41,12 @@ class DeviceTest(CliTest):
         nothing = plan("1K")["gpu"]
         self.assertEqual(nothing["layers"], 0)
         self.assertIn("no layer fits into 1.0 KiB of a GPU", nothing["problem"])
+
+    def test_inspect_tells_of_shared_experts(self):
+        flags = ["inspect", "-m", GLM, *BF16, "--gpu-memory", "1G"]
+        gpu = json.loads(self.ok(*flags, "--json"))["gpu"]
+        self.assertEqual((gpu["layers"], gpu["host_mlps"], gpu["shared_mlps"]), (3, 1, 1))
+        self.assertIn("(1 without experts or MLP, 1 with shared experts)", self.ok(*flags))
 
     def test_a_gpu_reads_the_context(self):
         read = [*RUN, "--device", "emulated", "--prefill", "gpu", "--query-tokens", "2"]

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/copy_rows.h"
 #include "ops/gpu/gpu_attention.h"
 #include "ops/gpu/gpu_check.h"
 #include "ops/gpu/gpu_products.h"
@@ -130,12 +131,10 @@ int64_t GpuLayerShape::ScratchBytes(int64_t rows) const {
 GpuStepMemory GpuStepMemory::Of(const GpuLayerShape& layer,
                                 const std::optional<GpuAttends>& attends, int64_t rows) {
   GpuScratch here, there;
+  here.Matrix<float>(rows, layer.qkv.inputs);  // x
   here.Matrix<float>(rows, layer.qkv.outputs);
   here.Matrix<float>(rows, layer.attention_out.inputs);
-  if (layer.host_mlp()) {
-    here.Matrix<float>(rows, layer.attention_out.outputs);
-    here.Matrix<float>(rows, layer.attention_out.outputs);
-  }
+  if (layer.host_mlp()) here.Matrix<float>(rows, layer.attention_out.outputs);
   if (layer.beside_experts) here.Matrix<float>(rows, 1);
   there.Matrix<float>(rows, layer.qkv.inputs);  // x
   GpuStepMemory memory{.scratch_bytes = layer.ScratchBytes(rows), .host_bytes = here.used()};
@@ -233,7 +232,8 @@ struct GpuStep::Impl {
   cuda::Event copied{turn.stream().device()};  // x, to the host
   int64_t used_before_near = 0;                // of page-locked memory
   cuda::DeviceMatrix<float> x;
-  int64_t used_for_x = 0;  // of scratch memory
+  MatrixView<float> x_here;  // on its way in either direction
+  int64_t used_for_x = 0;    // of scratch memory
   // The results of an MLP beside experts, until the host has computed those.
   cuda::DeviceMatrix<float> beside;
   bool quantizes = false;
@@ -247,7 +247,9 @@ GpuStep::~GpuStep() = default;
 void GpuStep::Put(MatrixView<const float> x) {
   impl_->x = impl_->turn.scratch().Matrix<float>(x.rows, x.cols);
   impl_->used_for_x = impl_->turn.scratch().used();
-  impl_->turn.CopyIn(x, impl_->x);
+  impl_->x_here = HostMatrix(x.rows, x.cols);
+  CopyRows(impl_->turn.exec(), x, impl_->x_here);
+  impl_->turn.CopyIn(impl_->x_here, impl_->x);
 }
 
 MatrixView<float> GpuStep::HostMatrix(int64_t rows, int64_t cols) {
@@ -315,7 +317,8 @@ void GpuStep::BehindAttention(const GpuLayer& layer, MatrixView<const float> att
   impl_->quantizes = impl_->quantizes || Quantizes(shape);
 }
 
-void GpuStep::BeforeHostMlp(const GpuLayer& layer, MatrixView<float> x) {
+MatrixView<const float> GpuStep::BeforeHostMlp(const GpuLayer& layer) {
+  const MatrixView<float> x = impl_->x_here;
   GpuTurn& turn = impl_->turn;
   const GpuLayerShape shape = layer.shape();
   turn.CopyOut(impl_->x, x);
@@ -329,6 +332,7 @@ void GpuStep::BeforeHostMlp(const GpuLayer& layer, MatrixView<float> x) {
   const ProfilePart measured(turn.exec().profile, StepPart::kProducts);
   turn.Await(impl_->copied);
   impl_->RequireNumbersIn(x);
+  return x;
 }
 
 void GpuStep::BehindHostMlp(const GpuLayer& layer, MatrixView<const float> results,
@@ -353,8 +357,9 @@ void GpuStep::BehindHostMlp(const GpuLayer& layer, MatrixView<const float> resul
 
 void GpuStep::Get(MatrixView<float> x) {
   GpuTurn& turn = impl_->turn;
-  turn.CopyOut(impl_->x, x);
+  turn.CopyOut(impl_->x, impl_->x_here);
   turn.Wait();
+  CopyRows(turn.exec(), impl_->x_here, x);
   impl_->RequireNumbersIn(x);
 }
 

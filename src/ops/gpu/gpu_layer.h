@@ -110,10 +110,11 @@ class GpuStep {
   GpuStep(const GpuStep&) = delete;
   GpuStep& operator=(const GpuStep&) = delete;
 
-  // x [rows, hidden]: the residual stream before the first layer.
+  // x [rows, hidden]: the residual stream before the first layer. It crosses the bus through
+  // page-locked memory, and so it does on all ways back.
   void Put(MatrixView<const float> x);
   // A matrix of the host for a step's rows of q, k and v, or of attention's results. Or for the
-  // input, the results and the gates [rows, 1] of the host's MLPs. One of each is planned. They are
+  // results and the gates [rows, 1] of the host's MLPs. One of each is planned. They are
   // page-locked, and there as long as the step.
   MatrixView<float> HostMatrix(int64_t rows, int64_t cols);
   // Computes attention as AttendOnGpu does (gpu_attention.h), between the halves of a layer or for
@@ -133,9 +134,10 @@ class GpuStep {
   // Adds what the layer makes of attention's results [rows, inputs], and its MLP if the GPU has
   // all of that.
   void BehindAttention(const GpuLayer& layer, MatrixView<const float> attended);
-  // x: the residual stream before an MLP of the host. Waits for that alone: meanwhile the GPU
-  // computes the layer's MLP beside experts, if it has one. Throws as Get does.
-  void BeforeHostMlp(const GpuLayer& layer, MatrixView<float> x);
+  // Returns the residual stream [rows, hidden] before an MLP of the host, which stays as it is
+  // until the next one. Waits for that alone: meanwhile the GPU computes the layer's MLP beside
+  // experts, if it has one. Throws as Get does.
+  MatrixView<const float> BeforeHostMlp(const GpuLayer& layer);
   // Adds the results of an MLP of the host. Beside experts, those of the GPU's MLP are added to
   // them first, and the norm behind both is the GPU's. gates: [rows, 1], whose sigmoids are factors
   // on the rows of the GPU's MLP; empty: there are none.

@@ -35,6 +35,18 @@ DecoderSpec SpecOf(const std::string& type, const std::string& fields = "") {
       "config.json"));
 }
 
+// The first layer sees chunks, as in Llama 4, and the second all tokens without rotation.
+DecoderSpec InChunks() {
+  DecoderSpec spec = SpecOf("mistral", R"(,"head_dim":16,"sliding_window":24)");
+  spec.chunked = true;
+  ChangeLayers(spec, [](int64_t layer, LayerKind& kind) {
+    if (layer == 0) return;
+    kind.window = 0;
+    kind.rotary = {};
+  });
+  return spec;
+}
+
 struct Case {
   std::string name;
   DecoderSpec spec;
@@ -49,6 +61,7 @@ const Case kCases[] = {
     {"llama_bf16", SpecOf("llama", R"(,"attention_bias":true,"head_dim":16)"), DType::kBF16},
     {"qwen2_f16", SpecOf("qwen2", R"(,"tie_word_embeddings":true)"), DType::kF16},
     {"mistral_window", SpecOf("mistral", R"(,"head_dim":10,"sliding_window":9)"), DType::kBF16},
+    {"chunks", InChunks(), DType::kBF16},
     {"one_layer_there", SpecOf("llama", R"(,"head_dim":16)"), DType::kBF16, 0.02, 0.6},
 };
 
@@ -198,29 +211,48 @@ std::unique_ptr<TextCache> SmallText(const DecoderSpec& spec) {
   return text;
 }
 
-TEST(DecoderGpuAttention, ALostGpuIsAnErrorOfTheStep) {
-  const DecoderSpec spec = SmallLlama();
-  ExpectErrorWhereverLost(
-      *There(spec, NewGpu()),
-      [&](std::shared_ptr<ops::Gpu> gpu) { return There(spec, std::move(gpu)); },
-      [&] { return SmallText(spec); }, /*least_calls=*/40);
+// Rows of a step that lie in several chunks.
+DecoderSpec SmallChunks() {
+  DecoderSpec spec = SmallSpec(R"("model_type":"mistral","sliding_window":3)");
+  spec.chunked = true;
+  return spec;
 }
 
-TEST(DecoderGpuAttention, CopiesThroughPageLockedMemoryAlone) {
-  const DecoderSpec spec = SmallLlama();
+struct FaultCase {
+  const char* name;
+  DecoderSpec (*spec)();
+};
+const FaultCase kFaultCases[] = {{"llama", SmallLlama}, {"chunks", SmallChunks}};
+
+class FaultInGpuAttentionTest : public testing::TestWithParam<FaultCase> {
+ protected:
+  const DecoderSpec spec_ = GetParam().spec();
+};
+
+TEST_P(FaultInGpuAttentionTest, ALostGpuIsAnErrorOfTheStep) {
+  ExpectErrorWhereverLost(
+      *There(spec_, NewGpu()),
+      [&](std::shared_ptr<ops::Gpu> gpu) { return There(spec_, std::move(gpu)); },
+      [&] { return SmallText(spec_); }, /*least_calls=*/40);
+}
+
+TEST_P(FaultInGpuAttentionTest, CopiesThroughPageLockedMemoryAlone) {
   const auto script = std::make_shared<DeviceScript>();
-  const auto decoder = There(spec, NewGpu(script));
+  const auto decoder = There(spec_, NewGpu(script));
   script->pageable_copies = 0;
-  on_gpu::Forward(*decoder, {3, 0, 10, 7, 5}, *SmallText(spec));
+  on_gpu::Forward(*decoder, {3, 0, 10, 7, 5}, *SmallText(spec_));
   EXPECT_EQ(script->pageable_copies, 0);
 }
 
-TEST(DecoderGpuAttention, ACancelledStepDidNotHappen) {
-  const DecoderSpec spec = SmallLlama();
+TEST_P(FaultInGpuAttentionTest, ACancelledStepDidNotHappen) {
   const auto script = std::make_shared<DeviceScript>();
   ExpectNothingWhereverCancelled(
-      *There(spec, NewGpu(script)), *script, [&] { return SmallText(spec); }, /*least_calls=*/40);
+      *There(spec_, NewGpu(script)), *script, [&] { return SmallText(spec_); },
+      /*least_calls=*/40);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, FaultInGpuAttentionTest, testing::ValuesIn(kFaultCases),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace godwit::decoder_gpu_attention_test

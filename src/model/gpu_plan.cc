@@ -82,8 +82,7 @@ void RequireGpuLayers(const DecoderSpec& spec) {
 
 ops::AttentionShape GpuAttentionShape(const DecoderSpec& spec) {
   const AttentionGeometry geometry = Geometry(spec);
-  std::string why = ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, DType::kBF16);
-  if (why.empty() && geometry.chunked) why = "GPUs attend without chunks, which this model has";
+  const std::string why = ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, DType::kBF16);
   if (!why.empty()) Throw(ErrorKind::kUnsupported, "{}", why);
   return geometry.shape;
 }

@@ -1,6 +1,7 @@
 #include "attention/policies/prefill.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,18 +90,17 @@ void RefuseMovedAnchor(const AttentionGeometry& geometry, const PrefillSpec& spe
   }
 }
 
-void RefuseBeyondGpus(const AttentionGeometry& geometry, DType kv_type, const PolicyFacts& asked) {
-  std::string why;
+// Why no GPU reads contexts; empty: one does.
+std::string WhyNoGpuReads(const AttentionGeometry& geometry, DType kv_type,
+                          const PolicyFacts& asked) {
   if (asked.endless()) {
-    why = fmt::format("the KV policy keeps every token, found {}", asked.name);
-  } else if (geometry.chunked || geometry.key_index || !geometry.layer_shapes.empty()) {
-    why = "all layers have equal heads, no chunks and no index of keys";
-  } else {
-    why = ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, kv_type);
-    if (why.empty()) return;
-    Throw(ErrorKind::kUnsupported, "prefill {}: {}", kGpuPrefill, why);
+    return fmt::format("a GPU reads a context if the KV policy keeps every token, found {}",
+                       asked.name);
   }
-  Throw(ErrorKind::kUnsupported, "prefill {}: a GPU reads a context if {}", kGpuPrefill, why);
+  if (geometry.key_index || !geometry.layer_shapes.empty()) {
+    return "a GPU reads a context if all layers have equal heads and no index of keys";
+  }
+  return ops::WhyNoGpuAttention(geometry.shape, geometry.alibi, kv_type);
 }
 
 // A row's keys depend on its position alone. Neither the chunks of a prompt nor a pause, after
@@ -198,7 +198,10 @@ std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geom
                                                    std::unique_ptr<AttentionPolicy> asked) {
   const PrefillSpec parsed = ParsePrefill(spec);
   RefuseMovedAnchor(geometry, parsed, asked->facts());
-  if (parsed.on_gpu) RefuseBeyondGpus(geometry, kv_type, asked->facts());
+  if (parsed.on_gpu) {
+    const std::string why = WhyNoGpuReads(geometry, kv_type, asked->facts());
+    if (!why.empty()) Throw(ErrorKind::kUnsupported, "prefill {}: {}", kGpuPrefill, why);
+  }
   return std::make_unique<PrefillPolicy>(ContextReading{geometry, parsed}, std::move(asked));
 }
 

@@ -210,6 +210,15 @@ TEST(PrefillPolicyTest, LetsAGpuReadTheContext) {
   EXPECT_NE(dense->facts().reading, policy->facts().reading) << "caches are told apart";
 }
 
+TEST(PrefillPolicyTest, AGpuReadsModelsWithChunks) {
+  const AttentionGeometry geometry = InChunks(TestGeometry(4, 2, 12, 12, {0, 9}));
+  const auto policy = MakePolicy(geometry, {.context = 100, .prefill = "gpu"});
+  policy->SetQuestion({.begin = 70, .answer = 80});
+  EXPECT_EQ(policy->on_gpu_until(), 70);
+  EXPECT_EQ(policy->ContextKeys(0, 50), 51);
+  EXPECT_EQ(policy->ContextKeys(1, 50), 50 % 9 + 1);
+}
+
 TEST(PrefillPolicyTest, RefusesWhatAGpuCannotRead) {
   const AttentionGeometry plain = TestGeometry(4, 2, 12, 12, {0});
   const auto refusal = [](const AttentionGeometry& geometry, PolicyOptions options) {
@@ -224,9 +233,11 @@ TEST(PrefillPolicyTest, RefusesWhatAGpuCannotRead) {
     EXPECT_THAT(refusal(plain, {.kv_type = dtype}), HasSubstr("f32, f16 or bf16, found "));
   }
   EXPECT_THAT(refusal(WithAlibi(plain, /*in_bf16=*/false), {}), HasSubstr("ALiBi"));
-  EXPECT_EQ(refusal(InChunks(TestGeometry(4, 2, 12, 12, {0, 9})), {}),
-            "prefill gpu: a GPU reads a context if all layers have equal heads, no chunks and no "
-            "index of keys");
+  AttentionGeometry unequal = plain;
+  unequal.layer_shapes = {plain.shape};
+  EXPECT_EQ(refusal(unequal, {}),
+            "prefill gpu: a GPU reads a context if all layers have equal heads and no index of "
+            "keys");
   EXPECT_EQ(
       MakePolicy(plain, {.spec = "blocks", .context = 100, .prefill = "gpu"})->facts().prefill,
       "gpu");

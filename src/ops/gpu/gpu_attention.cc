@@ -60,24 +60,45 @@ AttentionSums NewAttentionSums(GpuScratch& scratch, const AttentionShape& shape,
           .out = scratch.Matrix<float>(tokens, shape.heads * shape.value_dim())};
 }
 
-// The attention of one text.
-class TextOnGpu {
+// Rows of a text that lie in one block of Visible.
+struct BlockRows {
+  int64_t begin;  // of them among the text's rows
+  int64_t rows;
+};
+
+// Calls each(BlockRows) for the blocks of rows that begin at `position` of a text.
+template <class Each>
+void ForBlocks(const Visible& visible, int64_t position, int64_t rows, const Each& each) {
+  for (int64_t begin = 0; begin < rows;) {
+    const int64_t left = visible.block - (position + begin) % visible.block;
+    const BlockRows block = {begin, std::min(rows - begin, left)};
+    each(block);
+    begin += block.rows;
+  }
+}
+
+// The attention of one text's rows in one block, in which keys begin at the same position for all
+// but for their windows.
+class BlockOnGpu {
  public:
-  TextOnGpu(GpuTurn& turn, const AttentionShape& shape, const AttentionRows& text)
+  BlockOnGpu(GpuTurn& turn, const AttentionShape& shape, const AttentionRows& text,
+             const BlockRows& block)
       : turn_(turn),
         shape_(shape),
         text_(text),
+        block_(block),
+        position_(text.position + block.begin),
         source_(text.sources.front()),
         tile_bytes_(shape.kv_heads * source_.kv.head_bytes),
         pass_tiles_(std::min(kPassStretches, PlaceBytes(shape) / (tile_bytes_ * kStretchTiles)) *
                     kStretchTiles),
-        seen_{source_.visible.At(text.position).begin,
-              source_.visible.At(text.position + text.rows - 1).end},
-        here_(NewAttentionBuffers(turn.host(), shape, text.rows)),
-        there_(NewAttentionBuffers(turn.scratch(), shape, text.rows)),
-        sums_(NewAttentionSums(turn.scratch(), shape, text.rows)) {
+        seen_{source_.visible.At(position_).begin,
+              source_.visible.At(position_ + block.rows - 1).end},
+        here_(NewAttentionBuffers(turn.host(), shape, block.rows)),
+        there_(NewAttentionBuffers(turn.scratch(), shape, block.rows)),
+        sums_(NewAttentionSums(turn.scratch(), shape, block.rows)) {
     assert(text.sources.size() == 1 && source_.parts.empty() && !source_.query_place);
-    assert(source_.visible.block == INT64_MAX && text.states == nullptr && text.before == nullptr);
+    assert(text.states == nullptr && text.before == nullptr);
     assert(pass_tiles_ > 0 && seen_.begin < seen_.end);
   }
 
@@ -94,7 +115,8 @@ class TextOnGpu {
                  sink_logits.empty() ? nullptr : there_.sinks);
       read_[place].RecordIn(turn_.stream());
     }
-    turn_.CopyOut(sums_.out, out.Rows(text_.first_row, text_.first_row + text_.rows));
+    const int64_t first_row = text_.first_row + block_.begin;
+    turn_.CopyOut(sums_.out, out.Rows(first_row, first_row + block_.rows));
     turn_.Wait();
   }
 
@@ -102,7 +124,11 @@ class TextOnGpu {
   int64_t TileEnd() const { return PagesFor(seen_.end); }
 
   void PutQueries(std::span<const float> sink_logits) {
-    ops::PutQueries(turn_.exec(), source_, here_.q);
+    const QueryRows rows = {.all = text_.rows,
+                            .begin = block_.begin,
+                            .rows = block_.rows,
+                            .group = shape_.heads / shape_.kv_heads};
+    ops::PutQueries(turn_.exec(), source_, rows, here_.q);
     for (int64_t place = 0; place < kPlaces; ++place) {
       for (int64_t tile = 0; tile < pass_tiles_; ++tile) {
         here_.table[place * pass_tiles_ + tile] =
@@ -148,11 +174,12 @@ class TextOnGpu {
                                      .value_offset = source_.kv.value_offset,
                                      .dtype = source_.kv.dtype};
     const Visible& visible = source_.visible;
+    const int64_t of_block = position_ - position_ % visible.block - visible.overlap;
     const cuda::DeviceQueries queries = {
         .q = there_.q,
-        .tokens = text_.rows,
-        .position = text_.position,
-        .begin = std::max(visible.begin, first * kernels::kTileTokens),
+        .tokens = block_.rows,
+        .position = position_,
+        .begin = std::max({visible.begin, of_block, first * kernels::kTileTokens}),
         .end = std::min(visible.end, (first + pass_tiles_) * kernels::kTileTokens),
         .window = visible.window};
     const float* const before = is_first ? nullptr : sums_.sums;
@@ -166,6 +193,8 @@ class TextOnGpu {
   GpuTurn& turn_;
   const AttentionShape& shape_;
   const AttentionRows& text_;
+  const BlockRows block_;
+  const int64_t position_;  // of the first row, in the text
   const AttentionSource& source_;
   const int64_t tile_bytes_;
   const int64_t pass_tiles_;
@@ -209,9 +238,12 @@ void AttendOnGpu(GpuTurn& turn, const AttentionShape& shape, std::span<const Att
   const ProfilePart measured(turn.exec().profile, StepPart::kAttention);
   const int64_t used_there = turn.scratch().used(), used_here = turn.host().used();
   for (const AttentionRows& text : texts) {
-    TextOnGpu(turn, shape, text).Attend(sink_logits, out);
-    turn.scratch().Release(used_there);
-    turn.host().Release(used_here);
+    const auto attend = [&](const BlockRows& block) {
+      BlockOnGpu(turn, shape, text, block).Attend(sink_logits, out);
+      turn.scratch().Release(used_there);
+      turn.host().Release(used_here);
+    };
+    ForBlocks(text.sources.front().visible, text.position, text.rows, attend);
   }
 }
 

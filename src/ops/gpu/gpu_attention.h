@@ -6,6 +6,9 @@
 // gathers the next one into page-locked memory, and a second stream copies it. Rows keep a state
 // (attention_state.h) from pass to pass. Stretches join it in ascending order, so the bits depend
 // neither on passes nor on chunks.
+//
+// Rows that see their own block of the text (Visible::block) come block by block, each with passes
+// over the keys of that block alone.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +35,8 @@ GpuAttentionMemory GpuAttentionMemoryOf(const AttentionShape& shape, int64_t row
 // Why GPUs do not attend to keys of this type in a model of this shape; empty: they do.
 std::string WhyNoGpuAttention(const AttentionShape& shape, const Alibi& alibi, DType kv_type);
 
-// Computes attention as ops::Attention does, and waits. Every text has one source without parts,
-// places or blocks, and no states. Rows have the same bits in any company. Throws what devices
+// Computes attention as ops::Attention does, and waits. Every text has one source without parts or
+// places, and no states. Rows have the same bits in any company. Throws what devices
 // throw, and Error(kCancelled).
 void AttendOnGpu(GpuTurn& turn, const AttentionShape& shape, std::span<const AttentionRows> texts,
                  std::span<const float> sink_logits, MatrixView<float> out);

@@ -40,6 +40,10 @@ const Case kCases[] = {
     {"f16_in_places", MakeShape(3, 1, 20), DType::kF16, 8190, 5, {}, true},
     {"window", MakeShape(4, 2, 12), DType::kF32, 6140, 9, {.window = 3000}},
     {"short_window", MakeShape(2, 1, 32), DType::kBF16, 1020, 90, {.window = 7}},
+    {"blocks", MakeShape(4, 2, 12), DType::kF32, 0, 95, {.block = 30}},
+    {"long_blocks", MakeShape(6, 2, 16), DType::kBF16, 5990, 25, {.block = 2000}, true},
+    {"blocks_with_windows", MakeShape(2, 1, 16), DType::kF16, 90, 40, {.window = 11, .block = 50}},
+    {"overlapping_blocks", MakeShape(2, 2, 9), DType::kBF16, 100, 75, {.block = 40, .overlap = 13}},
     {"behind_keys", MakeShape(2, 2, 16), DType::kBF16, 5000, 4, {.begin = 4100}, true},
     {"capped", Capped(MakeShape(6, 2, 48)), DType::kBF16, 100, 40},
 };

@@ -72,7 +72,9 @@ class NearOnGpu {
     const int64_t used = turn_.scratch().used();
     const NearThere there = NewNearThere(turn_.scratch(), shape_, cut.count(), rows.rows);
     PutTiles(source.kv, cut, rows.position + rows.rows - 1, here.table);
-    PutQueries(turn_.exec(), source, here.q);
+    const QueryRows all = {
+        .all = rows.rows, .begin = 0, .rows = rows.rows, .group = shape_.heads / shape_.kv_heads};
+    PutQueries(turn_.exec(), source, all, here.q);
     turn_.CopyIn({here.q.data, here.q.rows, here.q.cols, here.q.stride}, there.q);
     turn_.CopyIn(here.table, there.table, cut.count());
     Attend(rows, source, cut, there);

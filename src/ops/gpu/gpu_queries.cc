@@ -5,10 +5,14 @@
 
 namespace godwit::ops {
 
-void PutQueries(const Exec& exec, const AttentionSource& source, cuda::DeviceMatrix<float> to) {
+void PutQueries(const Exec& exec, const AttentionSource& source, const QueryRows& rows,
+                cuda::DeviceMatrix<float> to) {
   const bool rounded = source.kv.dtype == DType::kBF16;
+  const int64_t of_head = rows.rows * rows.group;
   exec.ParallelRows(to.rows, to.cols, [&](int64_t row) {
-    const float* const from = source.q.Row(row);
+    const int64_t head = row / of_head;
+    const float* const from =
+        source.q.Row((head * rows.all + rows.begin) * rows.group + row % of_head);
     float* const into = to.data + row * to.stride;
     if (!rounded) {
       std::copy_n(from, to.cols, into);

@@ -164,6 +164,27 @@ TEST_F(Capi, GeneratesTheTextOfCpp) {
   }
 }
 
+TEST_F(Capi, AGpuKeepsAWindow) {
+  godwit_load_options load;
+  godwit_load_options_init(&load, sizeof(load));
+  EXPECT_EQ(load.gpu_window_texts, 1);
+  load.device = "emulated";
+  load.weights = "bf16";
+  load.gpu_window = 128;
+  const OwnEngine there = Load(kTiny, &load);
+  godwit_session_options options;
+  godwit_session_options_init(&options, sizeof(options));
+  options.gpu_window = 128;
+  Greedy greedy(4);
+  const OwnResult result = Generate(NewSession(there, &options), Tokens(100, 5), greedy.options);
+  EXPECT_STREQ(result->kv->policy, "dense, 128 tokens on a GPU");
+  options.gpu_window = 192;
+  godwit_session* session = nullptr;
+  EXPECT_EQ(MessageOf(godwit_session_new(there.get(), &options, &session), GODWIT_ERROR_MEMORY),
+            "a GPU window of 192 tokens: the model was loaded with one of 128, which has keys and "
+            "values of 128 tokens in bf16");
+}
+
 TEST_F(Capi, ErrorsHaveNumbers) {
   godwit_session_options options;
   godwit_session_options_init(&options, sizeof(options));

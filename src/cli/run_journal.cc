@@ -26,10 +26,8 @@ RunJournal::RunJournal(std::string path) : path_(std::move(path)) {
     if (record.kind == kRun) {
       const Json json = ParseOrderedJson(record.bytes, path_);
       seed_ = json.value("seed", uint64_t{0});
-      const Json facts = json.value("facts", Json::object());
-      for (const auto& [name, value] : facts.items()) {
-        facts_.emplace_back(name, value.get<std::string>());
-      }
+      const Facts facts = journal::FactsOf(json.value("facts", Json::object()));
+      facts_.insert(facts_.end(), facts.begin(), facts.end());
       has_begun_ = true;
     } else if (record.kind == kRunTokens && has_begun_) {
       const std::vector<int32_t> tokens = journal::TokensOf(record.bytes);
@@ -71,9 +69,7 @@ void RunJournal::Begin(uint64_t seed, Facts facts) {
   const bool exists = IsListed(path_);
   file_ = exists ? writer_->GoOn(path_, records_) : writer_->Begin(path_);
   if (!has_begun_) {
-    Json json{{"seed", seed}, {"facts", Json::object()}};
-    for (const auto& [name, value] : facts) json["facts"][name] = value;
-    file_->Append(kRun, DumpJson(json));
+    file_->Append(kRun, DumpJson(Json{{"seed", seed}, {"facts", journal::JsonOf(facts)}}));
   }
   // The seed of what the user sees is known to later runs.
   constexpr double kDiskWaitMs = 2000;

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "chat/answers.h"
+#include "journal/facts.h"
 #include "journal/writer.h"
 
 namespace godwit::cli {
 
 class RunJournal {
  public:
-  using Facts = std::vector<std::pair<std::string, std::string>>;
+  using Facts = journal::Facts;
 
   // Reads the file of an earlier run, if there is one. path: empty: there is no journal, and all
   // else does nothing. Throws Error(kIo). Throws Error(kFormat) for a file of something else.

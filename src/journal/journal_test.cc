@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/test_folder.h"
+#include "journal/facts.h"
 #include "journal/folder.h"
 
 namespace godwit::journal::journal_test {
@@ -55,6 +56,13 @@ TEST(Journal, TokensComeBack) {
 }
 
 // A file may be cut off anywhere: a beginning of its records is read.
+TEST(Journal, FactsComeBack) {
+  const Facts facts = {{"model", "a"}, {"kv", "dense"}, {"seed", "12"}};
+  EXPECT_EQ(JsonOf(facts).dump(), R"({"model":"a","kv":"dense","seed":"12"})");
+  EXPECT_EQ(FactsOf(JsonOf(facts)), facts);
+  EXPECT_EQ(JsonOf({}).dump(), "{}");
+}
+
 TEST(Journal, TornTails) {
   const TempFolder folder;
   const fs::path path = folder.path() / "a";

@@ -51,11 +51,11 @@ void TakeAbout(std::string_view bytes, JournaledAnswer& answer) {
 
 JournaledAnswer::Begun BegunOf(std::string_view bytes) {
   const Json json = ParseOrderedJson(bytes, "the journal");
-  JournaledAnswer::Begun begun{.seed = json.at("seed"), .facts = {}, .prompts = {}};
+  JournaledAnswer::Begun begun{
+      .seed = json.at("seed"), .facts = journal::FactsOf(json.at("facts")), .prompts = {}};
   if (json.contains("kv")) begun.kv = json["kv"];
   if (json.contains("prefill")) begun.prefill = json["prefill"];
   if (json.contains("usage")) begun.more_usage = DumpJson(json["usage"]);
-  for (const auto& [name, value] : json.at("facts").items()) begun.facts.emplace_back(name, value);
   return begun;
 }
 
@@ -164,9 +164,7 @@ AnswerJournal::AnswerJournal(journal::Folder& folder, const JournaledAnswer& ans
 
 void AnswerJournal::Begin(const JournaledAnswer::Begun& begun) {
   if (file_ == nullptr) return;
-  Json facts = Json::object();
-  for (const auto& [name, value] : begun.facts) facts[name] = value;
-  Json json{{"seed", begun.seed}, {"facts", std::move(facts)}};
+  Json json{{"seed", begun.seed}, {"facts", journal::JsonOf(begun.facts)}};
   if (begun.kv) json["kv"] = *begun.kv;
   if (begun.prefill) json["prefill"] = *begun.prefill;
   json["usage"] = Json::parse(begun.more_usage);

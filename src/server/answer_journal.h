@@ -13,11 +13,12 @@
 
 #include "chat/answers.h"
 #include "chat/completion_json.h"
+#include "journal/facts.h"
 #include "journal/folder.h"
 
 namespace godwit::server {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
+using Facts = journal::Facts;
 
 struct JournaledAnswer {
   chat::CompletionName name;

@@ -27,9 +27,7 @@ enum BatchRecord : uint32_t { kBatch = 32, kBegunRequest = 33, kBatchTokens = 34
 
 BatchJournal::BatchJournal(std::string path, const Facts& facts, const std::vector<bool>& finished)
     : path_(std::move(path)) {
-  Json json = Json::object();
-  for (const auto& [name, value] : facts) json[name] = value;
-  facts_ = DumpJson(json);
+  facts_ = DumpJson(journal::JsonOf(facts));
   if (IsListed(path_)) Read();
   std::erase_if(begun_, [&](const auto& one) {
     return one.first < std::ssize(finished) && finished[static_cast<size_t>(one.first)];

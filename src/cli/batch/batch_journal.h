@@ -13,13 +13,14 @@
 
 #include "chat/answers.h"
 #include "cli/batch/request_file.h"
+#include "journal/facts.h"
 #include "journal/writer.h"
 
 namespace godwit::cli {
 
 class BatchJournal {
  public:
-  using Facts = std::vector<std::pair<std::string, std::string>>;
+  using Facts = journal::Facts;
 
   // Takes over the answers that an earlier run has begun and not finished, if its facts are the
   // same. finished: [line] as FinishedRequests has them. Throws Error(kIo), and Error(kFormat) for

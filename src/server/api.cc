@@ -28,6 +28,7 @@
 #include "server/error_body.h"
 #include "server/model_in_body.h"
 #include "server/refusals.h"
+#include "server/waiting_reply.h"
 
 namespace godwit::server {
 namespace {
@@ -329,26 +330,41 @@ void Api::ReportServed(const ServedRequest& served) {
   if (options_.on_served) options_.on_served(served);
 }
 
+Models::Use Api::TakeModel(const HttpRequest& request, size_t model,
+                           std::shared_ptr<HttpReply>& reply) const {
+  if (models_.status(model).loaded != nullptr || !IsStreamed(request)) {
+    return models_.Take(model, reply->gone());
+  }
+  const auto waiting = std::make_shared<WaitingReply>(reply, WordsOf(request.path));
+  reply = waiting;
+  Stopwatch told;
+  return models_.Take(model, reply->gone(), [&](double progress) {
+    if (told.ms() < options_.comment_ms) return;
+    told = Stopwatch();
+    waiting->Comment(fmt::format("loading the model, {:.0f} %", 100 * progress));
+  });
+}
+
 void Api::Run(Asked& asked, size_t model) const {
   const HttpRequest& request = *asked.request;
-  HttpReply& reply = *asked.reply;
+  std::shared_ptr<HttpReply> reply = asked.reply;
   ServedRequest& served = asked.served;
   const auto fail = [&](int status, const std::string& body) {
     served.status = status;
-    reply.Send(status, kJson, body);
+    reply->Send(status, kJson, body, {});
   };
-  if (reply.gone().cancelled()) return;  // while the request waited
+  if (reply->gone().cancelled()) return;  // while the request waited
   served.status = 200;
   const ErrorWords words = WordsOf(request.path);
-  const CancelScope scope(reply.gone());
+  const CancelScope scope(reply->gone());
   try {
-    Work work{request, asked.owner, asked.reply, served, model, /*loaded=*/nullptr};
+    Work work{request, asked.owner, reply, served, model, /*loaded=*/nullptr};
     if (asked.route->at_once) return (this->*asked.route->answer)(work);
-    const Models::Use use = models_.Take(model, reply.gone());
+    const Models::Use use = TakeModel(request, model, reply);
     work.loaded = &*use;
     (this->*asked.route->answer)(work);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
+    if (error.kind() == ErrorKind::kCancelled && reply->gone().cancelled()) return;
     fail(StatusOf(error), ErrorBody(error, MessageFor(error, model, served), words));
   } catch (const std::bad_alloc&) {
     fail(503, ErrorBody(503, "out of memory", "", words));

@@ -59,6 +59,8 @@ struct ApiOptions {
   // Where answers in events are written down, so that they go on in a later process; null: nowhere.
   // It must outlive the Api.
   journal::Folder* journal = nullptr;
+  // The time between two comments in a stream that waits for its model.
+  double comment_ms = 5000;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
@@ -116,6 +118,10 @@ class Api {
   void Enqueue(Asked asked, size_t model);
   void Finish(Asked asked, size_t model);
   void Run(Asked& asked, size_t model) const;
+  // Takes the model for a request, and tells a streaming client while it is loaded. Its reply then
+  // takes the place of the request's.
+  Models::Use TakeModel(const HttpRequest& request, size_t model,
+                        std::shared_ptr<HttpReply>& reply) const;
 
   // Answers a request for an answer by its id.
   void HandleAnswer(Asked asked);

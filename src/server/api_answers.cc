@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -114,6 +115,19 @@ std::string FailedBody(const KeptAnswer& kept, std::string_view message) {
 }
 
 }  // namespace
+
+bool IsStreamed(const HttpRequest& request) {
+  const bool may_stream = std::ranges::find(kPaths, std::string_view(request.path),
+                                            &AnswerPath::path) != std::end(kPaths);
+  if (request.method != "POST" || !may_stream) return false;
+  try {
+    const Json body = ParseOrderedJson(request.body, "the body",
+                                       {.max_values = kMaxValues, .quote_input = false});
+    return body.is_object() && body.value("stream", Json()) == true;
+  } catch (const Error&) {  // a worker tells the reason
+    return false;
+  }
+}
 
 const Api::Route Api::kAnswerRoutes[] = {
     {"GET", "/v1/chat/completions/{id}", nullptr, false, false, /*is_answer=*/true},
@@ -379,7 +393,12 @@ void Api::RunTask(Task& task, size_t model) {
   const CancelScope scope(reply->gone());
   try {
     Work work{request, kept.about().owner, reply, served, model, /*loaded=*/nullptr, &task};
-    const Models::Use use = models_.Take(model, reply->gone());
+    Stopwatch told;
+    const Models::Use use = models_.Take(model, reply->gone(), [&](double progress) {
+      if (told.ms() < options_.comment_ms) return;
+      told = Stopwatch();
+      task.kept->Tell(fmt::format(": loading the model, {:.0f} %\n\n", 100 * progress));
+    });
     work.loaded = &*use;
     (this->*FindRoute(request.path)->answer)(work);
   } catch (const AnswerDiffers& error) {

@@ -74,6 +74,42 @@ class ApiModelsTest : public ApiTest {
   std::string closed_;
 };
 
+// A stream has comments while its model is loaded, and then its answer or the error.
+TEST_F(ApiModelsTest, AStreamTellsThatItsModelIsLoaded) {
+  StartSeveral({}, {.parallel = 2, .comment_ms = 0});
+  for (const char* const name : {"tiny", "broken"}) {
+    for (const char* const path : {"/v1/completions", "/v1/messages"}) {
+      const bool is_text = std::string(path) == "/v1/completions";
+      Json body{{"model", name}, {"max_tokens", 4}, {"stream", true}};
+      if (is_text) {
+        body["prompt"] = "Once";
+      } else {
+        body["messages"] = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+      }
+      if (StateOf(name) == "loaded") continue;
+      Close(name);
+      const auto reply = Ask("POST", path, body.dump());
+      reply->WaitForSomething();
+      Close("");
+      reply->WaitForEnd();
+      EXPECT_TRUE(reply->body().starts_with(": loading the model, ")) << reply->body();
+      if (std::string(name) == "tiny") {
+        EXPECT_TRUE(reply->body().ends_with("data: [DONE]\n\n")) << reply->body();
+      } else {
+        EXPECT_THAT(reply->body(),
+                    HasSubstr(is_text ? "\n\ndata: {\"error\"" : "\n\nevent: error\n"));
+        EXPECT_THAT(reply->body(), Not(HasSubstr("secret")));
+      }
+    }
+  }
+  Close("broken");
+  const auto whole =
+      Ask("POST", "/v1/completions", Json{{"model", "broken"}, {"prompt", "Once"}}.dump());
+  Close("");
+  whole->WaitForEnd();
+  EXPECT_EQ(whole->status(), 500);
+}
+
 TEST_F(ApiModelsTest, EachAnswersAsItDoesAlone) {
   StartSeveral();
   const std::string text = "Once upon a time there was a little";

@@ -32,6 +32,9 @@ inline ErrorWords WordsOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
 
+// Whether a request asks for its answer in events. It reads the whole body.
+bool IsStreamed(const HttpRequest& request);
+
 // An answer that is written without its first client: one in the background, or one of an earlier
 // process.
 struct Api::Task {

@@ -112,7 +112,8 @@ void Models::LoadThoseThatFit(const NoteProgress& note) {
   }
 }
 
-Models::Use Models::Take(size_t model, const CancelToken& gone) {
+Models::Use Models::Take(size_t model, const CancelToken& gone,
+                         const std::function<void(double progress)>& on_wait) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_[model];
   if (entry.loaded != nullptr && !entry.is_leaving) {
@@ -128,6 +129,12 @@ Models::Use Models::Take(size_t model, const CancelToken& gone) {
   ++wait->requests;
   while (!wait->done) {
     changed_.wait_until(lock, NextPoll());
+    if (on_wait && !wait->done) {
+      const double progress = entry.is_loading ? entry.progress : 0;
+      lock.unlock();
+      on_wait(progress);
+      lock.lock();
+    }
     if (wait->done || !gone.cancelled()) continue;
     if (--wait->requests == 0 && !entry.is_loading) {  // no request is left
       std::erase(wanted_, model);

@@ -129,9 +129,11 @@ class Models {
     size_t model_;
   };
 
-  // Takes a model into use, and waits until it is loaded. Throws Error(kCancelled) once `gone` is
-  // set, and what loading threw.
-  Use Take(size_t model, const CancelToken& gone);
+  // Takes a model into use, and waits until it is loaded. on_wait: called by this thread many times
+  // a second meanwhile, with the progress of loading. Throws Error(kCancelled) once `gone` is set,
+  // and what loading threw.
+  Use Take(size_t model, const CancelToken& gone,
+           const std::function<void(double progress)>& on_wait = {});
 
   enum class State { kUnloaded, kLoading, kLoaded };
   struct Status {

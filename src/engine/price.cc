@@ -88,14 +88,15 @@ struct ForeseenReading {
   int64_t reused_tokens = 0;  // taken from other texts, each with its own cost
 };
 
-// Adds the steps that read a text from `from` on, and what a look for it has found behind `known`.
-void AddText(const Foreseen& text, int64_t from, int64_t known, ForeseenReading& reading) {
-  const int64_t begin = std::max(from, text.found.tokens);
+// Adds the steps that read a text. own: its tokens that the reader has already. Tokens behind the
+// first `known` count as cached.
+void AddText(const Foreseen& text, int64_t own, int64_t known, ForeseenReading& reading) {
+  const int64_t begin = std::max(own, text.found.tokens);
   const auto steps = ReadingOf(text, begin, text.tokens());
   reading.steps.insert(reading.steps.end(), steps.begin(), steps.end());
-  const int64_t cached = std::max<int64_t>(0, text.found.tokens - known);
+  const int64_t cached = std::max<int64_t>(0, begin - known);
   reading.cached_tokens += cached;
-  if (text.found.disk_tokens > 0) reading.disk_tokens += cached;
+  if (text.found.disk_tokens > own) reading.disk_tokens += cached;
 }
 
 // The steps of Session::ReadPassages and of the rest behind them.
@@ -112,14 +113,18 @@ ForeseenReading ReadingPassages(const Engine::Impl& engine, const Foreseen& aske
   const std::span<const int32_t> head = prompt.first(static_cast<size_t>(passages.ends[0]));
   const Foreseen of_head = context(head, {});
   const int64_t first = of_head.tokens(), sink = first - std::ssize(head);
-  AddText(of_head, /*from=*/0, /*known=*/sink, reading);
+  AddText(of_head, /*own=*/0, /*known=*/sink, reading);
   int64_t at = first;
   for (size_t i = 1; i < passages.ends.size(); ++i) {
     const auto begin = static_cast<size_t>(passages.ends[i - 1]);
     const auto passage = prompt.subspan(begin, static_cast<size_t>(passages.ends[i]) - begin);
     const int64_t tokens = std::ssize(passage);
     if (tokens == 0) continue;
-    AddText(context(head, passage), /*from=*/first, /*known=*/first, reading);
+    // The text so far may go on behind the head as this passage does.
+    const auto joined = prompt.subspan(head.size(), static_cast<size_t>(at - first));
+    const int64_t alike = std::ranges::mismatch(passage, joined).in1 - passage.begin();
+    AddText(context(head, passage), /*own=*/first + std::min(alike, tokens - 1), /*known=*/first,
+            reading);
     if (at > first) {
       const int64_t anew = std::min(passages.read_anew, tokens);
       const auto steps =
@@ -227,7 +232,7 @@ RequestPrice Engine::Impl::PriceOf(std::span<const int32_t> prompt, const Genera
                                    const SessionOptions& session) const {
   const Foreseen asked = Foresee(*this, prompt, options, session);
   ForeseenReading reading;
-  AddText(asked, /*from=*/0, /*known=*/0, reading);
+  AddText(asked, /*own=*/0, /*known=*/0, reading);
   return PriceOfReading(*this, asked, reading, options);
 }
 

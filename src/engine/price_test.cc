@@ -191,6 +191,24 @@ TEST(PriceTest, PassagesAreForetold) {
   }
 }
 
+TEST(PriceTest, TakenTokensHaveACost) {
+  const Priced priced;
+  const Tokens prompt = Letters(2000);
+  const auto price_of = [&](int64_t read_anew) {
+    const PassagePlaces places{.ends = {100, 900, 1900}, .read_anew = read_anew};
+    return priced.engine->PriceOf(prompt, places, Greedy(1), {}).first_token_ms;
+  };
+  const double before = price_of(0), all_anew = price_of(1000);
+  const auto kind = MeasuredCosts::KindOf(TextPlan(priced.engine->served, {}).options());
+  constexpr double kTokenMs = 3;
+  constexpr int64_t kManyTokens = 1'000'000;
+  priced.engine->scheduler->costs().RecordReuse(kind, kManyTokens,
+                                                kTokenMs * static_cast<double>(kManyTokens));
+  constexpr double kTaken = 1000;  // of the second passage
+  EXPECT_NEAR(price_of(0) - before, kTokenMs * kTaken, 0.01 * kTokenMs * kTaken);
+  EXPECT_EQ(price_of(1000), all_anew);
+}
+
 TEST(PriceTest, PassagesStandInTheirPrompt) {
   const Priced priced;
   const Tokens prompt = Letters(500);

@@ -320,8 +320,10 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   });
   GenerateResult result = request->TakeResult();
   result.passages = joined_.passages;
-  // The request may have ended before the reader gave up.
-  if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
+  // The request may have ended before the reader gave up. A time limit interrupts it, too.
+  if (interrupt_->cancelled() && result.finish_reason != FinishReason::kTimeout) {
+    result.finish_reason = FinishReason::kCancelled;
+  }
   return result;
 }
 

@@ -17,8 +17,8 @@ struct QueryRows {
   int64_t group;  // heads for each KV head
 };
 
-// Copies queries of a source into memory of the host [rows * heads, head_dim], in head-major order,
-// as attention on the CPU reads them: rounded beside keys in BF16.
+// Copies queries of a source into memory of the host [rows * heads, head_dim], in head-major order.
+// They are as attention on the CPU reads them: rounded beside keys in BF16.
 void PutQueries(const Exec& exec, const AttentionSource& source, const QueryRows& rows,
                 cuda::DeviceMatrix<float> to);
 

@@ -56,8 +56,9 @@ FileDescriptor LockOf(const fs::path& folder) {
   FileDescriptor lock(
       open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock.get() < 0) ThrowErrno(folder, "write into the folder");
-  // A killed server's children hold the lock until they have ended, too.
-  constexpr int kTries = 100;
+  // A killed server's children hold the lock until they have begun with their own program, which
+  // takes seconds on a crowded machine.
+  constexpr int kTries = 300;
   constexpr std::chrono::milliseconds kBetween{10};
   int tries = 0;
   while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -84,9 +84,11 @@ class ImageMaker {
     const Names durable = NamesOf(BytesOf(SavedPath(disk_, {folder, true})));
     const Names now = live.empty() ? Names() : NamesIn(live);
     folders_.push_back({image, ModeOf(live, 0700)});
-    for (const auto& [name, entry] : Left(durable, now)) {
+    for (const auto& one : Left(durable, now)) {
+      const std::string& name = one.first;
+      const Entry& entry = one.second;
       const auto same =
-          std::ranges::find_if(now, [&](const auto& one) { return one.second == entry; });
+          std::ranges::find_if(now, [&](const auto& other) { return other.second == entry; });
       const fs::path from = same == now.end() ? fs::path() : live / same->first;
       if (entry.is_folder) {
         Plan(entry.inode, from, image / name);

@@ -7,11 +7,13 @@
 #include "bench/suite.h"
 #include "model/gpu_plan.h"
 #include "model/spec.h"
+#include "ops/gpu/gpu_attention.h"
 #include "ops/gpu/gpu_limits.h"
 #include "tensor/dtype.h"
 
 namespace godwit::bench {
 
+using ops::GpuBusBytes;
 using ops::GpuLimits;
 using ops::MeasureGpuLimits;
 
@@ -19,17 +21,29 @@ struct GpuWork {
   int64_t weight_bytes = 0;         // that every step reads there
   int64_t layer_multiply_adds = 0;  // of a token in the matrices of layers there
   int64_t head_multiply_adds = 0;   // of a token that meets the output head there
-  // The bytes that cross the bus both ways: of a token in layers, and in the output head.
-  int64_t layer_bus_bytes = 0;
-  int64_t head_bus_bytes = 0;
+  // The bytes that cross the bus: of a token in layers, and in the output head.
+  GpuBusBytes layer_bus, head_bus;
   int64_t waits = 0;  // of the host for the GPU, in a step with one logit row
 };
 
 GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan);
 
-// Holds a test against the GPU's limit, by the GPU's part of its work. For a prompt that is
-// multiplying. For a continued text it is reading weights or multiplying, whichever takes longer.
-// weights: of layers.
-void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights, TestResult& result);
+// The work for attention where the GPU reads contexts, for all tokens of a prompt together.
+struct GpuReading {
+  // Queries, results, keys and values. A chunk brings all keys that its rows see, for each layer.
+  GpuBusBytes bus;
+  int64_t multiply_adds = 0;
+};
+
+// Counts it for `tokens` tokens behind `depth` others, which come in chunks, as a policy shows them
+// that keeps every token.
+GpuReading CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth, int64_t tokens,
+                           int64_t chunk_tokens);
+
+// Holds a test against the GPU's limit, by the GPU's part of its work: what takes longest. That is
+// multiplying, or the bus in either direction; for a continued text also reading weights. weights:
+// of layers. reading: of the test's prompt, if the GPU reads it.
+void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights,
+                 const GpuReading& reading, TestResult& result);
 
 }  // namespace godwit::bench

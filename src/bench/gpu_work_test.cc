@@ -2,10 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "attention/make_policy.h"
+#include "attention/policies/prefill_spec.h"
 #include "bench/work.h"
+#include "model/decoder_gpu_test_support.h"
+#include "model/model_test_support.h"
 #include "model/shapes.h"
 
 namespace godwit::bench::gpu_work_test {
@@ -20,16 +27,17 @@ TEST(GpuWork, OfAllLayersIsThatOfTheModel) {
     EXPECT_EQ(all.head_multiply_adds, HeadWeights(spec));
     EXPECT_EQ(all.weight_bytes, 1000);
     EXPECT_EQ(all.waits, spec.layers + 2);
-    EXPECT_EQ(all.head_bus_bytes, 4 * (spec.hidden_size + spec.vocab_size));
+    EXPECT_EQ(all.head_bus.in, 4 * spec.hidden_size);
+    EXPECT_EQ(all.head_bus.out, 4 * spec.vocab_size);
     plan.head = false;
     plan.layers = spec.layers / 2;
     const GpuWork half = CountGpuWork(spec, plan);
     EXPECT_EQ(2 * half.layer_multiply_adds, all.layer_multiply_adds);
     EXPECT_EQ(half.head_multiply_adds, 0);
-    EXPECT_EQ(half.head_bus_bytes, 0);
+    EXPECT_EQ(half.head_bus.both(), 0);
     EXPECT_EQ(half.waits, spec.layers / 2 + 1);
     const int64_t stream = 2 * 4 * spec.hidden_size;
-    EXPECT_EQ(2 * (half.layer_bus_bytes - stream), all.layer_bus_bytes - stream);
+    EXPECT_EQ(2 * (half.layer_bus.both() - stream), all.layer_bus.both() - stream);
   }
 }
 
@@ -37,7 +45,7 @@ TEST(GpuWork, OfAllLayersIsThatOfTheModel) {
 TEST(GpuWork, BytesOfTheBusAreThoseOfQueriesKeysValuesAndResults) {
   const DecoderSpec spec = FindShape("8b");
   const GpuWork work = CountGpuWork(spec, {.layers = 32});
-  EXPECT_EQ(work.layer_bus_bytes, 4 * (32 * (6144 + 4096) + 2 * 4096));
+  EXPECT_EQ(work.layer_bus.both(), 4 * (32 * (6144 + 4096) + 2 * 4096));
 }
 
 // The residual stream comes before the experts of the host, and their results go.
@@ -46,7 +54,7 @@ TEST(GpuWork, ExpertsOfTheHostCostTheirRows) {
   spec.mlp.experts = 8;
   const GpuWork work = CountGpuWork(spec, {.layers = 32});
   EXPECT_EQ(work.layer_multiply_adds, int64_t{32} * 4096 * (6144 + 4096));
-  EXPECT_EQ(work.layer_bus_bytes, 4 * (32 * (6144 + 4096 + 2 * 4096) + 2 * 4096));
+  EXPECT_EQ(work.layer_bus.both(), 4 * (32 * (6144 + 4096 + 2 * 4096) + 2 * 4096));
   EXPECT_EQ(work.waits, 2 * 32 + 1);
 }
 
@@ -60,10 +68,82 @@ TEST(GpuWork, SharedExpertsMultiplyThere) {
   spec.shared_gated = true;
   const GpuWork work = CountGpuWork(spec, plan);
   EXPECT_EQ(work.layer_multiply_adds - without.layer_multiply_adds, int64_t{32} * 3 * 4096 * 1000);
-  EXPECT_EQ(work.layer_bus_bytes - without.layer_bus_bytes, 32 * 4);
+  EXPECT_EQ(work.layer_bus.both() - without.layer_bus.both(), 32 * 4);
   EXPECT_EQ(work.waits, without.waits);
   const GpuWork here = CountGpuWork(spec, {.layers = 32, .host_mlps = 32});
   EXPECT_EQ(here.layer_multiply_adds, without.layer_multiply_adds);
+}
+
+// A model of sizes that matrices on either side have without gaps.
+DecoderSpec Small(const std::string& type, const std::string& fields) {
+  return DescribeModel(HfConfig::Parse(
+      fmt::format(R"({{"model_type":"{}","vocab_size":96,"hidden_size":32,"num_hidden_layers":2,)"
+                  R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,)"
+                  R"("intermediate_size":48,"max_position_embeddings":256{}}})",
+                  type, fields),
+      "config.json"));
+}
+
+// Counts what a step of an emulated GPU copies.
+class GpuBusTest : public testing::Test {
+ protected:
+  // The bytes of tokens behind `depth` others that come in chunks.
+  static ops::GpuBusBytes Copied(const DecoderSpec& spec, DType kv_type, bool attends,
+                                 int64_t depth, int64_t tokens, int64_t chunk) {
+    const auto script = std::make_shared<cuda::DeviceScript>();
+    auto decoder = Load(spec, FakeWeights(spec), {}, DType::kBF16);
+    decoder->PlaceOn(on_gpu::NewGpu(script), /*step_rows=*/256, attends);
+    const auto text = MakeTextCache(
+        Geometry(spec),
+        {.kv_type = kv_type, .context = 256, .prefill = attends ? std::string(kGpuPrefill) : ""});
+    text->SetQuestion(256);
+    if (depth > 0) on_gpu::Forward(*decoder, on_gpu::Tokens(depth), *text);
+    script->in_bytes = script->out_bytes = 0;
+    for (int64_t at = 0; at < tokens; at += chunk) {
+      on_gpu::Forward(*decoder, on_gpu::Tokens(std::min(chunk, tokens - at)), *text);
+    }
+    return {script->in_bytes, script->out_bytes};
+  }
+};
+
+TEST_F(GpuBusTest, ATokensBytesAreThoseThatAStepCopies) {
+  DecoderSpec shared = Small("mixtral", R"(,"num_local_experts":4,"num_experts_per_tok":2)");
+  shared.shared_mlp.intermediate = 40;
+  shared.names.shared_gate = "model.layers.{}.mlp.shared.gate";
+  shared.names.shared_up = "model.layers.{}.mlp.shared.up";
+  shared.names.shared_down = "model.layers.{}.mlp.shared.down";
+  for (const DecoderSpec& spec : {Small("llama", ""), shared}) {
+    const bool experts = spec.mlp.experts > 0;
+    const GpuWork work = CountGpuWork(
+        spec, {.layers = 2, .host_mlps = experts ? 2 : 0, .shared_mlps = experts ? 2 : 0});
+    const ops::GpuBusBytes copied = Copied(spec, DType::kBF16, /*attends=*/false, 0, 5, 5);
+    EXPECT_EQ(copied.in, 5 * work.layer_bus.in) << experts;
+    EXPECT_EQ(copied.out, 5 * work.layer_bus.out) << experts;
+  }
+}
+
+TEST_F(GpuBusTest, AReadingsBytesAreThoseThatItsStepsCopy) {
+  DecoderSpec chunks = Small("mistral", R"(,"sliding_window":70)");
+  const DecoderSpec window = chunks;
+  chunks.chunked = true;
+  for (const DecoderSpec& spec : {Small("llama", ""), window, chunks}) {
+    for (const DType kv_type : {DType::kBF16, DType::kF32}) {
+      for (const int64_t chunk : {30, 120}) {
+        const GpuWork work = CountGpuWork(spec, {.layers = 2});
+        const GpuReading reading = CountGpuReading(spec, kv_type, 100, 90, chunk);
+        const ops::GpuBusBytes copied = Copied(spec, kv_type, /*attends=*/true, 100, 90, chunk);
+        EXPECT_EQ(copied.in, 90 * work.layer_bus.in + reading.bus.in) << chunk;
+        EXPECT_EQ(copied.out, 90 * work.layer_bus.out + reading.bus.out) << chunk;
+      }
+    }
+  }
+}
+
+// Two layers, whose tokens 0 to 9 see 55 keys together, in products of four heads.
+TEST(GpuReading, CountsTheKeysThatTokensMeet) {
+  const DecoderSpec spec = Small("llama", "");
+  EXPECT_EQ(CountGpuReading(spec, DType::kBF16, 0, 10, 10).multiply_adds, 2 * 55 * 4 * 32);
+  EXPECT_EQ(CountGpuReading(spec, DType::kBF16, 0, 10, 3).multiply_adds, 2 * 55 * 4 * 32);
 }
 
 constexpr GpuLimits kLimits = {
@@ -73,7 +153,7 @@ constexpr GpuWork kWork = {
 
 TestResult Held(const TestCase& test, DType weights, std::vector<double> rates) {
   TestResult result{.test = test, .tokens_per_second = std::move(rates)};
-  HoldAgainst(kLimits, kWork, weights, result);
+  HoldAgainst(kLimits, kWork, weights, /*reading=*/{}, result);
   return result;
 }
 
@@ -101,6 +181,25 @@ TEST(GpuWork, ContinuedTextsAreHeldAgainstWhatTakesLonger) {
   const TestResult five = Held({.predict_tokens = 8, .texts = 5}, DType::kBF16, {4});
   EXPECT_EQ(five.limit_name, "gpu_bf16_peak");
   EXPECT_EQ(five.fractions, std::vector<double>{4 * 50.0 / 400});
+}
+
+// Eight tokens bring 800 bytes together, 100 each in 2 s. Their products take 0.1 s.
+TEST(GpuWork, AReadPromptIsHeldAgainstTheBusThatTakesLonger) {
+  GpuLimits limits = kLimits;
+  limits.in_bytes_per_second = 50;
+  limits.out_bytes_per_second = 100;
+  TestResult result{.test = {.prompt_tokens = 8}, .tokens_per_second = {0.25}};
+  HoldAgainst(limits, kWork, DType::kBF16, {.bus = {.in = 800, .out = 160}}, result);
+  EXPECT_EQ(result.limit_name, "gpu_bus_in");
+  EXPECT_EQ(result.limit_kind, LimitKind::kReadBandwidth);
+  EXPECT_EQ(result.work_per_token, 100);
+  EXPECT_EQ(result.fractions, std::vector<double>{0.5});
+  HoldAgainst(limits, kWork, DType::kBF16, {.bus = {.in = 80, .out = 1600}}, result);
+  EXPECT_EQ(result.limit_name, "gpu_bus_out");
+  EXPECT_EQ(result.work_per_token, 200);
+  HoldAgainst(limits, kWork, DType::kBF16, {.bus = {.in = 80}, .multiply_adds = 8000}, result);
+  EXPECT_EQ(result.limit_name, "gpu_bf16_peak");
+  EXPECT_EQ(result.work_per_token, 40 + (10 + 8000) / 8.0);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct DeviceScript {
   int64_t pageable_copies = 0;
   int64_t lost_at = -1;  // the call at which the device is lost; -1: none
   bool is_full = false;  // whether it refuses memory
+  // Bytes of copies to the device and back so far.
+  int64_t in_bytes = 0, out_bytes = 0;
   std::function<void(int64_t call)> on_call = {};
 };
 
@@ -44,11 +46,13 @@ class FaultyDevice : public EmulatedDevice {
   void CopyIn(StreamId stream, const void* from, DeviceAddress to, int64_t bytes) override {
     Count();
     CountPageable(from, bytes);
+    script_->in_bytes += bytes;
     EmulatedDevice::CopyIn(stream, from, to, bytes);
   }
   void CopyOut(StreamId stream, DeviceAddress from, void* to, int64_t bytes) override {
     Count();
     CountPageable(to, bytes);
+    script_->out_bytes += bytes;
     EmulatedDevice::CopyOut(stream, from, to, bytes);
   }
   void Launch(StreamId stream, const KernelCall& call) override {

@@ -555,9 +555,18 @@ int Bench(std::span<const std::string> arguments) {
     };
     report.result = bench::RunSuite(*model, suite);
   }
-  if (report.gpu_limits) {
+  if (device) {
     for (bench::TestResult& result : report.result.tests) {
-      bench::HoldAgainst(*report.gpu_limits, report.gpu_work, model->weight_types().layers, result);
+      bench::GpuReading reading;
+      if (const int64_t prompt = result.test.prompt_tokens; device->attends && prompt > 0) {
+        reading = bench::CountGpuReading(subject.spec, suite.policy.kv_type,
+                                         result.test.depth_tokens, prompt, suite.chunk_tokens);
+        result.reading_bytes_per_token =
+            static_cast<double>(reading.bus.both()) / static_cast<double>(prompt);
+      }
+      if (!report.gpu_limits) continue;
+      bench::HoldAgainst(*report.gpu_limits, report.gpu_work, model->weight_types().layers, reading,
+                         result);
     }
   }
   console::WriteOutput(options.json  ? BenchJson(report)

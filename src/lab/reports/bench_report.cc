@@ -135,8 +135,8 @@ std::string DeviceText(const BenchReport& report) {
       "Gop there and {} over the bus, its logits {} Gop and {}\n"
       "{}",
       cli::DescribeDevice(*report.device), FormatBytes(work.weight_bytes), work.waits,
-      operations(work.layer_multiply_adds), FormatBytes(work.layer_bus_bytes),
-      operations(work.head_multiply_adds), FormatBytes(work.head_bus_bytes),
+      operations(work.layer_multiply_adds), FormatBytes(work.layer_bus.both()),
+      operations(work.head_multiply_adds), FormatBytes(work.head_bus.both()),
       report.gpu_limits ? GpuLimitsText(*report.gpu_limits) : "");
 }
 
@@ -158,8 +158,8 @@ Json DeviceJson(const BenchReport& report) {
           {"step_bytes", use.scratch_bytes},
           {"operations_per_token", kOperations * static_cast<double>(work.layer_multiply_adds)},
           {"operations_per_logits", kOperations * static_cast<double>(work.head_multiply_adds)},
-          {"bus_bytes_per_token", work.layer_bus_bytes},
-          {"bus_bytes_per_logits", work.head_bus_bytes},
+          {"bus_bytes_per_token", work.layer_bus.both()},
+          {"bus_bytes_per_logits", work.head_bus.both()},
           {"waits_per_step", work.waits},
           {"limits", report.gpu_limits ? GpuLimitsJson(*report.gpu_limits) : Json()}};
 }
@@ -219,6 +219,9 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
   if (result.file_bytes_per_token) json["file_bytes_per_token"] = *result.file_bytes_per_token;
+  if (result.reading_bytes_per_token) {
+    json["reading_bytes_per_token"] = *result.reading_bytes_per_token;
+  }
   if (!result.ranks.empty()) {
     json["ranks"] = result.ranks.size();
     json["sent_bytes_per_token_and_layer"] = SentBytes(result) / report.layers;
@@ -295,6 +298,12 @@ std::string BenchText(const BenchReport& report) {
     if (!result.file_bytes_per_token) continue;
     text += fmt::format("\n{}: {} a token from the file\n", result.test.Label(),
                         FormatBytes(static_cast<int64_t>(*result.file_bytes_per_token)));
+  }
+  for (const TestResult& result : report.result.tests) {
+    if (!result.reading_bytes_per_token) continue;
+    text += fmt::format("\n{}: {} a token over the bus for attention, with keys and values\n",
+                        result.test.Label(),
+                        FormatBytes(static_cast<int64_t>(*result.reading_bytes_per_token)));
   }
   for (const TestResult& result : report.result.tests) {
     if (!result.ranks.empty()) text += RanksText(report, result);

@@ -31,6 +31,12 @@ int64_t PlaceBytes(const AttentionShape& shape) {
   return kPassStretches * kStretchTiles * numbers * static_cast<int64_t>(sizeof(BF16));
 }
 
+// The tiles of a pass, a stretch or several. tile_bytes: of the layer's keys and values in a page.
+int64_t PassTiles(const AttentionShape& shape, int64_t tile_bytes) {
+  const int64_t fitting = PlaceBytes(shape) / (tile_bytes * kStretchTiles);
+  return std::min(kPassStretches, fitting) * kStretchTiles;
+}
+
 // Memory that is the same on either side, in scratch memory of the GPU and in page-locked memory of
 // the host.
 struct AttentionBuffers {
@@ -77,6 +83,11 @@ void ForBlocks(const Visible& visible, int64_t position, int64_t rows, const Eac
   }
 }
 
+// The keys that some of the rows of one block see.
+KvRange SeenBy(const Visible& visible, int64_t position, int64_t rows) {
+  return {visible.At(position).begin, visible.At(position + rows - 1).end};
+}
+
 // The attention of one text's rows in one block, in which keys begin at the same position for all
 // but for their windows.
 class BlockOnGpu {
@@ -90,10 +101,8 @@ class BlockOnGpu {
         position_(text.position + block.begin),
         source_(text.sources.front()),
         tile_bytes_(shape.kv_heads * source_.kv.head_bytes),
-        pass_tiles_(std::min(kPassStretches, PlaceBytes(shape) / (tile_bytes_ * kStretchTiles)) *
-                    kStretchTiles),
-        seen_{source_.visible.At(position_).begin,
-              source_.visible.At(position_ + block.rows - 1).end},
+        pass_tiles_(PassTiles(shape, tile_bytes_)),
+        seen_(SeenBy(source_.visible, position_, block.rows)),
         here_(NewAttentionBuffers(turn.host(), shape, block.rows)),
         there_(NewAttentionBuffers(turn.scratch(), shape, block.rows)),
         sums_(NewAttentionSums(turn.scratch(), shape, block.rows)) {
@@ -217,6 +226,26 @@ GpuAttentionMemory GpuAttentionMemoryOf(const AttentionShape& shape, int64_t row
   NewAttentionBuffers(there, shape, rows);
   NewAttentionSums(there, shape, rows);
   return {.scratch_bytes = there.used(), .host_bytes = here.used()};
+}
+
+GpuBusBytes& GpuBusBytes::operator+=(const GpuBusBytes& other) {
+  in += other.in;
+  out += other.out;
+  return *this;
+}
+
+GpuBusBytes GpuAttentionBusBytes(const AttentionShape& shape, int64_t head_bytes,
+                                 const Visible& visible, int64_t position, int64_t rows) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t tile_bytes = shape.kv_heads * head_bytes;
+  GpuBusBytes bytes = {.in = kFloat * rows * shape.heads * shape.head_dim,
+                       .out = kFloat * rows * shape.heads * shape.value_dim()};
+  ForBlocks(visible, position, rows, [&](const BlockRows& block) {
+    const KvRange seen = SeenBy(visible, position + block.begin, block.rows);
+    bytes.in += (PagesFor(seen.end) - seen.begin / kernels::kTileTokens) * tile_bytes;
+    bytes.in += kPlaces * PassTiles(shape, tile_bytes) * static_cast<int64_t>(sizeof(uint8_t*));
+  });
+  return bytes;
 }
 
 std::string WhyNoGpuAttention(const AttentionShape& shape, const Alibi& alibi, DType kv_type) {

@@ -32,6 +32,18 @@ struct GpuAttentionMemory {
 };
 GpuAttentionMemory GpuAttentionMemoryOf(const AttentionShape& shape, int64_t rows);
 
+// The bytes that cross the bus for it, but for sink logits.
+struct GpuBusBytes {
+  int64_t in = 0;   // to the GPU
+  int64_t out = 0;  // back
+  int64_t both() const { return in + out; }
+  GpuBusBytes& operator+=(const GpuBusBytes& other);
+};
+// Counts them for so many rows of a text from `position` on, in a layer whose KV heads lie
+// head_bytes apart.
+GpuBusBytes GpuAttentionBusBytes(const AttentionShape& shape, int64_t head_bytes,
+                                 const Visible& visible, int64_t position, int64_t rows);
+
 // Why GPUs do not attend to keys of this type in a model of this shape; empty: they do.
 std::string WhyNoGpuAttention(const AttentionShape& shape, const Alibi& alibi, DType kv_type);
 

@@ -109,6 +109,10 @@ class DeviceTest(CliTest):
         self.assertIsNone(without[0]["limit"])
         self.assertEqual(device["waits_per_step"], device["layers"] + 2)
         self.assertGreater(device["bus_bytes_per_token"], 0)
+        self.assertNotIn("reading_bytes_per_token", rows[0])
+        read = json.loads(self.ok(*bench, "--prefill", "gpu", "--no-limits", "--json"))
+        self.assertGreater(read[0]["reading_bytes_per_token"], 0)
+        self.assertNotIn("reading_bytes_per_token", read[1])
         here = json.loads(self.ok(*bench[:5], *bench[7:], "--no-limits", "--json"))
         self.assertIsNone(here[0]["device"])
 

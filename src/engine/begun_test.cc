@@ -1,10 +1,14 @@
 // Outputs that had begun in an earlier call: the rest is that of a call without an end in between.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine_test_support.h"
+#include "godwit/version.h"
 
 namespace godwit::begun_test {
 namespace {
@@ -136,6 +140,14 @@ TEST(EngineFacts, TellWhatBitsDependOn) {
   EXPECT_NE(engine.Facts({.prefill = "window:64"}), dense);
   EXPECT_EQ(engine.Facts({.owner = "somebody"}), dense);
   EXPECT_EQ(Engine(kTiny, {.threads = 2}).Facts({}), dense);
+}
+
+// The version without its patch, which keeps the bits.
+TEST(EngineFacts, OutliveAPatchVersion) {
+  const auto facts = Engine(kTiny, {.threads = 1}).Facts({});
+  const std::pair<std::string, std::string> version = {
+      "godwit", fmt::format("{}.{}", GODWIT_VERSION_MAJOR, GODWIT_VERSION_MINOR)};
+  EXPECT_EQ(std::ranges::count(facts, version), 1);
 }
 
 }  // namespace

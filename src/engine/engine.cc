@@ -56,7 +56,7 @@ bool SharesInputScales(const DecoderSpec& spec) {
 
 // head_folder: of an EAGLE-3 head; empty: there is none.
 SnapshotFacts FactsOf(const Engine::Impl& engine, const std::string& head_folder) {
-  SnapshotFacts facts{{"godwit", GODWIT_VERSION},
+  SnapshotFacts facts{{"godwit", GODWIT_SAME_BITS},
                       {"instructions", std::string(engine.isa.name)},
                       {"weights", std::string(Name(engine.served.types.layers))}};
   if (const auto& ranks = engine.served.placement.all) {

@@ -27,12 +27,8 @@ constexpr int64_t kContext = 160;
 constexpr int64_t kStepRows = 90;
 
 DecoderSpec SpecOf(const std::string& type, const std::string& fields = "") {
-  return DescribeModel(HfConfig::Parse(
-      fmt::format(R"({{"model_type":"{}","vocab_size":75,"hidden_size":48,"num_hidden_layers":2,)"
-                  R"("num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":70,)"
-                  R"("max_position_embeddings":{}{}}})",
-                  type, kContext, fields),
-      "config.json"));
+  return on_gpu::SpecOf({.layers = 2, .hidden = 48, .intermediate = 70, .context = kContext}, type,
+                        fields);
 }
 
 // The first layer sees chunks, as in Llama 4, and the second all tokens without rotation.

@@ -30,12 +30,8 @@ constexpr int64_t kStepRows = 100;
 
 // Three layers of odd sizes, the keys of several tiles.
 DecoderSpec SpecOf(const std::string& type, const std::string& fields = "") {
-  return DescribeModel(HfConfig::Parse(
-      fmt::format(R"({{"model_type":"{}","vocab_size":75,"hidden_size":56,"num_hidden_layers":3,)"
-                  R"("num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":70,)"
-                  R"("max_position_embeddings":{}{}}})",
-                  type, kContext, fields),
-      "config.json"));
+  return on_gpu::SpecOf({.layers = 3, .hidden = 56, .intermediate = 70, .context = kContext}, type,
+                        fields);
 }
 DecoderSpec Llama() { return SpecOf("llama", R"(,"attention_bias":true,"head_dim":14)"); }
 

@@ -1,12 +1,14 @@
 // Shared parts of the tests of decoders on an emulated GPU. Only *_test.cc files include it.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/cancel.h"
@@ -17,6 +19,19 @@
 namespace godwit::on_gpu {
 
 using cuda::DeviceScript;
+
+// A decoder of a family with four heads, and keys of two.
+struct Sizes {
+  int64_t layers, hidden, intermediate, context;
+};
+inline DecoderSpec SpecOf(const Sizes& sizes, const std::string& type, const std::string& fields) {
+  return DescribeModel(HfConfig::Parse(
+      fmt::format(R"({{"model_type":"{}","vocab_size":75,"num_hidden_layers":{},"hidden_size":{},)"
+                  R"("intermediate_size":{},"num_attention_heads":4,"num_key_value_heads":2,)"
+                  R"("max_position_embeddings":{}{}}})",
+                  type, sizes.layers, sizes.hidden, sizes.intermediate, sizes.context, fields),
+      "config.json"));
+}
 
 inline std::vector<int32_t> Tokens(int64_t count, int32_t first = 1) {
   std::vector<int32_t> tokens;

@@ -31,12 +31,8 @@ constexpr int64_t kContext = 512;
 constexpr int64_t kStepRows = 90;
 
 DecoderSpec SpecOf(const std::string& type, const std::string& fields = "") {
-  return DescribeModel(HfConfig::Parse(
-      fmt::format(R"({{"model_type":"{}","vocab_size":75,"hidden_size":32,"num_hidden_layers":2,)"
-                  R"("num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":40,)"
-                  R"("max_position_embeddings":{}{}}})",
-                  type, kContext, fields),
-      "config.json"));
+  return on_gpu::SpecOf({.layers = 2, .hidden = 32, .intermediate = 40, .context = kContext}, type,
+                        fields);
 }
 
 struct Case {

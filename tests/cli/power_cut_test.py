@@ -12,12 +12,11 @@ import pathlib
 import random
 import re
 import subprocess
-import time
 import unittest
 
 import harness
 from harness import TINY
-from survive_test import REQUESTS, TEXT, Reader, ServerTest
+from survive_test import REQUESTS, TEXT, ServerTest
 
 CUTS = int(os.environ.get("GODWIT_KILLS", "3"))
 POWER_CUT = os.environ["GODWIT_POWER_CUT"]
@@ -65,35 +64,10 @@ class PowerCutTest(ServerTest):
             return self.start_server(disk.live / "of" / "answers", *flags, *kept,
                                      variables=disk.variables)
 
-        server = start()
-        place = [server.port]
-        cuts = returns = 0
-        while cuts < CUTS:
-            readers = [Reader(lambda: place[0], name, tokens) for name in REQUESTS]
-            for reader in readers:
-                reader.start()
-            while any(reader.is_alive() for reader in readers):
-                # Most cuts come early, where less is on the disk.
-                wanted = chance.randrange(chance.choice((10, 100, total // 2)))
-                wanted += sum(len(reader.ids) for reader in readers)
-                while (any(reader.is_alive() for reader in readers)
-                       and (cuts >= CUTS or sum(len(reader.ids) for reader in readers) < wanted)):
-                    time.sleep(0.0005)
-                if not any(reader.is_alive() for reader in readers):
-                    break
-                server.process.kill()
-                place[0] = None
-                server.process.wait()
-                disk.cut()
-                cuts += 1
-                server = start()
-                place[0] = server.port
-            for reader in readers:
-                reader.join()
-                reader.check(self)
-                self.assertEqual(reader.told(), expected[reader.name_], reader.name_)
-                returns += reader.returns
-        server.process.kill()
+        # Most cuts come early, where less is on the disk.
+        cuts, _, returns = self.interrupt(
+            tokens, expected, start, CUTS,
+            lambda: chance.randrange(chance.choice((10, 100, total // 2))), behind=disk.cut)
         print(f"{' '.join(map(str, flags))}: {cuts} cuts, clients came back {returns} times")
         self.assertGreater(returns, 0)
 

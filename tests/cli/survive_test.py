@@ -171,39 +171,31 @@ class ServerTest(harness.CliTest):
         server.process.wait()
         return expected, total
 
-
-class SurviveTest(ServerTest):
-
-    def survive(self, tokens, *flags):
-        expected, total = self.undisturbed(tokens, *flags)
-
-        journal = self.folder / "journal"
-        kills = returns = rounds = 0
-        chance = random.Random(1)
-        server = self.start_server(journal, *flags)
+    def interrupt(self, tokens, expected, start, most, events, behind=lambda: None):
+        """Asks for the answers, again and again, of servers that are killed `most` times, each after
+        so many more events(). behind: is called behind each kill. Returns the numbers of kills, of
+        rounds, and of times that clients came back."""
+        kills = rounds = returns = 0
+        server = start()
         place = [server.port]
-        while kills < KILLS:
+        while kills < most:
             readers = [Reader(lambda: place[0], name, tokens) for name in REQUESTS]
             for reader in readers:
                 reader.start()
             while any(reader.is_alive() for reader in readers):
-                if kills < KILLS:
-                    so_far = sum(len(reader.ids) for reader in readers)
-                    wanted = so_far + chance.randrange(total // 2)
-                    while (sum(len(reader.ids) for reader in readers) < wanted
-                           and any(reader.is_alive() for reader in readers)):
-                        time.sleep(0.0005)
-                    if not any(reader.is_alive() for reader in readers):
-                        break
-                    server.process.kill()
-                    place[0] = None
-                    server.process.wait()
-                    kills += 1
-                    server = self.start_server(journal, *flags)
-                    place[0] = server.port
-                    continue
-                for reader in readers:
-                    reader.join(harness.HANG_S)
+                wanted = sum(len(reader.ids) for reader in readers) + events()
+                while (any(reader.is_alive() for reader in readers)
+                       and (kills >= most or sum(len(reader.ids) for reader in readers) < wanted)):
+                    time.sleep(0.0005)
+                if not any(reader.is_alive() for reader in readers):
+                    break
+                server.process.kill()
+                place[0] = None
+                server.process.wait()
+                behind()
+                kills += 1
+                server = start()
+                place[0] = server.port
             rounds += 1
             for reader in readers:
                 reader.join()
@@ -211,6 +203,18 @@ class SurviveTest(ServerTest):
                 self.assertEqual(reader.told(), expected[reader.name_], reader.name_)
                 returns += reader.returns
         server.process.kill()
+        return kills, rounds, returns
+
+
+class SurviveTest(ServerTest):
+    def survive(self, tokens, *flags):
+        expected, total = self.undisturbed(tokens, *flags)
+
+        journal = self.folder / "journal"
+        chance = random.Random(1)
+        kills, rounds, returns = self.interrupt(
+            tokens, expected, lambda: self.start_server(journal, *flags), KILLS,
+            lambda: chance.randrange(total // 2))
         print(f"{' '.join(map(str, flags))}: {kills} kills, {rounds} rounds of {len(REQUESTS)} answers, "
               f"clients came back {returns} times")
         self.assertGreater(returns, 0)

@@ -337,12 +337,8 @@ Models::Use Api::TakeModel(const HttpRequest& request, size_t model,
   }
   const auto waiting = std::make_shared<WaitingReply>(reply, WordsOf(request.path));
   reply = waiting;
-  Stopwatch told;
-  return models_.Take(model, reply->gone(), [&](double progress) {
-    if (told.ms() < options_.comment_ms) return;
-    told = Stopwatch();
-    waiting->Comment(fmt::format("loading the model, {:.0f} %", 100 * progress));
-  });
+  const auto tell = [&](const std::string& comment) { waiting->Comment(comment); };
+  return models_.Take(model, reply->gone(), TellOfLoading(options_.comment_ms, tell));
 }
 
 void Api::Run(Asked& asked, size_t model) const {

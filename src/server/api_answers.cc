@@ -116,6 +116,15 @@ std::string FailedBody(const KeptAnswer& kept, std::string_view message) {
 
 }  // namespace
 
+std::function<void(double progress)> TellOfLoading(
+    double every_ms, std::function<void(const std::string& comment)> tell) {
+  return [every_ms, tell = std::move(tell), told = Stopwatch()](double progress) mutable {
+    if (told.ms() < every_ms) return;
+    told = Stopwatch();
+    tell(fmt::format("loading the model, {:.0f} %", 100 * progress));
+  };
+}
+
 bool IsStreamed(const HttpRequest& request) {
   const bool may_stream = std::ranges::find(kPaths, std::string_view(request.path),
                                             &AnswerPath::path) != std::end(kPaths);
@@ -393,12 +402,9 @@ void Api::RunTask(Task& task, size_t model) {
   const CancelScope scope(reply->gone());
   try {
     Work work{request, kept.about().owner, reply, served, model, /*loaded=*/nullptr, &task};
-    Stopwatch told;
-    const Models::Use use = models_.Take(model, reply->gone(), [&](double progress) {
-      if (told.ms() < options_.comment_ms) return;
-      told = Stopwatch();
-      task.kept->Tell(fmt::format(": loading the model, {:.0f} %\n\n", 100 * progress));
-    });
+    const auto tell = [&](const std::string& comment) { task.kept->Tell(": " + comment + "\n\n"); };
+    const Models::Use use =
+        models_.Take(model, reply->gone(), TellOfLoading(options_.comment_ms, tell));
     work.loaded = &*use;
     (this->*FindRoute(request.path)->answer)(work);
   } catch (const AnswerDiffers& error) {

@@ -1,6 +1,7 @@
 // Parts of Api that its sources share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,6 +32,11 @@ inline void SendJson(HttpReply& reply, const nlohmann::ordered_json& json) {
 inline ErrorWords WordsOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
+
+// Tells of a model that is being loaded, at most every `every_ms`, in a comment of a stream: for
+// Models::Take.
+std::function<void(double progress)> TellOfLoading(
+    double every_ms, std::function<void(const std::string& comment)> tell);
 
 // Whether a request asks for its answer in events. It reads the whole body.
 bool IsStreamed(const HttpRequest& request);

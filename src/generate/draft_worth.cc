@@ -22,8 +22,7 @@ void DraftWorth::EndStep(double step_ms, double saved_ms) {
   saved_ms_ += saved_ms;
   ++steps_;
   if (steps_ < kTrialSteps && spent_ms_ - saved_ms_ < kMaxLost * step_ms) return;
-  ended_a_trial_ = true;
-  ms_per_step_ = spent_ms_ / static_cast<double>(steps_);
+  of_last_trial_ms_ = spent_ms_ / static_cast<double>(steps_);
   const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
   rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;
   next_rest_ = std::min(4 * rest_, kLongestRest);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace godwit {
 
@@ -12,8 +13,8 @@ class DraftWorth {
   bool rests() const { return rest_ > 0; }
   // The time that the source takes in a step: of its last trial, or so far of its first one.
   double ms_per_step() const {
-    return ended_a_trial_ ? ms_per_step_
-                          : spent_ms_ / static_cast<double>(std::max<int64_t>(steps_, 1));
+    return of_last_trial_ms_.value_or(spent_ms_ /
+                                      static_cast<double>(std::max<int64_t>(steps_, 1)));
   }
   // Time that the source took.
   void Spend(double ms) { spent_ms_ += ms; }
@@ -21,8 +22,7 @@ class DraftWorth {
   void EndStep(double step_ms, double saved_ms);
 
  private:
-  bool ended_a_trial_ = false;
-  double ms_per_step_ = 0;  // of the last trial
+  std::optional<double> of_last_trial_ms_;  // in a step
   double spent_ms_ = 0, saved_ms_ = 0, step_ms_ = 0;
   int64_t steps_ = 0;  // steps of the trial in progress
   int64_t rest_ = 0;   // steps that are left of the rest

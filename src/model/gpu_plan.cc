@@ -160,8 +160,7 @@ GpuPlan PlanGpu(const GpuShapes& shapes, int64_t step_rows, const std::string& n
     const ops::GpuLayerShape& layer = shapes.layers.front();
     Throw(ErrorKind::kMemory,
           "no layer fits into {} of {}: a layer takes {}, and steps of {} tokens{} {}{}; this "
-          "machine "
-          "has {} of memory available",
+          "machine has {} of memory available",
           FormatBytes(all_bytes), name, FormatBytes(layer.bytes()), step_rows,
           shapes.attention ? " with attention" : "",
           FormatBytes(ops::GpuStepMemory::Of(layer, shapes.attention, step_rows).scratch_bytes),

@@ -237,19 +237,20 @@ TEST_F(ModelsTest, WhatDoesNotFitIsTriedOnceAllOthersHaveLeft) {
   EXPECT_THAT(said(), ElementsAre("loading a", "unloading a", "loading b"));
 }
 
+// Every fifth client goes at some moment, and the others are answered.
 TEST_F(ModelsTest, ManyRequestsForAFewPlaces) {
   Open({"a", "b", "c"}, {.most_loaded = 1});
   std::vector<std::thread> threads;
+  CancelToken goes;
   std::atomic<int> used = 0, gone = 0;
   for (int i = 0; i < 24; ++i) {
     threads.emplace_back([&, i] {
-      CancelToken token;
-      if (i % 5 == 4) token.Cancel();
+      const bool stays = i % 5 != 4;
       try {
-        for (int k = 0; k < 5; ++k) {
-          const Models::Use use = models_->Take((i + k) % 3, token);
+        for (int k = 0; k < 5 || !stays; ++k) {
+          const Models::Use use = models_->Take((i + k) % 3, stays ? stays_ : goes);
           EXPECT_GT((*use).limits.context, 0);
-          ++used;
+          if (stays) ++used;
         }
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::kCancelled);
@@ -257,9 +258,19 @@ TEST_F(ModelsTest, ManyRequestsForAFewPlaces) {
       }
     });
   }
+  while (used < 20) std::this_thread::yield();
+  goes.Cancel();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(used, 100);
   EXPECT_EQ(gone, 4);
+}
+
+TEST_F(ModelsTest, AClientThatHasGoneTakesNoLoadedModel) {
+  Open({"a"});
+  (void)Take(0);
+  CancelToken gone;
+  gone.Cancel();
+  EXPECT_EQ(ErrorOf(ErrorKind::kCancelled, [&] { (void)models_->Take(0, gone); }), "cancelled");
 }
 
 // A model that a request uses stays, however long that takes.

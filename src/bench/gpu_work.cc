@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/make_policy.h"
+#include "ops/gpu/gpu_near.h"
 
 namespace godwit::bench {
 
@@ -41,12 +42,12 @@ GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan) {
   return work;
 }
 
-GpuReading CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth, int64_t tokens,
-                           int64_t chunk_tokens) {
+GpuAttentionWork CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth,
+                                 int64_t tokens, int64_t chunk_tokens) {
   const AttentionGeometry geometry = Geometry(spec);
   const int64_t head_bytes = LayoutOf(geometry, kv_type).head_bytes();
   const ops::AttentionShape& shape = geometry.shape;
-  GpuReading reading;
+  GpuAttentionWork reading;
   for (int64_t layer = 0; layer < geometry.layers; ++layer) {
     const ops::Visible visible = geometry.SeenIn(layer);
     const int64_t end = depth + tokens;
@@ -64,6 +65,27 @@ GpuReading CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth
   return reading;
 }
 
+GpuAttentionWork CountGpuNear(const DecoderSpec& spec, DType kv_type, const ops::NearTiles& near,
+                              int64_t depth) {
+  const AttentionGeometry geometry = Geometry(spec);
+  const int64_t head_bytes = LayoutOf(geometry, kv_type).head_bytes();
+  const ops::AttentionShape& shape = geometry.shape;
+  GpuAttentionWork work;
+  for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+    const ops::Visible visible = geometry.SeenIn(layer);
+    const ops::AttentionSource source{.visible = visible};
+    const ops::NearCut cut =
+        CutNear(near, {.first_row = 0, .rows = 1, .position = depth, .sources = {&source, 1}});
+    work.bus += ops::GpuNearBusBytes(shape, head_bytes, cut, /*rows=*/1, /*missing=*/1);
+    work.memory_bytes += cut.count() * shape.kv_heads * head_bytes;
+    const ops::KvRange seen = visible.At(depth);
+    const int64_t window_begin = std::max(seen.begin, cut.window * kTileTokens);
+    const int64_t met_keys = cut.sinks * kTileTokens + seen.end - window_begin;
+    work.multiply_adds += met_keys * shape.heads * (shape.head_dim + shape.value_dim());
+  }
+  return work;
+}
+
 namespace {
 
 // A limit and the work of a token that it holds up.
@@ -79,31 +101,33 @@ struct Bound {
 }  // namespace
 
 void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights,
-                 const GpuReading& reading, TestResult& result) {
+                 const GpuAttentionWork& attention, TestResult& result) {
   const bool bf16 = weights == DType::kBF16;
   const bool prompt = result.test.prompt_tokens > 0;
   const auto texts = static_cast<double>(result.test.texts);
   // Only one token of a prompt meets the head.
   const double tokens = prompt ? static_cast<double>(result.test.prompt_tokens) : 1;
-  const auto of_token = [&](int64_t in_layers, int64_t in_head, int64_t in_reading) {
-    const double once = static_cast<double>(in_head) + static_cast<double>(in_reading);
+  const auto of_token = [&](int64_t in_layers, int64_t in_head, int64_t in_attention) {
+    const double once = static_cast<double>(in_head) + static_cast<double>(in_attention);
     return static_cast<double>(in_layers) + once / tokens;
   };
   std::vector<Bound> bounds;
   if (!prompt) {
     bounds.push_back({"gpu_read_bandwidth", LimitKind::kReadBandwidth,
-                      static_cast<double>(work.weight_bytes) / texts,
+                      static_cast<double>(work.weight_bytes) / texts +
+                          static_cast<double>(attention.memory_bytes),
                       limits.read_bytes_per_second});
   }
   bounds.insert(
       bounds.end(),
       {{bf16 ? "gpu_bf16_peak" : "gpu_int8_peak", LimitKind::kMultiplyPeak,
-        of_token(work.layer_multiply_adds, work.head_multiply_adds, reading.multiply_adds),
+        of_token(work.layer_multiply_adds, work.head_multiply_adds, attention.multiply_adds),
         bf16 ? limits.bf16_per_second : limits.int8_per_second},
        {"gpu_bus_in", LimitKind::kReadBandwidth,
-        of_token(work.layer_bus.in, work.head_bus.in, reading.bus.in), limits.in_bytes_per_second},
+        of_token(work.layer_bus.in, work.head_bus.in, attention.bus.in),
+        limits.in_bytes_per_second},
        {"gpu_bus_out", LimitKind::kReadBandwidth,
-        of_token(work.layer_bus.out, work.head_bus.out, reading.bus.out),
+        of_token(work.layer_bus.out, work.head_bus.out, attention.bus.out),
         limits.out_bytes_per_second}});
   const Bound& longest = *std::ranges::max_element(bounds, {}, &Bound::seconds);
   result.limit_kind = longest.kind;

@@ -9,6 +9,7 @@
 #include "model/spec.h"
 #include "ops/gpu/gpu_attention.h"
 #include "ops/gpu/gpu_limits.h"
+#include "ops/gpu/near_tiles.h"
 #include "tensor/dtype.h"
 
 namespace godwit::bench {
@@ -28,22 +29,28 @@ struct GpuWork {
 
 GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan);
 
-// The work for attention where the GPU reads contexts, for all tokens of a prompt together.
-struct GpuReading {
-  // Queries, results, keys and values. A chunk brings all keys that its rows see, for each layer.
-  GpuBusBytes bus;
+// The GPU's part of attention, for all tokens of a prompt together or for one of an answer.
+struct GpuAttentionWork {
+  GpuBusBytes bus;           // queries, results, keys and values
+  int64_t memory_bytes = 0;  // of keys and values that it keeps, and reads from its memory
   int64_t multiply_adds = 0;
 };
 
-// Counts it for `tokens` tokens behind `depth` others, which come in chunks, as a policy shows them
-// that keeps every token.
-GpuReading CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth, int64_t tokens,
-                           int64_t chunk_tokens);
+// Counts it where the GPU reads contexts, for `tokens` tokens behind `depth` others, which come in
+// chunks, as a policy shows them that keeps every token. A chunk brings all keys that its rows see,
+// for each layer.
+GpuAttentionWork CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth,
+                                 int64_t tokens, int64_t chunk_tokens);
+
+// Counts it where the GPU attends to near keys (PolicyOptions::gpu_window), for a token of an
+// answer behind `depth` others, whose near keys the GPU has but for those of its own tile.
+GpuAttentionWork CountGpuNear(const DecoderSpec& spec, DType kv_type, const ops::NearTiles& near,
+                              int64_t depth);
 
 // Holds a test against the GPU's limit, by the GPU's part of its work: what takes longest. That is
-// multiplying, or the bus in either direction; for a continued text also reading weights. weights:
-// of layers. reading: of the test's prompt, if the GPU reads it.
+// multiplying, or the bus in either direction; for a continued text also reading its memory.
+// weights: of layers. attention: of the test's prompt, or of a token of its answer.
 void HoldAgainst(const GpuLimits& limits, const GpuWork& work, DType weights,
-                 const GpuReading& reading, TestResult& result);
+                 const GpuAttentionWork& attention, TestResult& result);
 
 }  // namespace godwit::bench

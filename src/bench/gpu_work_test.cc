@@ -130,13 +130,51 @@ TEST_F(GpuBusTest, AReadingsBytesAreThoseThatItsStepsCopy) {
     for (const DType kv_type : {DType::kBF16, DType::kF32}) {
       for (const int64_t chunk : {30, 120}) {
         const GpuWork work = CountGpuWork(spec, {.layers = 2});
-        const GpuReading reading = CountGpuReading(spec, kv_type, 100, 90, chunk);
+        const GpuAttentionWork reading = CountGpuReading(spec, kv_type, 100, 90, chunk);
         const ops::GpuBusBytes copied = Copied(spec, kv_type, /*attends=*/true, 100, 90, chunk);
         EXPECT_EQ(copied.in, 90 * work.layer_bus.in + reading.bus.in) << chunk;
         EXPECT_EQ(copied.out, 90 * work.layer_bus.out + reading.bus.out) << chunk;
       }
     }
   }
+}
+
+// The window's other tiles came in the steps before. The token's own is copied anew.
+TEST_F(GpuBusTest, AnAnswersBytesAreThoseThatItsStepCopies) {
+  const DecoderSpec window = Small("mistral", R"(,"sliding_window":70)");
+  for (const DecoderSpec& spec : {Small("llama", ""), window}) {
+    for (const DType kv_type : {DType::kBF16, DType::kF32}) {
+      const auto script = std::make_shared<cuda::DeviceScript>();
+      auto decoder = Load(spec, FakeWeights(spec), {}, DType::kBF16);
+      decoder->PlaceOn(on_gpu::NewGpu(script), /*step_rows=*/256, /*attends=*/false,
+                       {.tokens = 128, .texts = 2});
+      const auto text =
+          MakeTextCache(Geometry(spec), {.kv_type = kv_type, .context = 256, .gpu_window = 128});
+      on_gpu::Forward(*decoder, on_gpu::Tokens(150), *text);
+      on_gpu::Forward(*decoder, on_gpu::Tokens(1), *text);
+      script->in_bytes = script->out_bytes = 0;
+      on_gpu::Forward(*decoder, on_gpu::Tokens(1), *text);
+      const GpuWork work = CountGpuWork(spec, {.layers = 2});
+      const GpuAttentionWork near =
+          CountGpuNear(spec, kv_type, text->policy().near_on_gpu().tiles, 151);
+      EXPECT_EQ(script->in_bytes, work.layer_bus.in + near.bus.in);
+      EXPECT_EQ(script->out_bytes, work.layer_bus.out + near.bus.out);
+    }
+  }
+}
+
+// Two layers with keys of 2 KiB for two tiles. A token at 151 sees 88 keys in the second and third
+// tile, or the last 70 of them.
+TEST(GpuNear, CountsTheKeysThatATokenMeets) {
+  const ops::NearTiles near{.sinks = 0, .window = 2};
+  const GpuAttentionWork all = CountGpuNear(Small("llama", ""), DType::kBF16, near, 151);
+  EXPECT_EQ(all.multiply_adds, 2 * (151 - 64 + 1) * 4 * 32);
+  EXPECT_EQ(all.memory_bytes, 2 * 2 * 64 * 2 * 32 * 2);
+  const DecoderSpec window = Small("mistral", R"(,"sliding_window":70)");
+  EXPECT_EQ(CountGpuNear(window, DType::kBF16, near, 151).multiply_adds, 2 * 70 * 4 * 32);
+  const ops::NearTiles ends{.sinks = 1, .window = 1};
+  EXPECT_EQ(CountGpuNear(Small("llama", ""), DType::kBF16, ends, 151).multiply_adds,
+            2 * (64 + 151 - 128 + 1) * 4 * 32);
 }
 
 // Two layers, whose tokens 0 to 9 see 55 keys together, in products of four heads.
@@ -153,7 +191,7 @@ constexpr GpuWork kWork = {
 
 TestResult Held(const TestCase& test, DType weights, std::vector<double> rates) {
   TestResult result{.test = test, .tokens_per_second = std::move(rates)};
-  HoldAgainst(kLimits, kWork, weights, /*reading=*/{}, result);
+  HoldAgainst(kLimits, kWork, weights, /*attention=*/{}, result);
   return result;
 }
 
@@ -200,6 +238,15 @@ TEST(GpuWork, AReadPromptIsHeldAgainstTheBusThatTakesLonger) {
   HoldAgainst(limits, kWork, DType::kBF16, {.bus = {.in = 80}, .multiply_adds = 8000}, result);
   EXPECT_EQ(result.limit_name, "gpu_bf16_peak");
   EXPECT_EQ(result.work_per_token, 40 + (10 + 8000) / 8.0);
+}
+
+// Weights of 500 bytes are read for all texts, and 300 of near keys for each of two.
+TEST(GpuWork, NearKeysAreReadForEachText) {
+  TestResult result{.test = {.predict_tokens = 8, .texts = 2}, .tokens_per_second = {1}};
+  HoldAgainst(kLimits, kWork, DType::kBF16, {.memory_bytes = 300}, result);
+  EXPECT_EQ(result.limit_name, "gpu_read_bandwidth");
+  EXPECT_EQ(result.work_per_token, 250 + 300);
+  EXPECT_EQ(result.fractions, std::vector<double>{0.55});
 }
 
 }  // namespace

@@ -85,9 +85,8 @@ struct TestResult {
   int64_t kv_bytes;    // of all caches after the test
   // Bytes read from the caches' file, on average in the last round; none: there is no file.
   std::optional<double> file_bytes_per_token;
-  // Bytes that cross the bus of a GPU for attention to a context that it reads; none: it reads
-  // none.
-  std::optional<double> reading_bytes_per_token = {};
+  // Bytes that cross the bus of a GPU for attention; none: it has no part in that.
+  std::optional<double> attention_bus_bytes_per_token = {};
   uint64_t logits_hash;  // of the last token; of the first text, if there are several
   // Whether every round had the same logits, and each of several texts those that it has when read
   // alone. If not, the engine is wrong.

@@ -396,10 +396,9 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
     return ErrorOf(ErrorKind::kInput,
                    [&] { session.Generate(Prompt(1, 3), With(Greedy(3), draft)); });
   };
-  EXPECT_THAT(
-      refused("eagle"),
-      HasSubstr(
-          "unknown draft source \"eagle\"; there are: ngram, model, mtp, eagle3, heads, partial"));
+  EXPECT_THAT(refused("eagle"), HasSubstr("unknown draft source \"eagle\"; there are: ngram, "
+                                          "ngram-table, model, mtp, eagle3, heads, partial, "
+                                          "triforce"));
   EXPECT_THAT(refused("ngram:3"), HasSubstr("unknown draft source \"ngram:3\""));
   EXPECT_THAT(refused("partial,ngram,partial:budget=1K"), HasSubstr("\"partial\" is named twice"));
   for (const char* draft : {"partial:4096", "partial:budget=255", "partial:budget=4Kx",

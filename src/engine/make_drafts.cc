@@ -118,7 +118,8 @@ std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
       sources.push_back(parts.triforce(arguments));
     } else {
       Throw(ErrorKind::kInput,
-            "unknown draft source {}; there are: ngram, model, mtp, eagle3, heads, partial",
+            "unknown draft source {}; there are: ngram, ngram-table, model, mtp, eagle3, heads, "
+            "partial, triforce",
             Quote(source));
     }
   }

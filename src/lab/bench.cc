@@ -504,6 +504,20 @@ int BenchLayer(const BenchOptions& options, const bench::SuiteOptions& suite,
   return console::kExitOk;
 }
 
+// The GPU's part of attention in a test. The context of a continued text counts as read.
+bench::GpuAttentionWork GpuAttentionOf(const DecoderSpec& spec, const bench::SuiteOptions& suite,
+                                       const bench::TestCase& test) {
+  const PolicyOptions& policy = suite.policy;
+  if (test.prompt_tokens > 0) {
+    if (policy.prefill != kGpuPrefill) return {};
+    return bench::CountGpuReading(spec, policy.kv_type, test.depth_tokens, test.prompt_tokens,
+                                  suite.chunk_tokens);
+  }
+  if (policy.gpu_window == 0) return {};
+  const auto near = MakePolicy(Geometry(spec), policy)->near_on_gpu().tiles;
+  return bench::CountGpuNear(spec, policy.kv_type, near, test.depth_tokens);
+}
+
 // The near keys that a GPU keeps for the texts of the tests. In f32 they take the place of two.
 GpuWindow WindowOf(const bench::SuiteOptions& suite) {
   GpuWindow window{.tokens = suite.policy.gpu_window};
@@ -557,16 +571,15 @@ int Bench(std::span<const std::string> arguments) {
   }
   if (device) {
     for (bench::TestResult& result : report.result.tests) {
-      bench::GpuReading reading;
-      if (const int64_t prompt = result.test.prompt_tokens; device->attends && prompt > 0) {
-        reading = bench::CountGpuReading(subject.spec, suite.policy.kv_type,
-                                         result.test.depth_tokens, prompt, suite.chunk_tokens);
-        result.reading_bytes_per_token =
-            static_cast<double>(reading.bus.both()) / static_cast<double>(prompt);
+      const bench::GpuAttentionWork attention = GpuAttentionOf(subject.spec, suite, result.test);
+      if (attention.bus.both() > 0) {
+        const int64_t tokens = std::max<int64_t>(1, result.test.prompt_tokens);
+        result.attention_bus_bytes_per_token =
+            static_cast<double>(attention.bus.both()) / static_cast<double>(tokens);
       }
       if (!report.gpu_limits) continue;
-      bench::HoldAgainst(*report.gpu_limits, report.gpu_work, model->weight_types().layers, reading,
-                         result);
+      bench::HoldAgainst(*report.gpu_limits, report.gpu_work, model->weight_types().layers,
+                         attention, result);
     }
   }
   console::WriteOutput(options.json  ? BenchJson(report)

@@ -204,8 +204,8 @@ class DraftsTest(CliTest):
                       self.refused(INPUT, "inspect", "-m", TINY, "-md", books))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, model, "
-                              "mtp, eagle3, heads, partial"),
+        for sources, why in (("eagle", "unknown draft source \"eagle\"; there are: ngram, "
+                              "ngram-table, model, mtp, eagle3, heads, partial, triforce"),
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown draft source"),
                              ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))

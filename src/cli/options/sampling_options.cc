@@ -137,7 +137,8 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
                     "mtp, the layer for multi-token prediction of the model; eagle3:FOLDER, an "
                     "EAGLE-3 head that was trained for the model; heads, trained by "
                     "godwit train-heads; partial, the model itself over N tokens "
-                    "of a long text (partial:budget=4096:block=64)",
+                    "of a long text (partial:budget=4096:block=64); ngram-table and triforce, "
+                    "for comparison",
             .fallback = "none, or model with -md"},
            flags.draft);
   line.Add({.names = "-md,--model-draft",

@@ -219,8 +219,8 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
   if (result.file_bytes_per_token) json["file_bytes_per_token"] = *result.file_bytes_per_token;
-  if (result.reading_bytes_per_token) {
-    json["reading_bytes_per_token"] = *result.reading_bytes_per_token;
+  if (result.attention_bus_bytes_per_token) {
+    json["attention_bus_bytes_per_token"] = *result.attention_bus_bytes_per_token;
   }
   if (!result.ranks.empty()) {
     json["ranks"] = result.ranks.size();
@@ -300,10 +300,10 @@ std::string BenchText(const BenchReport& report) {
                         FormatBytes(static_cast<int64_t>(*result.file_bytes_per_token)));
   }
   for (const TestResult& result : report.result.tests) {
-    if (!result.reading_bytes_per_token) continue;
+    if (!result.attention_bus_bytes_per_token) continue;
     text += fmt::format("\n{}: {} a token over the bus for attention, with keys and values\n",
                         result.test.Label(),
-                        FormatBytes(static_cast<int64_t>(*result.reading_bytes_per_token)));
+                        FormatBytes(static_cast<int64_t>(*result.attention_bus_bytes_per_token)));
   }
   for (const TestResult& result : report.result.tests) {
     if (!result.ranks.empty()) text += RanksText(report, result);

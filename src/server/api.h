@@ -15,6 +15,7 @@
 #include "base/stopwatch.h"
 #include "chat/completion_request.h"
 #include "chat/plans.h"
+#include "chat/response_request.h"
 #include "godwit/engine.h"
 #include "journal/folder.h"
 #include "server/answer_completion.h"
@@ -134,6 +135,11 @@ class Api {
   // Hands an answer without a client to the workers of its model. False: there are too many.
   bool EnqueueTask(std::shared_ptr<Task> task, size_t model);
   void RunTask(Task& task, size_t model);
+  // The defaults of a model that was never loaded are not known; its worker parses again.
+  chat::ResponseRequest ParseResponse(const nlohmann::ordered_json& body, size_t model) const;
+  // Ends an answer that was cancelled before its model was there, without text. False: only the
+  // model tells how it ends.
+  bool EndUnbegun(Task& task, size_t model) const;
   std::shared_ptr<KeptAnswer> KeepAnswer(const chat::CompletionName& name, const std::string& path,
                                          const std::string& owner, int texts, bool background,
                                          bool* is_new) const;

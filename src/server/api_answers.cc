@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "chat/plans.h"
 #include "chat/response_json.h"
+#include "server/answer_shape.h"
 #include "server/api.h"
 #include "server/api_parts.h"
 #include "server/error_body.h"
@@ -317,10 +318,7 @@ void Api::BeginInBackground(Asked asked) {
   auto task = std::make_shared<Task>();
   chat::ResponseRequest request;
   try {
-    // The defaults of a model that was never loaded are not known; its worker parses again.
-    const auto limits = models_.status(*model).limits;
-    request = chat::ParseResponseRequest(
-        body, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
+    request = ParseResponse(body, *model);
   } catch (const Error& error) {
     return Refuse(asked, StatusOf(error), MessageFor(error, *model, asked.served));
   }
@@ -410,7 +408,10 @@ void Api::RunTask(Task& task, size_t model) {
   } catch (const AnswerDiffers& error) {
     fail(409, error.what());
   } catch (const Error& error) {
-    fail(StatusOf(error), MessageFor(error, model, served));
+    const bool cancelled = error.kind() == ErrorKind::kCancelled && kept.cancel().cancelled();
+    if (!cancelled || !EndUnbegun(task, model)) {
+      fail(StatusOf(error), MessageFor(error, model, served));
+    }
   } catch (const std::bad_alloc&) {
     fail(503, "out of memory");
   } catch (const std::exception&) {
@@ -419,6 +420,29 @@ void Api::RunTask(Task& task, size_t model) {
   kept_.Tidy();
   served.ms = watch.ms();
   ReportServed(served);
+}
+
+chat::ResponseRequest Api::ParseResponse(const Json& body, size_t model) const {
+  const auto limits = models_.status(model).limits;
+  return chat::ParseResponseRequest(
+      body, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
+}
+
+bool Api::EndUnbegun(Task& task, size_t model) const {
+  if (task.goes_on || task.answer.path != kResponses) return false;
+  const chat::ResponseRequest request =
+      ParseResponse(ParseOrderedJson(task.answer.body, "the body"), model);
+  const auto shape = ResponseShape(request, task.answer.name);
+  shape->Begin({});
+  GenerateResult nothing;
+  nothing.finish_reason = FinishReason::kCancelled;
+  const std::string first = shape->First(), last = shape->Last({&nothing, 1});
+  if (task.journal != nullptr) task.journal->End(last);
+  const std::string all = first + last;
+  for (const std::string_view event : SplitEvents(all)) task.kept->Add(/*lane=*/0, event);
+  task.kept->SetBody(ResponseIn(last));
+  task.kept->End();
+  return true;
 }
 
 // Chooses how the request is answered, and adds to its usage. False: no way keeps its time, and the

@@ -74,6 +74,30 @@ class ApiModelsTest : public ApiTest {
   std::string closed_;
 };
 
+// An answer in the background is cancelled at once, also while its model is loaded.
+TEST_F(ApiModelsTest, AnAnswerIsCancelledWhileItsModelIsLoaded) {
+  StartSeveral();
+  Close("tiny");
+  const Json body{{"model", "tiny"}, {"input", "Hello"}, {"background", true}};
+  const auto queued = Ask("POST", "/v1/responses", body.dump());
+  queued->WaitForEnd();
+  ASSERT_EQ(queued->status(), 200) << queued->body();
+  const std::string path = "/v1/responses/" + queued->json()["id"].get<std::string>();
+  while (StateOf("tiny") != "loading") std::this_thread::yield();
+  Ask("POST", path + "/cancel")->WaitForEnd();
+  const auto told = [&] {
+    const auto reply = Ask("GET", path);
+    reply->WaitForEnd();
+    return reply->json();
+  };
+  while (told()["status"] == "queued") std::this_thread::yield();
+  EXPECT_EQ(told()["status"], "cancelled");
+  EXPECT_EQ(told()["output"][0]["content"][0]["text"], "");
+  EXPECT_FALSE(told().contains("error") && !told()["error"].is_null()) << told();
+  EXPECT_EQ(StateOf("tiny"), "loading");
+  Close("");
+}
+
 // A stream has comments while its model is loaded, and then its answer or the error.
 TEST_F(ApiModelsTest, AStreamTellsThatItsModelIsLoaded) {
   StartSeveral({}, {.parallel = 2, .comment_ms = 0});

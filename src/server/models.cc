@@ -114,7 +114,6 @@ void Models::LoadThoseThatFit(const NoteProgress& note) {
 
 Models::Use Models::Take(size_t model, const CancelToken& gone,
                          const std::function<void(double progress)>& on_wait) {
-  gone.ThrowIfCancelled();
   std::unique_lock lock(mutex_);
   Entry& entry = entries_[model];
   if (entry.loaded != nullptr && !entry.is_leaving) {

@@ -130,8 +130,8 @@ class Models {
   };
 
   // Takes a model into use, and waits until it is loaded. on_wait: called by this thread many times
-  // a second meanwhile, with the progress of loading. Throws Error(kCancelled) once `gone` is set,
-  // and what loading threw.
+  // a second meanwhile, with the progress of loading. Throws Error(kCancelled) if `gone` is set
+  // while it waits, and what loading threw.
   Use Take(size_t model, const CancelToken& gone,
            const std::function<void(double progress)>& on_wait = {});
 

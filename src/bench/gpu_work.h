@@ -36,14 +36,13 @@ struct GpuAttentionWork {
   int64_t multiply_adds = 0;
 };
 
-// Counts it where the GPU reads contexts, for `tokens` tokens behind `depth` others, which come in
-// chunks, as a policy shows them that keeps every token. A chunk brings all keys that its rows see,
-// for each layer.
+// Counts it for a prompt that the GPU reads: `tokens` tokens in chunks, behind `depth` others, with
+// a policy that keeps every token. A chunk brings all keys that its rows see, for each layer.
 GpuAttentionWork CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth,
                                  int64_t tokens, int64_t chunk_tokens);
 
-// Counts it where the GPU attends to near keys (PolicyOptions::gpu_window), for a token of an
-// answer behind `depth` others, whose near keys the GPU has but for those of its own tile.
+// Counts it for a token of an answer behind `depth` others, where the GPU attends to near keys
+// (PolicyOptions::gpu_window). It has them already but for those of the token's own tile.
 GpuAttentionWork CountGpuNear(const DecoderSpec& spec, DType kv_type, const ops::NearTiles& near,
                               int64_t depth);
 

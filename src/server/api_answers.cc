@@ -430,8 +430,12 @@ chat::ResponseRequest Api::ParseResponse(const Json& body, size_t model) const {
 
 bool Api::EndUnbegun(Task& task, size_t model) const {
   if (task.goes_on || task.answer.path != kResponses) return false;
-  const chat::ResponseRequest request =
-      ParseResponse(ParseOrderedJson(task.answer.body, "the body"), model);
+  chat::ResponseRequest request;
+  try {
+    request = ParseResponse(ParseOrderedJson(task.answer.body, "the body"), model);
+  } catch (const Error&) {  // the model would refuse it
+    return false;
+  }
   const auto shape = ResponseShape(request, task.answer.name);
   shape->Begin({});
   GenerateResult nothing;

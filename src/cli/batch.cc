@@ -142,6 +142,8 @@ int Batch(std::span<const std::string> arguments) {
         retries ? fmt::format("; {} of them failed and will run again", failures.size()) : ""));
   }
   const bool asks = plan.finished.count < plan.total || retries;
+  const std::string unfinished = options.results + ".unfinished";
+  if (!asks && options.resume) BatchJournal::RemoveLeftOver(unfinished);
   BatchSummary summary;
   if (!asks && MpiSize() > 1)
     LoadEngine(options.model, options.completion.session);  // its end releases the other ranks
@@ -159,7 +161,7 @@ int Batch(std::span<const std::string> arguments) {
       const nlohmann::ordered_json sampler = chat::SamplerJson(plan.defaults.generate.sampler);
       for (const auto& [name, value] : sampler.items()) facts.emplace_back(name, value.dump());
       facts.emplace_back("limit", fmt::format("{}", plan.defaults.generate.max_tokens));
-      journal.emplace(options.results + ".unfinished", facts, plan.finished.lines);
+      journal.emplace(unfinished, facts, plan.finished.lines);
       plan.journal = &*journal;
     }
     const Stopwatch watch;

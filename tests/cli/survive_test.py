@@ -17,6 +17,7 @@ import harness
 from harness import TINY
 from serve_test import Server
 
+FORMAT = 4
 KILLS = int(os.environ.get("GODWIT_KILLS", "4"))
 LOST = (http.client.HTTPException, ConnectionError, TimeoutError, OSError)
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {
@@ -300,6 +301,14 @@ class SurviveTest(ServerTest):
         self.ok(*flags, "-o", file, "--resume")
         self.assertEqual(told(file), told(whole))
         self.assertFalse(unfinished.exists())
+        # Left over by a run that was killed behind its last result. A file of something else stays.
+        unfinished.write_bytes(b"")
+        self.ok(*flags, "-o", file, "--resume")
+        self.assertFalse(unfinished.exists())
+        unfinished.write_text("a diary, which is longer than a header")
+        self.assertIn("expected a journal of godwit",
+                      self.refused(FORMAT, *flags, "-o", file, "--resume"))
+        self.assertTrue(unfinished.exists())
 
     def test_background(self):
         """An answer in the background goes on without anybody asking for it."""

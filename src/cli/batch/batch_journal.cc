@@ -23,6 +23,21 @@ using Json = nlohmann::ordered_json;
 // Other kinds than those of servers and runs.
 enum BatchRecord : uint32_t { kBatch = 32, kBegunRequest = 33, kBatchTokens = 34 };
 
+// A batch's file, without records if it ends before the first one.
+journal::Records RecordsOf(const std::string& path) {
+  journal::Records records = journal::ReadRecords(path);
+  if (!records.records.empty() && records.records.front().kind != kBatch) {
+    Throw(ErrorKind::kFormat, "{}: expected a file of godwit batch --resume",
+          QuoteUnlessPlain(path));
+  }
+  return records;
+}
+
+void RemoveFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::remove(path, ignored)) SyncNames(path);
+}
+
 }  // namespace
 
 BatchJournal::BatchJournal(std::string path, const Facts& facts, const std::vector<bool>& finished)
@@ -57,12 +72,8 @@ BatchJournal::BatchJournal(std::string path, const Facts& facts, const std::vect
 }
 
 void BatchJournal::Read() {
-  const journal::Records records = journal::ReadRecords(path_);
+  const journal::Records records = RecordsOf(path_);
   if (records.records.empty()) return;
-  if (records.records.front().kind != kBatch) {
-    Throw(ErrorKind::kFormat, "{}: expected a file of godwit batch --resume",
-          QuoteUnlessPlain(path_));
-  }
   if (records.records.front().bytes != facts_) {
     return console::WriteNotice(
         "godwit: --resume: answers in progress were begun with other settings and begin anew\n");
@@ -127,8 +138,13 @@ void BatchJournal::Take(int64_t line, int answer, std::span<const int32_t> token
 
 void BatchJournal::Remove() {
   const std::lock_guard lock(mutex_);
-  std::error_code ignored;
-  if (std::filesystem::remove(path_, ignored)) SyncNames(path_);
+  RemoveFile(path_);
+}
+
+void BatchJournal::RemoveLeftOver(const std::string& path) {
+  if (!IsListed(path)) return;
+  (void)RecordsOf(path);  // refuses a file of something else
+  RemoveFile(path);
 }
 
 }  // namespace godwit::cli

@@ -34,6 +34,9 @@ class BatchJournal {
   void Take(int64_t line, int answer, std::span<const int32_t> tokens);
   // Removes the file, once the batch has ended.
   void Remove();
+  // Removes the file of a run that was killed between its last result and Remove. Throws as the
+  // constructor does for a file of something else.
+  static void RemoveLeftOver(const std::string& path);
 
  private:
   struct Begun {

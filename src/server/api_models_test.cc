@@ -66,7 +66,10 @@ class ApiModelsTest : public ApiTest {
   std::string StateOf(const std::string& name) {
     return Ask("GET", "/v1/models/" + name)->json()["status"]["value"];
   }
-  ~ApiModelsTest() override { api_.reset(); }
+  ~ApiModelsTest() override {
+    api_.reset();
+    models_.reset();  // may be loading one, by the members below
+  }
 
  private:
   std::mutex gate_mutex_;

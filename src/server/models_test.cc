@@ -25,6 +25,7 @@ using State = Models::State;
 class ModelsTest : public testing::Test {
  protected:
   ModelsTest() : engine_(std::make_shared<const Engine>(kTiny, LoadOptions{.threads = 1})) {}
+  ~ModelsTest() override { models_.reset(); }  // may be loading one, by the members below
 
   Models& Open(const std::vector<std::string>& names, ModelsOptions options = {}) {
     std::vector<ModelSource> sources;

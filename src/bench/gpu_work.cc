@@ -42,6 +42,15 @@ GpuWork CountGpuWork(const DecoderSpec& spec, const GpuPlan& plan) {
   return work;
 }
 
+namespace {
+
+// Products of a query with a key and of its weight with a value, for all heads.
+int64_t AttentionMultiplyAdds(const ops::AttentionShape& shape, int64_t met_keys) {
+  return met_keys * shape.heads * (shape.head_dim + shape.value_dim());
+}
+
+}  // namespace
+
 GpuAttentionWork CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t depth,
                                  int64_t tokens, int64_t chunk_tokens) {
   const AttentionGeometry geometry = Geometry(spec);
@@ -60,7 +69,7 @@ GpuAttentionWork CountGpuReading(const DecoderSpec& spec, DType kv_type, int64_t
       const ops::KvRange seen = visible.At(position);
       met_keys += seen.end - seen.begin;
     }
-    reading.multiply_adds += met_keys * shape.heads * (shape.head_dim + shape.value_dim());
+    reading.multiply_adds += AttentionMultiplyAdds(shape, met_keys);
   }
   return reading;
 }
@@ -76,12 +85,12 @@ GpuAttentionWork CountGpuNear(const DecoderSpec& spec, DType kv_type, const ops:
     const ops::AttentionSource source{.visible = visible};
     const ops::NearCut cut =
         CutNear(near, {.first_row = 0, .rows = 1, .position = depth, .sources = {&source, 1}});
-    work.bus += ops::GpuNearBusBytes(shape, head_bytes, cut, /*rows=*/1, /*missing=*/1);
+    work.bus += ops::GpuNearBusBytes(shape, head_bytes, cut);
     work.memory_bytes += cut.count() * shape.kv_heads * head_bytes;
     const ops::KvRange seen = visible.At(depth);
     const int64_t window_begin = std::max(seen.begin, cut.window * kTileTokens);
     const int64_t met_keys = cut.sinks * kTileTokens + seen.end - window_begin;
-    work.multiply_adds += met_keys * shape.heads * (shape.head_dim + shape.value_dim());
+    work.multiply_adds += AttentionMultiplyAdds(shape, met_keys);
   }
   return work;
 }

@@ -22,6 +22,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 const SessionOptions kStar = {.prefill = "star:block=40", .kv_type = "f32"};
 const SessionOptions kRing = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+const SessionOptions kLargeStar = {.prefill = "star:block=64", .kv_type = "f32"};
 const SessionOptions kStarOfBlocks = {
     .kv = "blocks:initial=0,local_windows_len=1,second_block_count=3",
     .prefill = "star:block=64",
@@ -195,16 +196,15 @@ TEST(Ranks, TheFirstChooses) {
 // Ranks hold four of the 15 blocks each, the last rank three, with the anchor and the question, and
 // not a page more.
 TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
-  const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
   const Engine engine(kTiny, {.threads = 1});
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   const GenerateOptions options = Greedy(20, 10);
-  const auto bytes = [&](int64_t pages) { return engine.KvBytes(pages * 64, star); };
-  const auto ample = Generate(4, prompt, options, star, [&](int) { return bytes(6); });
+  const auto bytes = [&](int64_t pages) { return engine.KvBytes(pages * 64, kLargeStar); };
+  const auto ample = Generate(4, prompt, options, kLargeStar, [&](int) { return bytes(6); });
   ExpectSameTexts(ample, prompt);
-  EXPECT_EQ(ample[0].result.tokens, engine.NewSession(star).Generate(prompt, options).tokens);
+  EXPECT_EQ(ample[0].result.tokens, engine.NewSession(kLargeStar).Generate(prompt, options).tokens);
   const auto lacking =
-      Generate(4, prompt, options, star, [&](int rank) { return bytes(rank == 2 ? 5 : 6); });
+      Generate(4, prompt, options, kLargeStar, [&](int rank) { return bytes(rank == 2 ? 5 : 6); });
   EXPECT_THAT(lacking[0].error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
   EXPECT_THAT(lacking[0].error, HasSubstr(" for KV caches: use more ranks"));
   EXPECT_EQ(lacking[2].error, "");
@@ -215,7 +215,7 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   GenerateOptions options = Greedy(20, 10);
   options.top_logprobs = 0;
-  SessionOptions session = {.prefill = "star:block=64", .kv_type = "f32"};
+  SessionOptions session = kLargeStar;
   const auto logprobs = [&](const std::string& kv) {
     session.kv = kv;
     const auto outcomes = Generate(3, prompt, options, session);
@@ -226,18 +226,15 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   };
   const auto dense = logprobs("dense");
   EXPECT_EQ(logprobs("blocks:second_block_count=15"), dense);
-  EXPECT_NE(logprobs("blocks:initial=0,local_windows_len=1,second_block_count=3"), dense);
+  EXPECT_NE(logprobs(kStarOfBlocks.kv), dense);
 }
 
 // Signs of each rank's blocks take a page, and offsets of their tiles another.
 TEST(Ranks, BlockIndexTakesMemory) {
-  const SessionOptions dense = {.prefill = "star:block=64", .kv_type = "f32"};
-  SessionOptions star = dense;
-  star.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3";
   const Engine engine(kTiny, {.threads = 1});
   for (const int64_t pages : {7, 8}) {
-    const auto outcomes = Generate(4, Prompt(1, 15 * 64 + 10), Greedy(20, 10), star,
-                                   [&](int) { return engine.KvBytes(pages * 64, dense); });
+    const auto outcomes = Generate(4, Prompt(1, 15 * 64 + 10), Greedy(20, 10), kStarOfBlocks,
+                                   [&](int) { return engine.KvBytes(pages * 64, kLargeStar); });
     EXPECT_THAT(outcomes[0].error, HasSubstr(pages == 7 ? "rank 1 keeps takes" : ""));
     EXPECT_EQ(outcomes[0].error.empty(), pages == 8) << outcomes[0].error;
   }
@@ -304,8 +301,8 @@ TEST(Ranks, AnswersShareTheirPrompt) {
 }
 
 TEST(Ranks, RELEASE_AnswersShareTheirPromptHoweverItIsRead) {
-  ExpectASharedPrompt({.prefill = "star:block=64", .kv_type = "f32"}, 1);
-  ExpectASharedPrompt({.prefill = "star:block=64", .kv_type = "f32"}, 10);
+  ExpectASharedPrompt(kLargeStar, 1);
+  ExpectASharedPrompt(kLargeStar, 10);
   ExpectASharedPrompt(kRing, 1);
   ExpectASharedPrompt(kStarOfBlocks, 10);
 }
@@ -337,19 +334,18 @@ TEST(Ranks, GiveLogits) {
 
 // A request that fails ends only itself, wherever the failure occurs.
 TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
-  const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
   const Engine alone(kTiny, {.threads = 1});
   const Tokens prompt = Prompt(1, 10 * 64 + 10);
-  const auto bytes = [&](int rank) { return alone.KvBytes((rank == 2 ? 5 : 16) * 64, star); };
+  const auto bytes = [&](int rank) { return alone.KvBytes((rank == 2 ? 5 : 16) * 64, kLargeStar); };
   const auto outcomes = OnRanks(
       4,
       [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
         const auto error_of = [&](const Tokens& text, const GenerateOptions& options) {
-          return ErrorOf([&] { SubmitTo(engine, text, options, star).Wait(); });
+          return ErrorOf([&] { SubmitTo(engine, text, options, kLargeStar).Wait(); });
         };
         const auto expect_answer = [&] {
-          EXPECT_EQ(SubmitTo(engine, prompt, Greedy(20, 10), star).Wait().tokens,
-                    alone.NewSession(star).Generate(prompt, Greedy(20, 10)).tokens);
+          EXPECT_EQ(SubmitTo(engine, prompt, Greedy(20, 10), kLargeStar).Wait().tokens,
+                    alone.NewSession(kLargeStar).Generate(prompt, Greedy(20, 10)).tokens);
         };
         GenerateOptions nonsense = Greedy(20, 10);
         nonsense.top_logprobs = -7;

@@ -97,13 +97,7 @@ class Stream {
   }
 
  private:
-  void Put(int lane, const std::string& events) {
-    if (events.empty()) return;
-    if (lane == 0 && kept_.about().has_body) {
-      if (std::string body = ResponseIn(events); !body.empty()) kept_.SetBody(std::move(body));
-    }
-    for (const std::string_view event : SplitEvents(events)) kept_.Add(lane, event);
-  }
+  void Put(int lane, const std::string& events) { PutEvents(kept_, lane, events); }
 
   // Sends the progress of reading the prompt. A client that did not ask for progress gets a comment
   // now and then, as a sign of life; a proxy between needs one, too.
@@ -270,6 +264,14 @@ std::string ResponseIn(std::string_view events) {
   const auto response = json.is_object() ? json.value("response", nlohmann::ordered_json())
                                          : nlohmann::ordered_json();
   return response.is_object() ? DumpJson(response) : "";
+}
+
+void PutEvents(KeptAnswer& kept, int lane, const std::string& events) {
+  if (events.empty()) return;
+  if (lane == 0 && kept.about().has_body) {
+    if (std::string body = ResponseIn(events); !body.empty()) kept.SetBody(std::move(body));
+  }
+  for (const std::string_view event : SplitEvents(events)) kept.Add(lane, event);
 }
 
 CompletionOutcome AnswerCompletion(const CompletionPlan& plan,

@@ -55,4 +55,7 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
 // The object "response" in the last of these events of /v1/responses; empty: there is none.
 std::string ResponseIn(std::string_view events);
 
+// Adds events to an answer. The last "response" in them becomes its body.
+void PutEvents(KeptAnswer& kept, int lane, const std::string& events);
+
 }  // namespace godwit::server

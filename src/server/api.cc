@@ -369,10 +369,13 @@ void Api::Run(Asked& asked, size_t model) const {
   }
 }
 
-std::string Api::MessageFor(const Error& error, size_t model, ServedRequest& served) const {
+chat::CompletionDefaults Api::DefaultsOf(size_t model) const {
   const auto limits = models_.status(model).limits;
-  const std::string message =
-      WithAdvice(error, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
+  return limits == nullptr ? chat::CompletionDefaults() : limits->defaults;
+}
+
+std::string Api::MessageFor(const Error& error, size_t model, ServedRequest& served) const {
+  const std::string message = WithAdvice(error, DefaultsOf(model));
   std::string told = WithoutFolders(error, message, models_.facts(model).place);
   if (told != message) served.error = message;
   return told;

@@ -15,7 +15,6 @@
 #include "base/stopwatch.h"
 #include "chat/completion_request.h"
 #include "chat/plans.h"
-#include "chat/response_request.h"
 #include "godwit/engine.h"
 #include "journal/folder.h"
 #include "server/answer_completion.h"
@@ -135,8 +134,6 @@ class Api {
   // Hands an answer without a client to the workers of its model. False: there are too many.
   bool EnqueueTask(std::shared_ptr<Task> task, size_t model);
   void RunTask(Task& task, size_t model);
-  // The defaults of a model that was never loaded are not known; its worker parses again.
-  chat::ResponseRequest ParseResponse(const nlohmann::ordered_json& body, size_t model) const;
   // Ends an answer that was cancelled before its model was there, without text. False: only the
   // model tells how it ends.
   bool EndUnbegun(Task& task, size_t model) const;
@@ -170,6 +167,8 @@ class Api {
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;
 
+  // The defaults of a model that was never loaded are not known; its worker parses again.
+  chat::CompletionDefaults DefaultsOf(size_t model) const;
   // The message of an error for the client. `served` gets details that others should not know.
   std::string MessageFor(const Error& error, size_t model, ServedRequest& served) const;
   // request: gets what was found before its answer (chat::PrepareRequest). shape_of: makes the

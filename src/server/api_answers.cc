@@ -318,7 +318,7 @@ void Api::BeginInBackground(Asked asked) {
   auto task = std::make_shared<Task>();
   chat::ResponseRequest request;
   try {
-    request = ParseResponse(body, *model);
+    request = chat::ParseResponseRequest(body, DefaultsOf(*model));
   } catch (const Error& error) {
     return Refuse(asked, StatusOf(error), MessageFor(error, *model, asked.served));
   }
@@ -422,17 +422,12 @@ void Api::RunTask(Task& task, size_t model) {
   ReportServed(served);
 }
 
-chat::ResponseRequest Api::ParseResponse(const Json& body, size_t model) const {
-  const auto limits = models_.status(model).limits;
-  return chat::ParseResponseRequest(
-      body, limits == nullptr ? chat::CompletionDefaults() : limits->defaults);
-}
-
 bool Api::EndUnbegun(Task& task, size_t model) const {
   if (task.goes_on || task.answer.path != kResponses) return false;
   chat::ResponseRequest request;
   try {
-    request = ParseResponse(ParseOrderedJson(task.answer.body, "the body"), model);
+    request = chat::ParseResponseRequest(ParseOrderedJson(task.answer.body, "the body"),
+                                         DefaultsOf(model));
   } catch (const Error&) {  // the model would refuse it
     return false;
   }
@@ -442,9 +437,7 @@ bool Api::EndUnbegun(Task& task, size_t model) const {
   nothing.finish_reason = FinishReason::kCancelled;
   const std::string first = shape->First(), last = shape->Last({&nothing, 1});
   if (task.journal != nullptr) task.journal->End(last);
-  const std::string all = first + last;
-  for (const std::string_view event : SplitEvents(all)) task.kept->Add(/*lane=*/0, event);
-  task.kept->SetBody(ResponseIn(last));
+  PutEvents(*task.kept, /*lane=*/0, first + last);
   task.kept->End();
   return true;
 }

@@ -159,13 +159,11 @@ GpuAttentionMemory GpuNearMemoryOf(const AttentionShape& shape, int64_t tiles, i
   return {.scratch_bytes = there.used(), .host_bytes = here.used()};
 }
 
-GpuBusBytes GpuNearBusBytes(const AttentionShape& shape, int64_t head_bytes, const NearCut& cut,
-                            int64_t rows, int64_t missing) {
+GpuBusBytes GpuNearBusBytes(const AttentionShape& shape, int64_t head_bytes, const NearCut& cut) {
   constexpr int64_t kFloat = sizeof(float);
-  return {.in = kFloat * rows * shape.heads * shape.head_dim +
-                cut.count() * static_cast<int64_t>(sizeof(uint8_t*)) +
-                missing * shape.kv_heads * head_bytes,
-          .out = kFloat * rows * shape.heads * StateStride(shape.value_dim())};
+  return {.in = kFloat * shape.heads * shape.head_dim +
+                cut.count() * static_cast<int64_t>(sizeof(uint8_t*)) + shape.kv_heads * head_bytes,
+          .out = kFloat * shape.heads * StateStride(shape.value_dim())};
 }
 
 void BeginNearOnGpu(GpuTurn& turn, GpuTiles& tiles, const AttentionShape& shape, int64_t layer,

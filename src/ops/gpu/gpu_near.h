@@ -32,10 +32,9 @@ struct NearRows {
 // The memory for a step of so many rows with up to `tiles` near tiles each.
 GpuAttentionMemory GpuNearMemoryOf(const AttentionShape& shape, int64_t tiles, int64_t rows);
 
-// Counts the bytes for so many rows that share their last tile, in a layer whose KV heads lie
-// head_bytes apart. missing: near tiles that are copied.
-GpuBusBytes GpuNearBusBytes(const AttentionShape& shape, int64_t head_bytes, const NearCut& cut,
-                            int64_t rows, int64_t missing);
+// Counts the bytes for a row in a layer whose KV heads lie head_bytes apart. The GPU has its near
+// tiles but for the last one.
+GpuBusBytes GpuNearBusBytes(const AttentionShape& shape, int64_t head_bytes, const NearCut& cut);
 
 // Begins with the states of all rows, which are there when the turn has waited. Takes page-locked
 // memory, which the caller releases then. Throws what devices throw, and Error(kCancelled).
